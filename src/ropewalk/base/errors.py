@@ -1,0 +1,160 @@
+"""Operating errors: things that go wrong in a healthy broker and that a client must hear about.
+
+    RopewalkError
+      InvalidRequest            the request makes no sense as a whole
+      ProtocolError             bytes that are not the protocol they claim to be; the connection ends
+      UnknownTopic              no such topic, by name or by id
+      UnknownPartition          the topic exists, the partition does not
+      TopicExists               a topic of that name is there already
+      InvalidTopicName          outside [a-zA-Z0-9._-]{1,249}, or `.`, or `..`, or one that collides
+      InvalidPartitionCount     not positive, too many, or not an increase
+      InvalidReplicationFactor  more replicas than brokers, or none
+      InvalidReplicaAssignment  a hand-made assignment that does not hold together
+      InvalidSetting            a setting that does not exist or a value it cannot have
+      PolicyViolation           allowed by the protocol, refused by a setting of the topic or the node
+      NotLeader                 this node does not lead the partition
+      FencedEpoch               the caller knows an older leader epoch than ours
+      UnknownEpoch              the caller knows a newer leader epoch than ours
+      NotEnoughReplicas         the in-sync replicas are fewer than min.insync.replicas
+      OffsetOutOfRange          below the log's start or above its end
+      CorruptBatch              bytes that fail their checksum or their framing
+      InvalidRecord             a well-formed batch that breaks a rule of the topic
+      UnsupportedFormat         a record format older than v2
+      UnsupportedCompression    a codec that is unknown, or too new for the request
+      InvalidTimestamp          too far from the broker's clock
+      BatchTooLarge             larger than max.message.bytes
+      BatchExceedsSegment       larger than a segment may be
+      OutOfOrderSequence        an idempotent producer left a gap
+      ProducerFenced            a producer epoch older than the newest seen
+      StorageFailed             the disk refused: full, failing, or the range is corrupt
+      TimedOut                  not done in the time the client allowed; it may still be done later
+      NodeStopping              the node is shutting down
+      Throttled                 a limit was reached; come back later
+
+Each front door owns the table that turns these into its own codes. A broken promise inside our own code
+is not a `RopewalkError`; it is a bug, and an `assert` says so.
+"""
+
+
+class RopewalkError(Exception):
+    """The root. Its text is written for the person at the other end: it names the thing, the value, the bound."""
+
+
+class InvalidRequest(RopewalkError):
+    pass
+
+
+class ProtocolError(RopewalkError):
+    pass
+
+
+class UnknownTopic(RopewalkError):
+    pass
+
+
+class UnknownPartition(RopewalkError):
+    pass
+
+
+class TopicExists(RopewalkError):
+    pass
+
+
+class InvalidTopicName(RopewalkError):
+    pass
+
+
+class InvalidPartitionCount(RopewalkError):
+    pass
+
+
+class InvalidReplicationFactor(RopewalkError):
+    pass
+
+
+class InvalidReplicaAssignment(RopewalkError):
+    pass
+
+
+class InvalidSetting(RopewalkError):
+    pass
+
+
+class PolicyViolation(RopewalkError):
+    pass
+
+
+class NotLeader(RopewalkError):
+    pass
+
+
+class FencedEpoch(RopewalkError):
+    pass
+
+
+class UnknownEpoch(RopewalkError):
+    pass
+
+
+class NotEnoughReplicas(RopewalkError):
+    pass
+
+
+class OffsetOutOfRange(RopewalkError):
+    pass
+
+
+class CorruptBatch(RopewalkError):
+    pass
+
+
+class InvalidRecord(RopewalkError):
+    """Carries the positions of the offending records within their batch, where they are known."""
+
+    def __init__(self, message: str, record_indexes: tuple[int, ...] = ()) -> None:
+        super().__init__(message)
+        self.record_indexes = record_indexes
+
+
+class UnsupportedFormat(RopewalkError):
+    pass
+
+
+class UnsupportedCompression(RopewalkError):
+    pass
+
+
+class InvalidTimestamp(RopewalkError):
+    pass
+
+
+class BatchTooLarge(RopewalkError):
+    pass
+
+
+class BatchExceedsSegment(RopewalkError):
+    pass
+
+
+class OutOfOrderSequence(RopewalkError):
+    pass
+
+
+class ProducerFenced(RopewalkError):
+    pass
+
+
+class StorageFailed(RopewalkError):
+    pass
+
+
+class TimedOut(RopewalkError):
+    pass
+
+
+class NodeStopping(RopewalkError):
+    pass
+
+
+class Throttled(RopewalkError):
+    pass

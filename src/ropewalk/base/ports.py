@@ -1,0 +1,147 @@
+"""The ports: everything the engine asks of the world outside.
+
+Adapters on the real operating system live in `runtime/`, adapters with virtual time, a faulty network
+and a crashable disk in `sim/`. The same broker runs on either.
+
+What a reader could get wrong
+    `Disk` and `File` calls block. On the event loop only the calls that touch the page cache are
+    made (`File.append`, `File.read_cached`); everything else goes through a `Pool`.
+    A file's new name is durable only after `sync_directory` (or `sync_everything`); a file's bytes
+    only after `File.sync` (or `sync_everything`).
+    Paths are plain strings, absolute, with `/`.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from typing_extensions import Buffer
+
+T = TypeVar("T")
+
+
+class Clock(Protocol):
+    def now_ms(self) -> int:
+        """Wall time in milliseconds since 1970; may jump either way."""
+
+    def monotonic_ms(self) -> float:
+        """For measuring and for deadlines; never goes back."""
+
+
+class Rng(Protocol):
+    """The part of `random.Random` that the engine uses."""
+
+    def random(self) -> float: ...
+    def uniform(self, a: float, b: float) -> float: ...
+    def randrange(self, start: int, stop: int) -> int: ...
+    def randbytes(self, n: int) -> bytes: ...
+
+
+class File(Protocol):
+    """One open file; nothing here keeps a cursor. It is closed when the last reference is dropped."""
+
+    def append(self, data: Buffer) -> int:
+        """Write at the end, into the page cache, and say how many bytes were taken (possibly too few)."""
+
+    def read(self, position: int, size: int) -> bytes:
+        """Up to `size` bytes; fewer only at the end of the file. May wait for the disk."""
+
+    def read_cached(self, position: int, size: int) -> bytes | None:
+        """As `read`, or None where that would wait for the disk."""
+
+    def size(self) -> int: ...
+
+    def truncate(self, size: int) -> None: ...
+
+    def sync(self) -> None:
+        """Return when the bytes are on disk. After an `OSError` the node must stop: the page cache lies."""
+
+
+class Disk(Protocol):
+    """A file system. Errors are `OSError` with the usual `errno`."""
+
+    @property
+    def can_sync_everything(self) -> bool:
+        """Whether one `sync_everything` makes every file and name durable at once (`syncfs`)."""
+
+    def open(self, path: str, *, create: bool = False) -> File: ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def list(self, path: str) -> list[str]:
+        """The names in a directory, sorted."""
+
+    def make_directory(self, path: str) -> None:
+        """Parents too; an existing directory is fine. Names are durable after `sync_directory` of each parent."""
+
+    def rename(self, source: str, target: str) -> None: ...
+
+    def remove(self, path: str) -> None:
+        """Remove a file, or a directory with all that is in it. What is already gone is fine."""
+
+    def sync_directory(self, path: str) -> None: ...
+
+    def sync_everything(self) -> None: ...
+
+    def free_bytes(self, path: str) -> int: ...
+
+    def lock(self, path: str) -> None:
+        """Hold `path` as a lock file for the life of this process, or raise `BlockingIOError`."""
+
+
+class Pool(Protocol):
+    """Where blocking calls run, off the event loop."""
+
+    def run(self, function: Callable[..., T], *arguments: object) -> "asyncio.Future[T]":
+        """Calls started together may run in any order and at the same time."""
+
+
+class Listener(Protocol):
+    """A listening socket."""
+
+    @property
+    def address(self) -> tuple[str, int]: ...
+
+    def stop(self) -> None:
+        """Accept no more; connections already made live on."""
+
+
+class Network(Protocol):
+    async def listen(
+        self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int
+    ) -> Listener: ...
+
+    async def connect(
+        self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int
+    ) -> tuple[asyncio.BaseTransport, asyncio.BaseProtocol]: ...
+
+
+class Ports(Protocol):
+    """All of them, as a node is given them."""
+
+    clock: Clock
+    rng: Rng
+    disk: Disk
+    pool: Pool
+    network: Network
+
+
+def write_atomically(disk: Disk, path: str, data: bytes) -> None:
+    """Replace the file at `path`: after a crash it holds the former content or `data`, never a mixture.
+
+    Blocks until the replacement is durable.
+    """
+    temporary = path + ".tmp"
+    disk.remove(temporary)
+    file = disk.open(temporary, create=True)
+    remaining = memoryview(data)
+    while remaining:
+        remaining = remaining[file.append(remaining) :]
+    file.sync()
+    disk.rename(temporary, path)
+    disk.sync_directory(path.rpartition("/")[0])
+
+
+def read_whole(disk: Disk, path: str) -> bytes:
+    file = disk.open(path)
+    return file.read(0, file.size())
