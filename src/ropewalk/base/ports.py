@@ -46,8 +46,11 @@ class File(Protocol):
     def read(self, position: int, size: int) -> bytes:
         """Up to `size` bytes; fewer only at the end of the file. May wait for the disk."""
 
-    def read_cached(self, position: int, size: int) -> bytes | None:
-        """As `read`, or None where that would wait for the disk."""
+    def read_cached(self, position: int, size: int) -> bytes | memoryview | None:
+        """Exactly `size` bytes, or None where that would wait for the disk. Called from the event loop only.
+
+        A view may be of a buffer that is used again once the last reference to the view is dropped.
+        """
 
     def size(self) -> int: ...
 
@@ -86,7 +89,10 @@ class Disk(Protocol):
     def free_bytes(self, path: str) -> int: ...
 
     def lock(self, path: str) -> None:
-        """Hold `path` as a lock file for the life of this process, or raise `BlockingIOError`."""
+        """Hold `path` as a lock file until `close` or the end of the process, or raise `BlockingIOError`."""
+
+    def close(self) -> None:
+        """Let go of the locks; files live as long as they are referenced."""
 
 
 class Pool(Protocol):
@@ -107,9 +113,7 @@ class Listener(Protocol):
 
 
 class Network(Protocol):
-    async def listen(
-        self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int
-    ) -> Listener: ...
+    async def listen(self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int) -> Listener: ...
 
     async def connect(
         self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int

@@ -1,0 +1,40 @@
+"""Every bound that is not a user's setting, with its reason.
+
+A queue, buffer, batch, loop or wait without a limit is a way for one client to take the node down.
+"""
+
+from typing import Final
+
+LISTEN_BACKLOG: Final = 1024
+"""Connections the kernel may hold before we accept them: a whole fleet of clients reconnecting at once."""
+
+DISK_THREADS: Final = 8
+"""Threads for blocking calls. Cold reads of several consumers overlap; more would only queue at the disk."""
+
+READ_BUFFER_BYTES_MIN: Final = 1 << 16
+"""Smallest recycled read buffer; smaller reads share it."""
+
+READ_BUFFERS_KEPT_BYTES: Final = 1 << 25
+"""Read buffers kept for reuse. Sixteen responses of 2 MiB in flight is what a busy disk and loopback reach."""
+
+RECEIVE_BUFFER_BYTES_MIN: Final = 1 << 16
+"""A connection's receive buffer at rest. Ten thousand idle connections would cost 640 MiB, so it is
+allocated with the first bytes and dropped when a connection has been idle."""
+
+RECEIVE_BUFFER_BYTES_KEPT: Final = 1 << 21
+"""A buffer grown for one large frame is given back when it is empty again; up to this size it is kept."""
+
+CONNECTION_REQUESTS_MAX: Final = 4096
+"""Requests of one connection that may be unanswered; reading pauses there. librdkafka pipelines without bound."""
+
+CONNECTION_ANSWER_BYTES_MAX: Final = 1 << 22
+"""Answer bytes waiting for a slow reader before its connection stops being read."""
+
+NODE_BUFFER_BYTES_MAX: Final = 1 << 29
+"""Receive buffers and untaken answers of all connections together; beyond it reading pauses."""
+
+FETCH_BYTES_MAX: Final = 55 * 1024 * 1024
+"""Kafka's fetch.max.bytes: what one Fetch answers at most, the first batch excepted."""
+
+OPEN_FILES_MAX: Final = 4096
+"""Segment files held open; least recently used ones are closed. Descriptor limits near 20,000 are common."""

@@ -1,0 +1,34 @@
+"""Read buffers that are used again as soon as nobody looks at them.
+
+A fetch response is a megabyte that lives for a few hundred microseconds. Allocating it anew costs the
+kernel a page fault and a zeroed page for every 4 KiB, which is more than the copy itself. So buffers
+are kept, and one is free when its reference count says that no view of it is left: the transport drops
+its views when the bytes are in the socket.
+"""
+
+import sys
+from typing import Final
+
+from ropewalk.base.limits import READ_BUFFER_BYTES_MIN, READ_BUFFERS_KEPT_BYTES
+
+_REFERENCES_WHEN_FREE: Final = 3  # the list, the loop variable, and the argument of getrefcount
+
+
+class ReadBuffers:
+    """Belongs to one thread. `take` never fails: what cannot be kept is allocated and forgotten."""
+
+    def __init__(self) -> None:
+        self._buffers: list[bytearray] = []
+        self._kept_bytes = 0
+
+    def take(self, size: int) -> memoryview:
+        """A writable view of exactly `size` bytes with arbitrary content."""
+        for buffer in self._buffers:
+            if len(buffer) >= size and sys.getrefcount(buffer) == _REFERENCES_WHEN_FREE:
+                return memoryview(buffer)[:size]
+        capacity = max(READ_BUFFER_BYTES_MIN, 1 << (size - 1).bit_length())
+        buffer = bytearray(capacity)
+        if self._kept_bytes + capacity <= READ_BUFFERS_KEPT_BYTES:
+            self._buffers.append(buffer)
+            self._kept_bytes += capacity
+        return memoryview(buffer)[:size]

@@ -1,0 +1,154 @@
+"""Files of the operating system.
+
+What a reader could get wrong
+    `syncfs` reports an error once per descriptor, so one descriptor is kept for the life of the process.
+    On file systems outside the tested list (FUSE, overlay, network) `syncfs` may reach nothing: there
+    every file is synced by itself.
+    `read_cached` belongs to the event loop's thread: its buffers are recycled without a lock.
+"""
+
+import ctypes
+import errno
+import fcntl
+import os
+import shutil
+from typing import Final
+
+from typing_extensions import Buffer
+
+from ropewalk.runtime.buffers import ReadBuffers
+
+SYNCFS_FILE_SYSTEMS: Final = frozenset({"ext4", "xfs", "btrfs"})
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class OsFile:
+    __slots__ = ("_buffers", "_descriptor")
+
+    def __init__(self, descriptor: int, buffers: ReadBuffers) -> None:
+        self._descriptor = descriptor
+        self._buffers = buffers
+
+    def __del__(self) -> None:
+        os.close(self._descriptor)
+
+    def append(self, data: Buffer) -> int:
+        return os.write(self._descriptor, data)
+
+    def read(self, position: int, size: int) -> bytes:
+        data = os.pread(self._descriptor, size, position)
+        if len(data) == size or not data:
+            return data
+        chunks = [data]  # pread stops at 2 GiB and on signals; only an empty answer is the end of the file
+        missing = size - len(data)
+        while missing and chunks[-1]:
+            chunks.append(os.pread(self._descriptor, missing, position + size - missing))
+            missing -= len(chunks[-1])
+        return b"".join(chunks)
+
+    def read_cached(self, position: int, size: int) -> memoryview | None:
+        view = self._buffers.take(size)
+        try:
+            taken = os.preadv(self._descriptor, [view], position, os.RWF_NOWAIT)
+        except OSError as error:
+            if error.errno in (errno.EAGAIN, errno.EOPNOTSUPP):
+                return None
+            raise
+        return view if taken == size else None
+
+    def size(self) -> int:
+        return os.fstat(self._descriptor).st_size
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._descriptor, size)
+
+    def sync(self) -> None:
+        os.fdatasync(self._descriptor)
+
+
+class OsDisk:
+    """The file system that holds one data directory."""
+
+    def __init__(self, root: str) -> None:
+        os.makedirs(root, exist_ok=True)
+        self.file_system = file_system_of(root)
+        self._root_descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._locks: list[int] = []
+        self._buffers = ReadBuffers()
+
+    @property
+    def can_sync_everything(self) -> bool:
+        return self.file_system in SYNCFS_FILE_SYSTEMS
+
+    def open(self, path: str, *, create: bool = False) -> OsFile:
+        flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        return OsFile(os.open(path, flags, 0o640), self._buffers)
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def list(self, path: str) -> list[str]:
+        return sorted(os.listdir(path))
+
+    def make_directory(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def rename(self, source: str, target: str) -> None:
+        os.rename(source, target)
+
+    def remove(self, path: str) -> None:
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            pass
+        except (IsADirectoryError, PermissionError):
+            shutil.rmtree(path)
+
+    def sync_directory(self, path: str) -> None:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def sync_everything(self) -> None:
+        assert self.can_sync_everything, f"syncfs is not trusted on {self.file_system}"
+        if _libc.syncfs(self._root_descriptor) != 0:
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code))
+
+    def free_bytes(self, path: str) -> int:
+        status = os.statvfs(path)
+        return status.f_bavail * status.f_frsize
+
+    def lock(self, path: str) -> None:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise
+        self._locks.append(descriptor)
+
+    def close(self) -> None:
+        """Let go of the locks; files live as long as they are referenced."""
+        for descriptor in self._locks:
+            os.close(descriptor)
+        self._locks.clear()
+        os.close(self._root_descriptor)
+
+
+def file_system_of(path: str) -> str:
+    """The type of the file system that holds `path`, from the mount table; `unknown` where there is none."""
+    device = os.stat(path).st_dev
+    wanted = f"{os.major(device)}:{os.minor(device)}"
+    try:
+        with open("/proc/self/mountinfo") as mounts:
+            for line in mounts:
+                fields, _, details = line.partition(" - ")
+                if fields.split()[2] == wanted:
+                    return details.split()[0]
+    except FileNotFoundError:
+        pass
+    return "unknown"

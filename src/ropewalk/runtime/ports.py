@@ -1,0 +1,34 @@
+"""The bundle of real ports that a node is built on."""
+
+import random
+from dataclasses import dataclass
+
+from ropewalk.base.limits import DISK_THREADS
+from ropewalk.base.ports import Clock, Disk, Network, Pool, Rng
+from ropewalk.runtime.clock import SystemClock
+from ropewalk.runtime.disk import OsDisk
+from ropewalk.runtime.memory_disk import MemoryDisk
+from ropewalk.runtime.network import TcpNetwork
+from ropewalk.runtime.pool import ThreadPool
+
+
+@dataclass(slots=True)
+class SystemPorts:
+    clock: Clock
+    rng: Rng
+    disk: Disk
+    pool: Pool
+    network: Network
+
+
+def on_disk(root: str) -> SystemPorts:
+    """Ports whose data directory is `root`, which is made if it is not there."""
+    return _with(OsDisk(root))
+
+
+def in_memory() -> SystemPorts:
+    return _with(MemoryDisk())
+
+
+def _with(disk: Disk) -> SystemPorts:
+    return SystemPorts(SystemClock(), random.SystemRandom(), disk, ThreadPool(DISK_THREADS), TcpNetwork())

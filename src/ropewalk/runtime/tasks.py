@@ -1,0 +1,40 @@
+"""Background tasks under one supervisor.
+
+Nobody calls `create_task` bare: a task whose failure nobody sees is a feature that has silently
+stopped. Here the first failure is kept, reported once, and ends the node.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+
+
+class Supervisor:
+    """Starts tasks by name; `on_failure` hears of the first one that ends with an error."""
+
+    def __init__(self, on_failure: Callable[[str, BaseException], None]) -> None:
+        self._on_failure = on_failure
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._stopping = False
+
+    def start(self, name: str, work: Coroutine[object, object, None]) -> None:
+        assert name not in self._tasks, f"task {name} runs already"
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks[name] = task
+        task.add_done_callback(self._on_done)
+
+    async def stop(self) -> None:
+        """Cancel everything and wait until it has ended."""
+        self._stopping = True
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _on_done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.pop(task.get_name(), None)
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is not None and not self._stopping:
+            self._stopping = True
+            self._on_failure(task.get_name(), error)

@@ -1,0 +1,81 @@
+"""Coroutines without tasks, and tasks with a supervisor."""
+
+import asyncio
+
+import pytest
+
+from ropewalk.runtime.steps import begin
+from ropewalk.runtime.tasks import Supervisor
+
+
+def test_a_coroutine_that_never_waits_ends_before_begin_returns() -> None:
+    seen: list[object] = []
+
+    async def work() -> int:
+        return 7
+
+    assert begin(work(), lambda result, error: seen.append((result, error)))
+    assert seen == [(7, None)]
+
+
+def test_a_coroutine_goes_on_when_what_it_waits_for_is_done() -> None:
+    async def main() -> list[object]:
+        seen: list[object] = []
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        async def work() -> int:
+            seen.append("started")
+            await asyncio.sleep(0)
+            return await future + 1
+
+        assert not begin(work(), lambda result, _: seen.append(result))
+        assert seen == ["started"]
+        future.set_result(41)
+        while len(seen) < 2:
+            await asyncio.sleep(0)
+        return seen
+
+    assert asyncio.run(main()) == ["started", 42]
+
+
+@pytest.mark.parametrize("wait", [False, True], ids=["at once", "after a wait"])
+def test_an_escaping_error_is_handed_on(wait: bool) -> None:
+    async def main() -> BaseException | None:
+        done: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+
+        async def work() -> None:
+            if wait:
+                await asyncio.sleep(0)
+            raise KeyError("boom")
+
+        begin(work(), lambda _, error: done.set_result(error))
+        return await done
+
+    assert isinstance(asyncio.run(main()), KeyError)
+
+
+def test_the_first_failing_task_is_reported_and_stop_cancels_the_rest() -> None:
+    async def main() -> tuple[list[str], bool]:
+        failures: list[str] = []
+        supervisor = Supervisor(lambda name, error: failures.append(f"{name}: {error}"))
+        cancelled = False
+
+        async def fails() -> None:
+            raise OSError("no disk")
+
+        async def runs() -> None:
+            nonlocal cancelled
+            try:
+                await asyncio.get_running_loop().create_future()
+            except asyncio.CancelledError:
+                cancelled = True
+                raise
+
+        supervisor.start("runs", runs())
+        supervisor.start("fails", fails())
+        while not failures:
+            await asyncio.sleep(0)
+        await supervisor.stop()
+        return failures, cancelled
+
+    assert asyncio.run(main()) == (["fails: no disk"], True)
