@@ -1,0 +1,24 @@
+"""What the command line hands to a node, before it is merged with file and environment."""
+
+from msgspec import Struct
+
+
+class NodeOptions(Struct, frozen=True, kw_only=True):
+    """None means: not said on the command line."""
+
+    kafka: str | None = None
+    """HOST:PORT of the Kafka listener; port 0 takes any free one."""
+
+    data: str | None = None
+    memory: bool = False
+    nodes: int = 1
+    ready_file: str | None = None
+    config: str | None = None
+    """Path of a TOML file."""
+
+    settings: tuple[str, ...] = ()
+    """KEY=VALUE, each overriding file and environment."""
+
+    log_level: str | None = None
+    demo: bool = False
+    """Produce to and consume from topic `demo` before the user's eyes, and take a free port if the default is taken."""
