@@ -1,0 +1,209 @@
+"""The image: what the metadata records add up to, in memory, on every node.
+
+`apply` writes and never fails: a record that is in the log has been decided, so one that does not fit the image
+is a bug in a decision and an `assert` says so. Everything else only reads. Topics and partitions are replaced,
+never changed in place, so that a caller may keep one across an `await` and compare it afterwards.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final, assert_never
+
+from msgspec import Struct, structs
+
+from ropewalk.base.errors import UnknownPartition, UnknownTopic
+from ropewalk.base.ids import LeaderEpoch, NodeId, ProducerId, TopicId, format_id
+from ropewalk.metadata.records import (
+    BrokerRegistered,
+    BrokerSettingsChanged,
+    ClusterCreated,
+    Endpoint,
+    MetadataRecord,
+    PartitionChanged,
+    PartitionCreated,
+    ProducerIdsAllocated,
+    TopicCreated,
+    TopicDeleted,
+    TopicSettingsChanged,
+)
+
+
+class Broker(Struct, frozen=True):
+    node_id: NodeId
+    epoch: int
+    directory: bytes
+    endpoints: tuple[Endpoint, ...]
+    rack: str | None
+
+    def endpoint(self, listener: str) -> Endpoint | None:
+        """Where clients of the listener of that name reach this broker, if it has one."""
+        return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)
+
+
+class Partition(Struct, frozen=True):
+    index: int
+    replicas: tuple[NodeId, ...]
+    isr: tuple[NodeId, ...]
+    leader: NodeId | None
+    leader_epoch: LeaderEpoch
+    partition_epoch: int
+
+
+class Topic(Struct, frozen=True):
+    """`settings` are the overrides of this topic alone; `settings/effective.py` has what applies in the end."""
+
+    topic_id: TopicId
+    name: str
+    partitions: tuple[Partition, ...] = ()
+    settings: Mapping[str, str] = {}
+
+    @property
+    def replication_factor(self) -> int:
+        return len(self.partitions[0].replicas) if self.partitions else 0
+
+
+class Image:
+    """Cluster facts up to `end_offset` of the metadata log."""
+
+    __slots__ = (
+        "_brokers",
+        "_settings_by_node",
+        "_topics_by_id",
+        "_topics_by_name",
+        "cluster_id",
+        "end_offset",
+        "end_producer_id",
+    )
+
+    def __init__(self) -> None:
+        self.end_offset: int = 0
+        """Records applied so far. It changes with every fact, so it serves as the version of anything cached."""
+        self.cluster_id: str | None = None
+        """None until the cluster has been created."""
+        self.end_producer_id: ProducerId = ProducerId(0)
+        """The first producer id that has not been allocated."""
+        self._brokers: dict[NodeId, Broker] = {}
+        self._topics_by_name: dict[str, Topic] = {}
+        self._topics_by_id: dict[TopicId, Topic] = {}
+        self._settings_by_node: dict[NodeId | None, dict[str, str]] = {}
+
+    @property
+    def brokers(self) -> Mapping[NodeId, Broker]:
+        return self._brokers
+
+    @property
+    def topics(self) -> Mapping[str, Topic]:
+        """By name, in the order of creation."""
+        return self._topics_by_name
+
+    def topic(self, name: str) -> Topic:
+        topic = self._topics_by_name.get(name)
+        if topic is None:
+            raise UnknownTopic(f"there is no topic {name!r}")
+        return topic
+
+    def topic_by_id(self, topic_id: TopicId) -> Topic:
+        topic = self._topics_by_id.get(topic_id)
+        if topic is None:
+            raise UnknownTopic(f"there is no topic with id {format_id(topic_id)}")
+        return topic
+
+    def partition(self, topic_name: str, index: int) -> Partition:
+        partitions = self.topic(topic_name).partitions
+        if not 0 <= index < len(partitions):
+            raise UnknownPartition(
+                f"{topic_name} has {len(partitions)} partitions, so none is numbered {index}"
+            )
+        return partitions[index]
+
+    def broker_settings(self, node_id: NodeId | None) -> Mapping[str, str]:
+        """Overrides of one broker, or with None those of all brokers."""
+        return self._settings_by_node.get(node_id, _NO_SETTINGS)
+
+    def apply(self, record: MetadataRecord) -> None:
+        match record:
+            case ClusterCreated(cluster_id=cluster_id):
+                assert self.cluster_id is None, "a cluster is created once"
+                self.cluster_id = cluster_id
+            case BrokerRegistered():
+                self._brokers[record.node_id] = Broker(
+                    node_id=record.node_id,
+                    epoch=record.broker_epoch,
+                    directory=record.directory,
+                    endpoints=record.endpoints,
+                    rack=record.rack,
+                )
+            case TopicCreated(topic_id=topic_id, name=name):
+                assert topic_id not in self._topics_by_id, f"{format_id(topic_id)} was created before"
+                assert name not in self._topics_by_name, f"{name} was created before"
+                self._put(Topic(topic_id=topic_id, name=name))
+            case TopicDeleted(topic_id=topic_id):
+                del self._topics_by_name[self._topics_by_id.pop(topic_id).name]
+            case PartitionCreated(topic_id=topic_id, index=index):
+                topic = self._topics_by_id[topic_id]
+                assert index == len(topic.partitions), f"{topic.name}-{index} leaves a gap"
+                self._put(structs.replace(topic, partitions=(*topic.partitions, _partition(record))))
+            case PartitionChanged(topic_id=topic_id, index=index):
+                topic = self._topics_by_id[topic_id]
+                before = topic.partitions[index]
+                assert record.partition_epoch > before.partition_epoch, f"{topic.name}-{index} went back"
+                assert record.leader_epoch >= before.leader_epoch, f"{topic.name}-{index} went back"
+                partitions = (*topic.partitions[:index], _partition(record), *topic.partitions[index + 1 :])
+                self._put(structs.replace(topic, partitions=partitions))
+            case TopicSettingsChanged(topic_id=topic_id, changes=changes):
+                topic = self._topics_by_id[topic_id]
+                self._put(structs.replace(topic, settings=_changed(topic.settings, changes)))
+            case BrokerSettingsChanged(node_id=node_id, changes=changes):
+                settings = _changed(self.broker_settings(node_id), changes)
+                self._settings_by_node.pop(node_id, None)
+                if settings:
+                    self._settings_by_node[node_id] = settings
+            case ProducerIdsAllocated(end_producer_id=end_producer_id):
+                assert end_producer_id > self.end_producer_id, "producer ids were allocated twice"
+                self.end_producer_id = end_producer_id
+            case _:
+                assert_never(record)
+        self.end_offset += 1
+
+    def facts(self) -> Iterator[MetadataRecord]:
+        """The fewest records that rebuild this image, `end_offset` apart: what a snapshot holds."""
+        if self.cluster_id is not None:
+            yield ClusterCreated(self.cluster_id)
+        for broker in self._brokers.values():
+            yield BrokerRegistered(
+                broker.node_id, broker.epoch, broker.directory, broker.endpoints, broker.rack
+            )
+        for node_id, settings in self._settings_by_node.items():
+            yield BrokerSettingsChanged(node_id, dict(settings))
+        for topic in self._topics_by_name.values():
+            yield TopicCreated(topic.topic_id, topic.name)
+            for partition in topic.partitions:
+                yield PartitionCreated(topic.topic_id, **structs.asdict(partition))
+            if topic.settings:
+                yield TopicSettingsChanged(topic.topic_id, dict(topic.settings))
+        if self.end_producer_id > 0:
+            # Whose block was the last is of interest only while it is being handed out.
+            yield ProducerIdsAllocated(NodeId(-1), self.end_producer_id)
+
+    def _put(self, topic: Topic) -> None:
+        self._topics_by_name[topic.name] = topic
+        self._topics_by_id[topic.topic_id] = topic
+
+
+_NO_SETTINGS: Final[Mapping[str, str]] = {}
+
+
+def _partition(record: PartitionCreated | PartitionChanged) -> Partition:
+    return Partition(
+        index=record.index,
+        replicas=record.replicas,
+        isr=record.isr,
+        leader=record.leader,
+        leader_epoch=record.leader_epoch,
+        partition_epoch=record.partition_epoch,
+    )
+
+
+def _changed(settings: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
+    """`settings` after `changes`, in the order of their names, so that any history of the same facts looks the same."""
+    merged = {**settings, **changes}
+    return {name: value for name in sorted(merged) if (value := merged[name]) is not None}

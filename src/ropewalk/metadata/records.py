@@ -1,0 +1,126 @@
+"""The records that cluster facts are written as.
+
+Each record states one fact completely enough to be applied without looking at anything but the image. They are
+encoded as MessagePack maps with a `type`; a reader ignores fields it does not know and fills in the default
+of fields that are missing, so fields may be added (with a default) and never renamed or given a new meaning.
+A `type` it does not know makes the reader refuse, because a fact it cannot apply would leave its image wrong.
+"""
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from ropewalk.base.ids import LeaderEpoch, NodeId, ProducerId, TopicId
+
+
+class Endpoint(Struct, frozen=True, gc=False):
+    """Where one listener of a node is reached by clients."""
+
+    listener: str
+    host: str
+    port: int
+
+
+class ClusterCreated(Struct, frozen=True, gc=False, tag="cluster_created", tag_field="type"):
+    """Always the first record, written once."""
+
+    cluster_id: str
+
+
+class BrokerRegistered(Struct, frozen=True, gc=False, tag="broker_registered", tag_field="type"):
+    """A broker started, for the first time or again.
+
+    `broker_epoch` is the record's own offset in the log, so a later start always has a larger one. `directory`
+    is the UUID of its data directory: the same node id with another directory has lost what it held.
+    """
+
+    node_id: NodeId
+    broker_epoch: int
+    directory: bytes
+    endpoints: tuple[Endpoint, ...]
+    rack: str | None = None
+
+
+class TopicCreated(Struct, frozen=True, gc=False, tag="topic_created", tag_field="type"):
+    """A topic without partitions; they follow in the same append."""
+
+    topic_id: TopicId
+    name: str
+
+
+class TopicDeleted(Struct, frozen=True, gc=False, tag="topic_deleted", tag_field="type"):
+    """The topic, its partitions and its settings are gone. The id is never used again."""
+
+    topic_id: TopicId
+
+
+class PartitionCreated(Struct, frozen=True, gc=False, tag="partition_created", tag_field="type"):
+    """The next partition of a topic: `index` is the number of partitions it had before."""
+
+    topic_id: TopicId
+    index: int
+    replicas: tuple[NodeId, ...]
+    isr: tuple[NodeId, ...]
+    leader: NodeId | None
+    leader_epoch: LeaderEpoch
+    partition_epoch: int
+
+
+class PartitionChanged(Struct, frozen=True, gc=False, tag="partition_changed", tag_field="type"):
+    """The whole new state of a partition. `partition_epoch` is one more than before; `leader_epoch` too if the leader changed."""
+
+    topic_id: TopicId
+    index: int
+    replicas: tuple[NodeId, ...]
+    isr: tuple[NodeId, ...]
+    leader: NodeId | None
+    leader_epoch: LeaderEpoch
+    partition_epoch: int
+
+
+class TopicSettingsChanged(Struct, frozen=True, gc=False, tag="topic_settings_changed", tag_field="type"):
+    """Overrides of one topic, by Kafka's names; None takes an override away."""
+
+    topic_id: TopicId
+    changes: dict[str, str | None]
+
+
+class BrokerSettingsChanged(Struct, frozen=True, gc=False, tag="broker_settings_changed", tag_field="type"):
+    """Overrides of one broker, or with no `node_id` of all brokers; None takes an override away."""
+
+    node_id: NodeId | None
+    changes: dict[str, str | None]
+
+
+class ProducerIdsAllocated(Struct, frozen=True, gc=False, tag="producer_ids_allocated", tag_field="type"):
+    """Every producer id below `end_producer_id` is spoken for; the last block belongs to `node_id`."""
+
+    node_id: NodeId
+    end_producer_id: ProducerId
+
+
+MetadataRecord: TypeAlias = (
+    ClusterCreated
+    | BrokerRegistered
+    | TopicCreated
+    | TopicDeleted
+    | PartitionCreated
+    | PartitionChanged
+    | TopicSettingsChanged
+    | BrokerSettingsChanged
+    | ProducerIdsAllocated
+)
+
+_ENCODER: Final = msgspec.msgpack.Encoder()
+_DECODER: Final = msgspec.msgpack.Decoder(tuple[MetadataRecord, ...])
+
+
+def encode_records(records: Sequence[MetadataRecord]) -> bytes:
+    return _ENCODER.encode(tuple(records))
+
+
+def decode_records(data: bytes) -> tuple[MetadataRecord, ...]:
+    """The inverse of `encode_records`; raises `ValueError` for anything it would not have written."""
+    return _DECODER.decode(data)
