@@ -38,3 +38,11 @@ FETCH_BYTES_MAX: Final = 55 * 1024 * 1024
 
 OPEN_FILES_MAX: Final = 4096
 """Segment files held open; least recently used ones are closed. Descriptor limits near 20,000 are common."""
+
+BATCH_OPENED_BYTES_MAX: Final = 1 << 27
+"""What one compressed batch may open to. It lies above socket.request.max.bytes (100 MiB), so whatever may be
+sent plain may be sent compressed, and a bomb of one request costs no more than this."""
+
+SYNC_FILES_SINGLY_MAX: Final = 1
+"""Up to so many dirty files are synced one by one even where `syncfs` works: it is as quick, and it does
+not wait for bytes that other programs have written to the same file system."""

@@ -31,6 +31,7 @@ from ropewalk.base.ids import LeaderEpoch, Offset, ProducerEpoch, ProducerId
 from ropewalk.records.codec import Codec
 
 HEADER_BYTES: Final = 61
+HEADER_LAYOUT: Final = Layout(">qiibIhiqqqhii")
 PREFIX_BYTES: Final = 12
 """Base offset and length: what must be read to know how large the batch is."""
 
@@ -48,7 +49,7 @@ _CRC_POSITION: Final = 17
 _COVERED_POSITION: Final = 21
 _MAX_TIMESTAMP_POSITION: Final = 35
 
-_unpack_header: Final = Layout(">qiibIhiqqqhii").unpack_from
+_unpack_header: Final = HEADER_LAYOUT.unpack_from
 _unpack_crc: Final = Layout(">I").unpack_from
 _pack_crc: Final = Layout(">I").pack_into
 _unpack_attributes: Final = Layout(">h").unpack_from

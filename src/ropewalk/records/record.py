@@ -1,0 +1,225 @@
+"""The records inside a batch: open one, build one.
+
+A record is a length and then, in varints, what differs from the header: timestamp delta, offset delta, key,
+value, headers. Numbers are zigzag varints throughout; a length of −1 is null.
+
+What a reader could get wrong
+    Opening is for consumers and for topics whose rules look at records. On its way through a broker a batch
+    stays shut.
+    `iterate_records` holds one opened batch and one record at a time; `decode_records` all of them, which for
+    a hostile batch is many small objects. Brokers use the former.
+    A batch that was compacted has gaps in its offsets and fewer records than offsets.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+from typing_extensions import Buffer
+
+from ropewalk.base.errors import CorruptBatch
+from ropewalk.base.ids import NO_PRODUCER, LeaderEpoch, Offset, ProducerEpoch, ProducerId
+from ropewalk.base.limits import BATCH_OPENED_BYTES_MAX
+from ropewalk.records.batch import (
+    CONTROL,
+    HEADER_BYTES,
+    HEADER_LAYOUT,
+    MAGIC,
+    PREFIX_BYTES,
+    SEQUENCE_NONE,
+    TRANSACTIONAL,
+    BatchHeader,
+    decode_header,
+    stamp_crc,
+)
+from ropewalk.records.codec import Codec
+from ropewalk.records.compression import compress, decompress
+
+TIMESTAMP_NONE: Final = -1
+
+_FIRST_OFFSET: Final = Offset(0)
+_NO_LEADER_EPOCH: Final = LeaderEpoch(-1)
+_NO_PRODUCER_EPOCH: Final = ProducerEpoch(-1)
+_VARINT_BYTES_MAX: Final = 10
+
+
+class Record(Struct, frozen=True, gc=False):
+    """One message. `value` None is a tombstone on a compacted topic."""
+
+    offset: Offset = _FIRST_OFFSET
+    timestamp: int = TIMESTAMP_NONE
+    key: bytes | None = None
+    value: bytes | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+def decode_records(batch: Buffer, *, bytes_max: int = BATCH_OPENED_BYTES_MAX) -> list[Record]:
+    """All records of one whole batch; refuses as `iterate_records` does."""
+    return list(iterate_records(batch, bytes_max=bytes_max))
+
+
+def iterate_records(batch: Buffer, *, bytes_max: int = BATCH_OPENED_BYTES_MAX) -> Iterator[Record]:
+    """The records of one whole batch, in order. The CRC is not checked here.
+
+    Refuses a batch that opens to more than `bytes_max`, records that do not fill it exactly, a count other than
+    the header's and offsets beyond the header's, all with `CorruptBatch`; a codec that does not exist with
+    `UnsupportedCompression`.
+    """
+    header = decode_header(batch)
+    view = memoryview(batch)
+    if view.nbytes != header.size_bytes:
+        raise CorruptBatch(f"a batch of {header.size_bytes} bytes was given as {view.nbytes}")
+    payload = decompress(header.codec, view[HEADER_BYTES:], bytes_max=bytes_max)
+    return _decode_payload(payload, header)
+
+
+def build(
+    records: Sequence[Record],
+    *,
+    codec: Codec = Codec.NONE,
+    base_offset: Offset = _FIRST_OFFSET,
+    leader_epoch: LeaderEpoch = _NO_LEADER_EPOCH,
+    producer_id: ProducerId = NO_PRODUCER,
+    producer_epoch: ProducerEpoch = _NO_PRODUCER_EPOCH,
+    base_sequence: int = SEQUENCE_NONE,
+    is_transactional: bool = False,
+    is_control: bool = False,
+) -> bytearray:
+    """One batch of at least one record, numbered on from `base_offset` whatever offsets the records carry."""
+    assert records
+    base_timestamp = records[0].timestamp
+    payload = bytearray()
+    for offset_delta, record in enumerate(records):
+        body = _encode_body(record, offset_delta, record.timestamp - base_timestamp)
+        payload += _encode_varint(len(body))
+        payload += body
+    stored = compress(codec, payload)
+    attributes = codec | (TRANSACTIONAL if is_transactional else 0) | (CONTROL if is_control else 0)
+    batch = bytearray(
+        HEADER_LAYOUT.pack(
+            base_offset,
+            HEADER_BYTES - PREFIX_BYTES + len(stored),
+            leader_epoch,
+            MAGIC,
+            0,
+            attributes,
+            len(records) - 1,
+            base_timestamp,
+            max(record.timestamp for record in records),
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            len(records),
+        )
+    )
+    batch += stored
+    stamp_crc(memoryview(batch))
+    return batch
+
+
+def _decode_payload(payload: bytes, header: BatchHeader) -> Iterator[Record]:
+    position = 0
+    for index in range(header.record_count):
+        try:
+            record, position = _decode_record(payload, position, header)
+        except IndexError:
+            raise CorruptBatch(f"the batch ends inside record {index} of {header.record_count}") from None
+        yield record
+    if position != len(payload):
+        raise CorruptBatch(f"{len(payload) - position} bytes follow record {header.record_count}, the last")
+
+
+def _decode_record(payload: bytes, position: int, header: BatchHeader) -> tuple[Record, int]:
+    length, position = _decode_varint(payload, position)
+    end = position + length
+    if length < 0 or end > len(payload):
+        raise CorruptBatch(f"a record of {length} bytes does not fit the {len(payload) - position} left")
+    position += 1  # The record's attributes: a byte in which no bit has a meaning.
+    timestamp_delta, position = _decode_varint(payload, position)
+    offset_delta, position = _decode_varint(payload, position)
+    if not 0 <= offset_delta <= header.last_offset_delta:
+        raise CorruptBatch(f"offset delta {offset_delta} is not within 0 to {header.last_offset_delta}")
+    key, position = _decode_bytes(payload, position, end)
+    value, position = _decode_bytes(payload, position, end)
+    header_count, position = _decode_varint(payload, position)
+    if not 0 <= header_count <= end - position:
+        raise CorruptBatch(
+            f"{header_count} headers do not fit the {end - position} bytes left of their record"
+        )
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    if header_count:
+        headers, position = _decode_headers(payload, position, end, header_count)
+    if position != end:
+        raise CorruptBatch(f"a record's fields end {abs(end - position)} bytes away from its end")
+    timestamp = header.max_timestamp if header.uses_append_time else header.base_timestamp + timestamp_delta
+    return Record(Offset(header.base_offset + offset_delta), timestamp, key, value, headers), end
+
+
+def _decode_headers(
+    payload: bytes, position: int, end: int, count: int
+) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
+    headers: list[tuple[str, bytes | None]] = []
+    for _ in range(count):
+        name, position = _decode_bytes(payload, position, end)
+        if name is None:
+            raise CorruptBatch("a record header has no key")
+        value, position = _decode_bytes(payload, position, end)
+        # Malformed names are shown with replacement characters, as Java clients show them.
+        headers.append((name.decode(errors="replace"), value))
+    return tuple(headers), position
+
+
+def _decode_bytes(payload: bytes, position: int, end: int) -> tuple[bytes | None, int]:
+    length, position = _decode_varint(payload, position)
+    if length == -1:
+        return None, position
+    stop = position + length
+    if length < 0 or stop > end:
+        raise CorruptBatch(f"a field of {length} bytes does not fit the {end - position} left of its record")
+    return payload[position:stop], stop
+
+
+def _decode_varint(payload: bytes, position: int) -> tuple[int, int]:
+    """The number and the position after it. Raises `IndexError` at the end of the payload."""
+    byte = payload[position]
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), position + 1
+    number, shift = byte & 0x7F, 7
+    for following in range(position + 1, position + _VARINT_BYTES_MAX):
+        byte = payload[following]
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (number >> 1) ^ -(number & 1), following + 1
+        shift += 7
+    raise CorruptBatch(f"a number goes on after {_VARINT_BYTES_MAX} bytes")
+
+
+def _encode_body(record: Record, offset_delta: int, timestamp_delta: int) -> bytes:
+    parts = [b"\x00", _encode_varint(timestamp_delta), _encode_varint(offset_delta)]
+    parts += _encode_bytes(record.key)
+    parts += _encode_bytes(record.value)
+    parts.append(_encode_varint(len(record.headers)))
+    for name, value in record.headers:
+        parts += _encode_bytes(name.encode())
+        parts += _encode_bytes(value)
+    return b"".join(parts)
+
+
+def _encode_bytes(field: bytes | None) -> tuple[bytes, ...]:
+    return (_VARINT_NULL,) if field is None else (_encode_varint(len(field)), field)
+
+
+def _encode_varint(value: int) -> bytes:
+    number = (value << 1) ^ (value >> 63)
+    if number < 0x80:
+        return _VARINTS_SHORT[number]
+    output = bytearray()
+    while number >= 0x80:
+        output.append(number & 0x7F | 0x80)
+        number >>= 7
+    output.append(number)
+    return bytes(output)
+
+
+_VARINTS_SHORT: Final = tuple(bytes((number,)) for number in range(0x80))
+_VARINT_NULL: Final = b"\x01"
