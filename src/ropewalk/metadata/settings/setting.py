@@ -5,6 +5,7 @@ with a message that names setting, value and bound. Kafka's types and limits are
 send and print them.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from enum import Enum, IntEnum
 from typing import Final, TypeAlias
@@ -61,8 +62,8 @@ class Setting(Struct, frozen=True):
     kind: Kind
     default: str | None
     documentation: str
-    minimum: float | None = None
-    maximum: float | None = None
+    minimum: int | None = None
+    maximum: int | None = None
     also: int | None = None
     """One number outside minimum and maximum that is allowed all the same."""
     choices: tuple[str, ...] = ()
@@ -102,9 +103,9 @@ class Setting(Struct, frozen=True):
             self._check_choice(value)
         elif isinstance(value, int | float) and not isinstance(value, bool) and value != self.also:
             if self.minimum is not None and value < self.minimum:
-                raise InvalidSetting(f"{self.name} is {value}, must be at least {self.minimum:g}")
+                raise InvalidSetting(f"{self.name} is {value}, must be at least {self.minimum}")
             if self.maximum is not None and value > self.maximum:
-                raise InvalidSetting(f"{self.name} is {value}, must be at most {self.maximum:g}")
+                raise InvalidSetting(f"{self.name} is {value}, must be at most {self.maximum}")
 
     def _check_choice(self, value: str) -> None:
         if self.choices and value not in self.choices:
@@ -112,6 +113,9 @@ class Setting(Struct, frozen=True):
 
 
 _WITHOUT_EFFECT: Final = "Accepted so that existing tools work; this version of Ropewalk does not act on it."
+
+
+_WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 
 
 def _parse_boolean(name: str, text: str) -> bool:
@@ -124,8 +128,7 @@ def _parse_integer(bits: int) -> Callable[[str, str], int]:
     bound = 1 << (bits - 1)
 
     def parse(name: str, text: str) -> int:
-        digits = text.removeprefix("-").removeprefix("+")
-        if not (digits.isascii() and digits.isdigit() and len(text) <= 20):
+        if _WHOLE_NUMBER.fullmatch(text) is None:
             raise InvalidSetting(f"{name} is {text!r}, must be a whole number")
         if not -bound <= int(text) < bound:
             raise InvalidSetting(f"{name} is {text}, must fit in {bits} bits")
@@ -151,7 +154,7 @@ def _parse_list(name: str, text: str) -> tuple[str, ...]:
     return items
 
 
-def _parse_text(name: str, text: str) -> str:
+def _parse_text(_name: str, text: str) -> str:
     return text
 
 

@@ -1,0 +1,73 @@
+"""The settings the engine acts on, as values of their proper types.
+
+Only what has an effect is here; a part of the engine takes these structures and never looks at a catalogue.
+Resolving one walks the catalogue, so the caller keeps the result for as long as `Image.end_offset` stays.
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+from msgspec import Struct, convert
+
+from ropewalk.metadata.image import Topic
+from ropewalk.metadata.settings.effective import EffectiveSetting, SettingsView
+from ropewalk.metadata.settings.setting import Value
+
+
+class TopicSettings(Struct, frozen=True, kw_only=True):
+    cleanup_policy: tuple[Literal["compact", "delete"], ...]
+    compression_type: Literal["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"]
+    flush: Literal["group", "os"]
+    index_interval_bytes: int
+    max_message_bytes: int
+    message_timestamp_after_max_ms: int
+    message_timestamp_before_max_ms: int
+    message_timestamp_type: Literal["CreateTime", "LogAppendTime"]
+    min_insync_replicas: int
+    """Never more than the topic has replicas."""
+    retention_bytes: int
+    retention_ms: int
+    segment_bytes: int
+    segment_ms: int
+    storage: Literal["disk", "memory"]
+
+    @property
+    def deletes(self) -> bool:
+        """Whether retention removes segments. A topic that is only to be compacted keeps everything."""
+        return "delete" in self.cleanup_policy
+
+    @property
+    def keys_required(self) -> bool:
+        return "compact" in self.cleanup_policy
+
+
+class BrokerSettings(Struct, frozen=True, kw_only=True):
+    auto_create_topics_enable: bool
+    connections_max_idle_ms: int
+    default_replication_factor: int
+    delete_topic_enable: bool
+    fetch_max_bytes: int
+    log_retention_check_interval_ms: int
+    max_connections: int
+    max_connections_per_ip: int
+    max_request_partition_size_limit: int
+    num_partitions: int
+    producer_id_expiration_ms: int
+    socket_request_max_bytes: int
+
+
+def resolve_topic_settings(view: SettingsView, topic: Topic) -> TopicSettings:
+    values = _values(TopicSettings, lambda name: view.of_topic(topic, name))
+    minimum = values["min_insync_replicas"]
+    assert isinstance(minimum, int), "the catalogue says it is a number"
+    values["min_insync_replicas"] = min(minimum, topic.replication_factor)
+    return convert(values, TopicSettings)
+
+
+def resolve_broker_settings(view: SettingsView) -> BrokerSettings:
+    return convert(_values(BrokerSettings, view.of_broker), BrokerSettings)
+
+
+def _values(shape: type[Struct], find: Callable[[str], EffectiveSetting]) -> dict[str, Value]:
+    """Every field is the setting of the same name, with dots for underscores."""
+    return {field: find(field.replace("_", ".")).parsed for field in shape.__struct_fields__}

@@ -1,0 +1,194 @@
+"""The catalogue of broker settings.
+
+Three kinds make it up: settings of the node itself, listed here; defaults of topics, derived from the topic
+catalogue; and settings that Kafka has and this version does not act on. Most are read when the node starts and
+cannot be changed while it runs.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from ropewalk.metadata.settings.inherited import INHERITED_SETTINGS
+from ropewalk.metadata.settings.setting import Change, Kind, Setting
+from ropewalk.metadata.settings.topic_defaults import TOPIC_DEFAULT_SETTINGS
+
+_CATALOGUE: Final = (
+    # Who this node is and where it is reached. The node fills these in from its own configuration.
+    Setting(
+        "node.id",
+        Kind.INT,
+        "0",
+        "The number of this node in its cluster.",
+        minimum=0,
+        change=Change.READ_ONLY,
+    ),
+    Setting(
+        "broker.id",
+        Kind.INT,
+        "0",
+        "Kafka's former name of node.id; always the same value.",
+        minimum=-1,
+        change=Change.READ_ONLY,
+    ),
+    Setting(
+        "broker.rack",
+        Kind.STRING,
+        None,
+        "Where this broker stands; replicas of a partition are spread over racks.",
+        change=Change.READ_ONLY,
+    ),
+    Setting(
+        "process.roles",
+        Kind.LIST,
+        "broker,controller",
+        "The parts this node plays.",
+        choices=("broker", "controller"),
+        change=Change.READ_ONLY,
+    ),
+    Setting(
+        "listeners",
+        Kind.LIST,
+        "PLAINTEXT://127.0.0.1:9092",
+        "Addresses the node listens on.",
+        change=Change.READ_ONLY,
+    ),
+    Setting(
+        "advertised.listeners",
+        Kind.LIST,
+        None,
+        "Addresses that clients are told to use.",
+        change=Change.READ_ONLY,
+    ),
+    Setting(
+        "listener.security.protocol.map",
+        Kind.STRING,
+        "PLAINTEXT:PLAINTEXT",
+        "The security protocol of each listener name.",
+        change=Change.READ_ONLY,
+    ),
+    Setting(
+        "inter.broker.listener.name",
+        Kind.STRING,
+        None,
+        "The listener brokers use among themselves.",
+        change=Change.READ_ONLY,
+    ),
+    Setting(
+        "inter.broker.protocol.version",
+        Kind.STRING,
+        "4.4",
+        "The protocol level tools may assume; some switch features on by it.",
+        change=Change.READ_ONLY,
+    ),
+    Setting(
+        "log.dir",
+        Kind.LIST,
+        "./ropewalk-data",
+        "The directory that holds this node's data.",
+        change=Change.READ_ONLY,
+    ),
+    Setting(
+        "log.dirs", Kind.LIST, None, "The directories that hold this node's data.", change=Change.READ_ONLY
+    ),
+    # Topics.
+    Setting(
+        "auto.create.topics.enable",
+        Kind.BOOLEAN,
+        "true",
+        "Whether a topic is created when a client first asks for it.",
+        change=Change.READ_ONLY,
+    ),
+    Setting(
+        "num.partitions", Kind.INT, "1", "Partitions of a topic whose creator named no number.", minimum=1
+    ),
+    Setting(
+        "default.replication.factor",
+        Kind.INT,
+        None,
+        "Replicas of a topic whose creator named no number. Unless set, three, or as many as there are brokers.",
+        minimum=1,
+    ),
+    Setting(
+        "delete.topic.enable", Kind.BOOLEAN, "true", "Whether topics may be deleted.", change=Change.READ_ONLY
+    ),
+    # Connections and requests.
+    Setting(
+        "socket.request.max.bytes",
+        Kind.INT,
+        "104857600",
+        "The largest request that is read; a larger one ends its connection.",
+        minimum=1,
+        change=Change.READ_ONLY,
+    ),
+    Setting(
+        "connections.max.idle.ms",
+        Kind.LONG,
+        "600000",
+        "How long a connection may be silent before it is closed.",
+        change=Change.READ_ONLY,
+    ),
+    Setting(
+        "max.connections",
+        Kind.INT,
+        "2147483647",
+        "Connections this node accepts at one time.",
+        minimum=0,
+        change=Change.READ_ONLY,
+    ),
+    Setting(
+        "max.connections.per.ip",
+        Kind.INT,
+        "2147483647",
+        "Connections this node accepts from one address at one time.",
+        minimum=0,
+        change=Change.READ_ONLY,
+    ),
+    Setting(
+        "fetch.max.bytes",
+        Kind.INT,
+        "57671680",
+        "The most bytes that one fetch is answered with.",
+        minimum=1024,
+        change=Change.READ_ONLY,
+    ),
+    Setting(
+        "max.request.partition.size.limit",
+        Kind.INT,
+        "2000",
+        "Partitions that one DescribeTopicPartitions answers at most.",
+        minimum=1,
+        change=Change.READ_ONLY,
+    ),
+    # Idempotent and transactional producers.
+    Setting(
+        "producer.id.expiration.ms",
+        Kind.INT,
+        "86400000",
+        "How long a silent producer's last sequence numbers are remembered.",
+        minimum=1,
+        change=Change.READ_ONLY,
+    ),
+    Setting(
+        "transaction.two.phase.commit.enable",
+        Kind.BOOLEAN,
+        "false",
+        "Whether transactions may be left open for an outside coordinator.",
+        refused={"true": "this version has no two-phase commit"},
+        change=Change.READ_ONLY,
+    ),
+    # The log in the background.
+    Setting(
+        "log.retention.check.interval.ms",
+        Kind.LONG,
+        "300000",
+        "How often segments are examined for removal.",
+        minimum=1,
+        change=Change.READ_ONLY,
+    ),
+)
+
+BROKER_SETTINGS: Final[Mapping[str, Setting]] = {
+    **{setting.name: setting for setting in _CATALOGUE},
+    **TOPIC_DEFAULT_SETTINGS,
+    **INHERITED_SETTINGS,
+}

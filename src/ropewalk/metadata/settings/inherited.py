@@ -1,0 +1,289 @@
+"""Broker settings of Kafka that this version knows and does not act on.
+
+They are here so that a configuration written for Kafka is checked rather than rejected, and so that tools find
+the entries they look for. Each says in its description that it has no effect. When a part that acts on one of
+them is built, the entry moves to `broker.py`.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from ropewalk.metadata.settings.setting import Change, Kind, Setting
+
+_ROWS: Final[tuple[tuple[str, Kind, str | None, int | None, str], ...]] = (
+    # Name, type, default, minimum, and what it means to Kafka.
+    # Topics.
+    (
+        "auto.leader.rebalance.enable",
+        Kind.BOOLEAN,
+        "true",
+        None,
+        "Whether leaders are moved back to the first replica of their partition.",
+    ),
+    # Connections and requests.
+    (
+        "max.connections.per.ip.overrides",
+        Kind.STRING,
+        "",
+        None,
+        "Limits for single addresses, as address:count pairs.",
+    ),
+    ("max.connection.creation.rate", Kind.INT, "2147483647", 0, "Connections accepted in a second."),
+    (
+        "max.incremental.fetch.session.cache.slots",
+        Kind.INT,
+        "1000",
+        0,
+        "Incremental fetch sessions kept at one time.",
+    ),
+    (
+        "queued.max.request.bytes",
+        Kind.LONG,
+        "-1",
+        None,
+        "Bytes of unanswered requests before reading pauses; -1 for the node's own budget.",
+    ),
+    ("queued.max.requests", Kind.INT, "500", 1, "Unanswered requests before reading pauses."),
+    ("request.timeout.ms", Kind.INT, "30000", None, "How long a request to another node may take."),
+    (
+        "socket.listen.backlog.size",
+        Kind.INT,
+        "50",
+        1,
+        "Connections the operating system may hold before they are accepted.",
+    ),
+    (
+        "socket.receive.buffer.bytes",
+        Kind.INT,
+        "102400",
+        -1,
+        "The operating system's receive buffer of a connection; -1 for its own choice.",
+    ),
+    (
+        "socket.send.buffer.bytes",
+        Kind.INT,
+        "102400",
+        -1,
+        "The operating system's send buffer of a connection; -1 for its own choice.",
+    ),
+    # Idempotent and transactional producers.
+    (
+        "transactional.id.expiration.ms",
+        Kind.INT,
+        "604800000",
+        1,
+        "How long a silent transactional id is remembered.",
+    ),
+    (
+        "transaction.max.timeout.ms",
+        Kind.INT,
+        "900000",
+        1,
+        "The longest time a producer may give its transactions.",
+    ),
+    (
+        "transaction.state.log.num.partitions",
+        Kind.INT,
+        "50",
+        1,
+        "Partitions of the topic that holds transaction state.",
+    ),
+    (
+        "transaction.state.log.replication.factor",
+        Kind.SHORT,
+        "3",
+        1,
+        "Replicas of the topic that holds transaction state.",
+    ),
+    (
+        "transaction.state.log.min.isr",
+        Kind.INT,
+        "2",
+        1,
+        "min.insync.replicas of the topic that holds transaction state.",
+    ),
+    (
+        "transaction.state.log.segment.bytes",
+        Kind.INT,
+        "104857600",
+        1,
+        "segment.bytes of the topic that holds transaction state.",
+    ),
+    # Groups and their offsets.
+    (
+        "group.min.session.timeout.ms",
+        Kind.INT,
+        "6000",
+        None,
+        "The shortest session timeout a member may ask for.",
+    ),
+    (
+        "group.max.session.timeout.ms",
+        Kind.INT,
+        "1800000",
+        None,
+        "The longest session timeout a member may ask for.",
+    ),
+    (
+        "group.initial.rebalance.delay.ms",
+        Kind.INT,
+        "3000",
+        None,
+        "How long a new group waits for more members before its first assignment.",
+    ),
+    ("group.max.size", Kind.INT, "2147483647", 1, "Members a group may have."),
+    (
+        "group.consumer.assignors",
+        Kind.LIST,
+        "uniform,range",
+        None,
+        "Assignments the broker can compute for groups of the newer protocol.",
+    ),
+    (
+        "group.consumer.heartbeat.interval.ms",
+        Kind.INT,
+        "5000",
+        1,
+        "How often members of the newer protocol are heard from.",
+    ),
+    (
+        "group.consumer.session.timeout.ms",
+        Kind.INT,
+        "45000",
+        1,
+        "When a silent member of the newer protocol is given up.",
+    ),
+    ("group.consumer.max.size", Kind.INT, "2147483647", 1, "Members a group of the newer protocol may have."),
+    (
+        "offset.metadata.max.bytes",
+        Kind.INT,
+        "4096",
+        None,
+        "The longest note a client may commit beside an offset.",
+    ),
+    ("offsets.commit.timeout.ms", Kind.INT, "5000", 1, "How long a commit may wait for its replicas."),
+    ("offsets.retention.minutes", Kind.INT, "10080", 1, "How long the offsets of an empty group are kept."),
+    (
+        "offsets.retention.check.interval.ms",
+        Kind.LONG,
+        "600000",
+        1,
+        "How often expired offsets are looked for.",
+    ),
+    (
+        "offsets.topic.num.partitions",
+        Kind.INT,
+        "50",
+        1,
+        "Partitions of the topic that holds committed offsets.",
+    ),
+    (
+        "offsets.topic.replication.factor",
+        Kind.SHORT,
+        "3",
+        1,
+        "Replicas of the topic that holds committed offsets.",
+    ),
+    (
+        "offsets.topic.segment.bytes",
+        Kind.INT,
+        "104857600",
+        1,
+        "segment.bytes of the topic that holds committed offsets.",
+    ),
+    (
+        "offsets.topic.compression.codec",
+        Kind.INT,
+        "0",
+        None,
+        "Compression of the topic that holds committed offsets.",
+    ),
+    (
+        "offsets.load.buffer.size",
+        Kind.INT,
+        "5242880",
+        1,
+        "Bytes read at a time when committed offsets are loaded.",
+    ),
+    # The log in the background.
+    (
+        "log.flush.offset.checkpoint.interval.ms",
+        Kind.INT,
+        "60000",
+        0,
+        "How often Kafka records recovery points; here it is at least once a second while there are writes.",
+    ),
+    (
+        "log.flush.start.offset.checkpoint.interval.ms",
+        Kind.INT,
+        "60000",
+        0,
+        "How often Kafka records log start offsets; here it is before they are answered.",
+    ),
+    ("log.cleaner.enable", Kind.BOOLEAN, "true", None, "Whether compaction runs."),
+    ("log.cleaner.threads", Kind.INT, "1", 0, "Threads that compact."),
+    (
+        "log.cleaner.backoff.ms",
+        Kind.LONG,
+        "15000",
+        0,
+        "How long the compactor rests when there is nothing to do.",
+    ),
+    (
+        "log.cleaner.dedupe.buffer.size",
+        Kind.LONG,
+        "134217728",
+        None,
+        "Memory the compactor may use for keys.",
+    ),
+    (
+        "log.cleaner.io.max.bytes.per.second",
+        Kind.DOUBLE,
+        "1.7976931348623157E308",
+        None,
+        "How fast the compactor may read and write.",
+    ),
+    # Between brokers.
+    ("num.replica.fetchers", Kind.INT, "1", 1, "Connections over which a follower copies from one leader."),
+    ("replica.fetch.max.bytes", Kind.INT, "1048576", 0, "Bytes a follower asks of one partition at a time."),
+    (
+        "replica.fetch.wait.max.ms",
+        Kind.INT,
+        "500",
+        None,
+        "How long a leader may hold a follower's empty fetch.",
+    ),
+    (
+        "replica.lag.time.max.ms",
+        Kind.LONG,
+        "30000",
+        None,
+        "How long a follower may be behind and stay in sync.",
+    ),
+    ("replica.selector.class", Kind.STRING, None, None, "How a consumer's nearest replica is chosen."),
+    (
+        "controlled.shutdown.enable",
+        Kind.BOOLEAN,
+        "true",
+        None,
+        "Whether a stopping broker hands its partitions over first.",
+    ),
+    # Kafka's threads, which have no counterpart here.
+    ("num.network.threads", Kind.INT, "3", 1, "Threads that read requests."),
+    ("num.io.threads", Kind.INT, "8", 1, "Threads that answer requests."),
+    ("background.threads", Kind.INT, "10", 1, "Threads for background work."),
+    ("num.recovery.threads.per.data.dir", Kind.INT, "2", 1, "Threads that recover logs at start."),
+)
+
+INHERITED_SETTINGS: Final[Mapping[str, Setting]] = {
+    name: Setting(
+        name,
+        kind,
+        default,
+        documentation,
+        minimum=minimum,
+        change=Change.READ_ONLY,
+        without_effect=True,
+    )
+    for name, kind, default, minimum, documentation in _ROWS
+}
