@@ -46,6 +46,14 @@ NEEDS = (
 )
 
 
+CHECKS: dict[str, list[str]] = {
+    "ruff check": ["ruff", "check", "--quiet"],
+    "ruff format": ["ruff", "format", "--check", "--quiet"],
+    "mypy": ["mypy"],
+    "lint-imports": ["lint-imports", "--no-logo"],
+}
+
+
 class Stage(NamedTuple):
     name: str
     seconds: float
@@ -67,16 +75,10 @@ def main() -> int:
     stages.append(Stage("packages", time.monotonic() - started_at, True))
     with tempfile.TemporaryDirectory() as directory:
         report = Path(directory) / "pytest.xml"
-        pytest = ["pytest", f"--junit-xml={report}", "-o", "junit_family=xunit2", *for_pytest]
+        pytest = ["python", "-m", "pytest", f"--junit-xml={report}", *for_pytest]
         if arguments.fast:
             pytest += ["-m", FAST]
-        checks = (
-            ["ruff", "check", "--quiet"],
-            ["ruff", "format", "--check", "--quiet"],
-            ["mypy"],
-            ["lint-imports"],
-        )
-        stages += [_run(command) for command in (*checks, pytest)]
+        stages += [_run(name, command) for name, command in {**CHECKS, "pytest": pytest}.items()]
         skipped = Counter(_skip_reasons(report))
 
     _summarise(stages, missing, skipped, fast=arguments.fast)
@@ -86,8 +88,7 @@ def main() -> int:
     return 0 if all(stage.passed for stage in stages) and (complete or arguments.allow_missing) else 1
 
 
-def _run(command: list[str]) -> Stage:
-    name = " ".join(command[:2]) if command[0] == "ruff" else command[0]
+def _run(name: str, command: list[str]) -> Stage:
     print(f"── {name}", flush=True)
     started_at = time.monotonic()
     code = subprocess.run([BIN / command[0], *command[1:]], cwd=ROOT).returncode
@@ -99,18 +100,20 @@ def _fetch_needs() -> list[str]:
     absent = [need for need in NEEDS if not need.is_there()]
     prefix = _prefix_of_root()
     if absent and prefix is not None and shutil.which("apt-get"):
-        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        install = [*prefix, "apt-get", "install", "-y", "-qq", "--no-install-recommends"]
-        subprocess.run([*prefix, "apt-get", "update", "-qq"], env=environment, stdout=subprocess.DEVNULL)
+        _apt_get(prefix, "update")
         for need in absent:
             print(f"── installing {need.name}", flush=True)
-            for package in need.packages:
-                if (
-                    subprocess.run([*install, package], env=environment, stdout=subprocess.DEVNULL).returncode
-                    == 0
-                ):
-                    break
+            # The first package that can be installed is enough: names differ between releases.
+            any(
+                _apt_get(prefix, "install", "-y", "--no-install-recommends", package)
+                for package in need.packages
+            )
     return [f"{need.name} (Debian: {need.packages[0]})" for need in absent if not need.is_there()]
+
+
+def _apt_get(prefix: list[str], *arguments: str) -> bool:
+    command = [*prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq", *arguments]
+    return subprocess.run(command, stdout=subprocess.DEVNULL).returncode == 0
 
 
 def _prefix_of_root() -> list[str] | None:
@@ -118,7 +121,7 @@ def _prefix_of_root() -> list[str] | None:
     if os.geteuid() == 0:
         return []
     if shutil.which("sudo") and subprocess.run(["sudo", "-n", "true"], capture_output=True).returncode == 0:
-        return ["sudo", "-n", "--preserve-env=DEBIAN_FRONTEND"]
+        return ["sudo", "-n"]
     return None
 
 
