@@ -1,0 +1,65 @@
+"""Frames: four bytes of length, then that many bytes.
+
+The broker cuts frames in place from the buffer it receives into; `FrameReader` is for clients.
+"""
+
+from collections.abc import Iterable
+from struct import Struct as Layout
+from typing import Final
+
+from ropewalk.base.errors import ProtocolError
+from ropewalk.wire.types import Buffer
+
+LENGTH: Final = Layout(">i")
+"""The length in front of every frame, which does not count itself."""
+
+
+class FrameReader:
+    r"""Cuts a byte stream into frames, however the network happened to slice it.
+
+    >>> reader = FrameReader(frame_bytes_max=64)
+    >>> reader.feed(b"\x00\x00\x00\x02h"), [bytes(frame) for frame in reader.feed(b"i")]
+    ([], [b'hi'])
+
+    A frame stays valid for as long as it is kept, and keeps what arrived with it in memory.
+    """
+
+    __slots__ = ("_frame_bytes_max", "_received")
+
+    def __init__(self, *, frame_bytes_max: int) -> None:
+        self._received = bytearray()
+        self._frame_bytes_max = frame_bytes_max
+
+    def feed(self, data: Buffer) -> list[memoryview]:
+        """The frames that `data` completes. A length out of bounds is refused as soon as it is seen."""
+        received = self._received
+        received += data
+        stops = self._stops(received)
+        if not stops:
+            return []
+        # Whole frames are handed out as views, and a buffer with views cannot grow: the rest moves to a fresh one.
+        self._received = received[stops[-1] :]
+        view = memoryview(received)
+        starts = [0, *stops[:-1]]
+        return [view[start + LENGTH.size : stop] for start, stop in zip(starts, stops, strict=True)]
+
+    def _stops(self, received: bytearray) -> list[int]:
+        stops = []
+        position = 0
+        while position + LENGTH.size <= len(received):
+            (size,) = LENGTH.unpack_from(received, position)
+            if not 0 <= size <= self._frame_bytes_max:
+                raise ProtocolError(
+                    f"a frame of {size} bytes was announced, {self._frame_bytes_max} are allowed"
+                )
+            position += LENGTH.size + size
+            if position > len(received):
+                break
+            stops.append(position)
+        return stops
+
+
+def frame(chunks: Iterable[Buffer]) -> list[Buffer]:
+    """The chunks with their length in front, ready to be written one after the other."""
+    body = list(chunks)
+    return [LENGTH.pack(sum(map(len, body))), *body]
