@@ -27,6 +27,7 @@
       OutOfOrderSequence        an idempotent producer left a gap
       ProducerFenced            a producer epoch older than the newest seen
       StorageFailed             the disk refused: full, failing, or the range is corrupt
+      CorruptMetadata           acknowledged facts about the cluster cannot be read back; the node does not start
       TimedOut                  not done in the time the client allowed; it may still be done later
       NodeStopping              the node is shutting down
       Throttled                 a limit was reached; come back later
@@ -145,6 +146,10 @@ class ProducerFenced(RopewalkError):
 
 
 class StorageFailed(RopewalkError):
+    pass
+
+
+class CorruptMetadata(RopewalkError):
     pass
 
 

@@ -46,3 +46,12 @@ sent plain may be sent compressed, and a bomb of one request costs no more than 
 SYNC_FILES_SINGLY_MAX: Final = 1
 """Up to so many dirty files are synced one by one even where `syncfs` works: it is as quick, and it does
 not wait for bytes that other programs have written to the same file system."""
+
+METADATA_LOG_BYTES_MAX: Final = 1 << 22
+"""Size at which the metadata log is folded into a snapshot. Start-up replays at most this, in some 50 ms."""
+
+METADATA_CHANGES_WAITING_MAX: Final = 10_000
+"""Changes of cluster facts that may wait for the ones before them; a burst of topic creations, not a flood."""
+
+TOPIC_PARTITIONS_MAX: Final = 10_000
+"""Partitions of one topic. Every one costs a directory and a line in every Metadata answer."""
