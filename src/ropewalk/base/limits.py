@@ -55,3 +55,9 @@ METADATA_CHANGES_WAITING_MAX: Final = 10_000
 
 TOPIC_PARTITIONS_MAX: Final = 10_000
 """Partitions of one topic. Every one costs a directory and a line in every Metadata answer."""
+
+CLIENT_REQUESTS_MAX: Final = 1024
+"""Requests a client has unanswered on one connection before it waits: well below what a broker takes."""
+
+CLIENT_RESPONSE_BYTES_MAX: Final = 1 << 28
+"""The largest answer a client takes: Fetch's limit, a first batch of 100 MiB beyond it, and its headers."""

@@ -1,0 +1,135 @@
+"""The client: produce, fetch and look up offsets, by topic and partition.
+
+    async with Client(network, clock, rng, parse_addresses("127.0.0.1:9092")) as client:
+        produced = await client.produce("orders", 0, build([record], codec=Codec.NONE))
+
+Every call takes a deadline, an instant of `Clock.monotonic_ms`; without one it has the settings'
+`request_timeout_ms` from now.
+
+What a reader could get wrong
+    Entering the client connects. A cluster that cannot be reached at all is reported at once; one that was
+    reached before is tried again until the deadline.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, Self
+
+from ropewalk.base.ids import ProducerEpoch, ProducerId, TopicPartition
+from ropewalk.base.ports import Clock, Network, Rng
+from ropewalk.client import fetch, list_offsets, produce
+from ropewalk.client.address import Address
+from ropewalk.client.cluster import ClusterView, TopicView
+from ropewalk.client.fetch import Fetched
+from ropewalk.client.list_offsets import Isolation, ListedOffset
+from ropewalk.client.produce import Acks, Produced
+from ropewalk.client.session import Session
+from ropewalk.client.settings import ClientSettings
+from ropewalk.wire.types import Buffer
+
+
+class Client:
+    def __init__(
+        self,
+        network: Network,
+        clock: Clock,
+        rng: Rng,
+        bootstrap: tuple[Address, ...],
+        settings: ClientSettings | None = None,
+    ) -> None:
+        self.session: Final = Session(network, clock, rng, bootstrap, settings or ClientSettings())
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self.session.cluster.metadata([], deadline_ms=self.session.deadline_ms())
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Calls still waiting end with `ConnectionLost`."""
+        self.session.cluster.close()
+
+    async def metadata(
+        self, topics: Iterable[str] | None = None, *, deadline_ms: float | None = None
+    ) -> ClusterView:
+        """Brokers and topics, all of them by default, asked for now and not from memory."""
+        names = None if topics is None else tuple(topics)
+        until_ms = self._until(deadline_ms)
+        return await self.session.attempt(
+            (), lambda: self.session.cluster.metadata(names, deadline_ms=until_ms), deadline_ms=until_ms
+        )
+
+    async def topic(
+        self, name: str, *, may_create: bool = False, deadline_ms: float | None = None
+    ) -> TopicView:
+        """A topic that exists, with its partitions, from memory where that is fresh."""
+        until_ms = self._until(deadline_ms)
+        return await self.session.attempt(
+            (name,),
+            lambda: self.session.cluster.topic(name, deadline_ms=until_ms, may_create=may_create),
+            deadline_ms=until_ms,
+            may_create=may_create,
+        )
+
+    async def produce(
+        self,
+        topic: str,
+        partition: int,
+        batch: Buffer,
+        *,
+        acks: Acks = Acks.ALL,
+        may_create: bool = True,
+        deadline_ms: float | None = None,
+    ) -> Produced:
+        """Send one record batch to one partition; see `client.produce` for what is sent twice."""
+        return await produce.produce(
+            self.session,
+            topic,
+            partition,
+            batch,
+            acks=acks,
+            may_create=may_create,
+            deadline_ms=self._until(deadline_ms),
+        )
+
+    async def init_producer_id(self, *, deadline_ms: float | None = None) -> tuple[ProducerId, ProducerEpoch]:
+        return await produce.init_producer_id(self.session, deadline_ms=self._until(deadline_ms))
+
+    async def fetch(
+        self,
+        positions: Mapping[TopicPartition, int],
+        *,
+        wait_ms: int | None = None,
+        bytes_min: int = 1,
+        isolation: Isolation = Isolation.READ_UNCOMMITTED,
+        deadline_ms: float | None = None,
+    ) -> list[Fetched]:
+        """One round of fetching from each position; waits up to `wait_ms` for `bytes_min` to be there."""
+        return await fetch.fetch(
+            self.session,
+            positions,
+            wait_ms=self.session.settings.fetch_max_wait_ms if wait_ms is None else wait_ms,
+            bytes_min=bytes_min,
+            isolation=isolation,
+            deadline_ms=self._until(deadline_ms),
+        )
+
+    async def list_offsets(
+        self,
+        topic: str,
+        queries: Mapping[int, int],
+        *,
+        isolation: Isolation = Isolation.READ_UNCOMMITTED,
+        deadline_ms: float | None = None,
+    ) -> dict[int, ListedOffset]:
+        """For each partition the first offset whose timestamp is not before the one given, or an `OffsetQuery`."""
+        return await list_offsets.list_offsets(
+            self.session, topic, queries, isolation=isolation, deadline_ms=self._until(deadline_ms)
+        )
+
+    def _until(self, deadline_ms: float | None) -> float:
+        return self.session.deadline_ms() if deadline_ms is None else deadline_ms

@@ -1,0 +1,149 @@
+"""Fetch: record batches of any number of partitions, from wherever they are led.
+
+What a reader could get wrong
+    One round asks each leader once, all at the same time, and ends when the last has answered. With several
+    leaders an idle one holds the round for `wait_ms`.
+    The first batch may begin before the offset asked for: brokers send whole batches.
+    A partition whose leader has moved is left out of the round, and looked up anew for the next.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from ropewalk.base.errors import ProtocolError, RopewalkError
+from ropewalk.base.ids import LeaderEpoch, NodeId, TopicId, TopicPartition
+from ropewalk.client.cluster import Lane, TopicView
+from ropewalk.client.errors import STALE_METADATA, RemoteError
+from ropewalk.client.list_offsets import Isolation
+from ropewalk.client.session import Session, version_max_for
+from ropewalk.client.together import together
+from ropewalk.wire.error_code import ErrorCode
+from ropewalk.wire.messages import fetch as wire
+from ropewalk.wire.types import Buffer
+
+_SESSIONLESS: Final = -1
+"""A fetch session's epoch that says: there shall be none."""
+
+
+class Fetched(Struct, frozen=True, gc=False):
+    """What one partition answered. `records` holds whole batches, possibly none."""
+
+    partition: TopicPartition
+    records: Buffer
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+
+
+class _Wanted(Struct, frozen=True, gc=False):
+    topic: TopicView
+    index: int
+    leader_epoch: LeaderEpoch
+    offset: int
+
+
+async def fetch(
+    session: Session,
+    positions: Mapping[TopicPartition, int],
+    *,
+    wait_ms: int,
+    bytes_min: int,
+    isolation: Isolation,
+    deadline_ms: float,
+) -> list[Fetched]:
+    """One round. Raises `RemoteError` for what another round would not cure, such as an offset out of range."""
+    topics = sorted({partition.topic for partition in positions})
+
+    async def once() -> list[Fetched]:
+        by_leader: dict[NodeId, list[_Wanted]] = {}
+        for partition, offset in positions.items():
+            topic, view = await session.cluster.partition(
+                partition.topic, partition.partition, deadline_ms=deadline_ms
+            )
+            wanted = _Wanted(topic, view.index, view.leader_epoch, offset)
+            by_leader.setdefault(view.leader, []).append(wanted)
+        answers = await together(
+            [
+                _ask(session, node, wanted, wait_ms, bytes_min, isolation, deadline_ms)
+                for node, wanted in sorted(by_leader.items())
+            ]
+        )
+        return [fetched for answer in answers for fetched in answer]
+
+    return await session.attempt(topics, once, deadline_ms=deadline_ms)
+
+
+async def _ask(
+    session: Session,
+    node: NodeId,
+    wanted: Sequence[_Wanted],
+    wait_ms: int,
+    bytes_min: int,
+    isolation: Isolation,
+    deadline_ms: float,
+) -> list[Fetched]:
+    connection = await session.cluster.connection(node, deadline_ms=deadline_ms, lane=Lane.POLLS)
+    by_topic: dict[str, list[_Wanted]] = {}
+    for want in wanted:
+        by_topic.setdefault(want.topic.name, []).append(want)
+    request = wire.FetchRequest(
+        replica_id=-1,
+        max_wait_ms=min(wait_ms, session.remaining_ms(deadline_ms)),
+        min_bytes=bytes_min,
+        max_bytes=session.settings.fetch_max_bytes,
+        isolation_level=isolation,
+        session_id=0,
+        session_epoch=_SESSIONLESS,
+        topics=tuple(_topic_request(session, wants) for wants in by_topic.values()),
+    )
+    topics = [wants[0].topic for wants in by_topic.values()]
+    response = await connection.call(
+        wire.API, request, deadline_ms=deadline_ms, version_max=version_max_for(topics)
+    )
+    if response.error_code != ErrorCode.NONE:
+        raise RemoteError(response.error_code, about="Fetch")
+    names = {topic.topic_id: topic.name for topic in topics}
+    fetched: list[Fetched] = []
+    failure: RopewalkError | None = None
+    for topic in response.topics:
+        name = topic.name or names.get(TopicId(bytes(topic.topic_id)))
+        if name is None:
+            raise ProtocolError("Fetch answered for a topic that was not asked for")
+        for answer in topic.partitions:
+            partition = TopicPartition(name, answer.index)
+            if answer.error_code == ErrorCode.NONE:
+                fetched.append(_fetched(partition, answer))
+                continue
+            failure = RemoteError(answer.error_code, about=str(partition))
+            if failure.code not in STALE_METADATA:
+                raise failure
+            session.cluster.forget(name)
+    if failure is not None and not fetched:
+        raise failure
+    return fetched
+
+
+def _topic_request(session: Session, wants: Sequence[_Wanted]) -> wire.FetchTopic:
+    partitions = tuple(
+        wire.FetchPartition(
+            index=want.index,
+            current_leader_epoch=want.leader_epoch,
+            fetch_offset=want.offset,
+            partition_max_bytes=session.settings.fetch_partition_max_bytes,
+        )
+        for want in wants
+    )
+    topic = wants[0].topic
+    return wire.FetchTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+
+
+def _fetched(partition: TopicPartition, answer: wire.PartitionData) -> Fetched:
+    return Fetched(
+        partition,
+        answer.records if answer.records is not None else b"",
+        answer.high_watermark,
+        answer.last_stable_offset,
+        answer.log_start_offset,
+    )

@@ -1,0 +1,88 @@
+"""ListOffsets: where a partition begins and ends, and which offset belongs to a time."""
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+
+from msgspec import Struct
+
+from ropewalk.base.errors import ProtocolError
+from ropewalk.base.ids import NodeId
+from ropewalk.client.cluster import PartitionView
+from ropewalk.client.errors import RemoteError
+from ropewalk.client.session import Session
+from ropewalk.client.together import together
+from ropewalk.wire.error_code import ErrorCode
+from ropewalk.wire.messages import list_offsets as wire
+
+
+class Isolation(IntEnum):
+    """Whether records of open and aborted transactions are seen."""
+
+    READ_UNCOMMITTED = 0
+    READ_COMMITTED = 1
+
+
+class OffsetQuery(IntEnum):
+    """The instants that are not instants."""
+
+    LATEST = -1
+    EARLIEST = -2
+    MAX_TIMESTAMP = -3
+
+
+class ListedOffset(Struct, frozen=True, gc=False):
+    """`offset` is -1 where no record answers the query."""
+
+    offset: int
+    timestamp: int
+    leader_epoch: int
+
+
+async def list_offsets(
+    session: Session, topic: str, queries: Mapping[int, int], *, isolation: Isolation, deadline_ms: float
+) -> dict[int, ListedOffset]:
+    async def once() -> dict[int, ListedOffset]:
+        leaders = await session.leaders(topic, queries, deadline_ms=deadline_ms)
+        answers = await together(
+            [
+                _ask(session, node, topic, partitions, queries, isolation, deadline_ms)
+                for node, partitions in leaders.items()
+            ]
+        )
+        return {index: listed for answer in answers for index, listed in answer.items()}
+
+    return await session.attempt((topic,), once, deadline_ms=deadline_ms) if queries else {}
+
+
+async def _ask(
+    session: Session,
+    node: NodeId,
+    topic: str,
+    partitions: Sequence[PartitionView],
+    queries: Mapping[int, int],
+    isolation: Isolation,
+    deadline_ms: float,
+) -> dict[int, ListedOffset]:
+    connection = await session.cluster.connection(node, deadline_ms=deadline_ms)
+    asked = tuple(
+        wire.ListOffsetsPartition(
+            index=partition.index,
+            current_leader_epoch=partition.leader_epoch,
+            timestamp=queries[partition.index],
+        )
+        for partition in partitions
+    )
+    request = wire.ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=isolation,
+        topics=(wire.ListOffsetsTopic(name=topic, partitions=asked),),
+    )
+    response = await connection.call(wire.API, request, deadline_ms=deadline_ms)
+    listed: dict[int, ListedOffset] = {}
+    for answer in [answer for topic in response.topics for answer in topic.partitions]:
+        if answer.error_code != ErrorCode.NONE:
+            raise RemoteError(answer.error_code, about=f"{topic}-{answer.index}")
+        listed[answer.index] = ListedOffset(answer.offset, answer.timestamp, answer.leader_epoch)
+    if len(listed) != len(asked):
+        raise ProtocolError(f"ListOffsets answered for {len(listed)} of {len(asked)} partitions of {topic}")
+    return listed

@@ -1,0 +1,56 @@
+"""Which version of an API to speak with a broker, from what it says it offers."""
+
+from collections.abc import Iterable
+from typing import Final, TypeVar
+
+from ropewalk.client.errors import ApiNotOffered, RemoteError
+from ropewalk.wire.api import Api
+from ropewalk.wire.error_code import ErrorCode
+from ropewalk.wire.messages import api_versions
+from ropewalk.wire.types import Message
+
+Q = TypeVar("Q", bound=Message)
+R = TypeVar("R", bound=Message)
+
+
+class Versions:
+    """What one broker offers: for each API key the oldest and the newest version, inclusive."""
+
+    __slots__ = ("_offered",)
+
+    def __init__(self, offered: Iterable[tuple[int, int, int]]) -> None:
+        self._offered: Final = {key: (oldest, newest) for key, oldest, newest in offered}
+
+    def __len__(self) -> int:
+        return len(self._offered)
+
+    def offers(self, api: Api[Q, R]) -> bool:
+        return api.key in self._offered
+
+    def choose(self, api: Api[Q, R], *, version_max: int | None = None) -> int:
+        """The newest version that both sides speak, and no newer than `version_max`."""
+        if api.key not in self._offered:
+            raise ApiNotOffered(f"the broker does not offer {api.name}")
+        oldest, newest = self._offered[api.key]
+        chosen = min(newest, api.version_max)
+        if version_max is not None:
+            chosen = min(chosen, version_max)
+        if chosen < max(oldest, api.version_min):
+            raise ApiNotOffered(
+                f"the broker offers {api.name} in versions {oldest} to {newest}, "
+                f"this client speaks {api.version_min} to {api.version_max}"
+            )
+        return chosen
+
+
+def newest_for_discovery() -> int:
+    return api_versions.API.version_max
+
+
+def read_discovery(response: api_versions.ApiVersionsResponse) -> Versions | None:
+    """None where the broker refused the version we asked in."""
+    if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
+        return None
+    if response.error_code != ErrorCode.NONE:
+        raise RemoteError(response.error_code, about="ApiVersions")
+    return Versions((offer.api_key, offer.min_version, offer.max_version) for offer in response.api_keys)
