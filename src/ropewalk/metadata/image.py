@@ -5,12 +5,12 @@ is a bug in a decision and an `assert` says so. Everything else only reads. Topi
 never changed in place, so that a caller may keep one across an `await` and compare it afterwards.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, assert_never
 
 from msgspec import Struct, structs
 
-from ropewalk.base.errors import UnknownPartition, UnknownTopic
+from ropewalk.base.errors import UnknownPartition, UnknownTopic, UnknownTopicId
 from ropewalk.base.ids import LeaderEpoch, NodeId, ProducerId, TopicId, format_id
 from ropewalk.metadata.records import (
     BrokerRegistered,
@@ -104,7 +104,7 @@ class Image:
     def topic_by_id(self, topic_id: TopicId) -> Topic:
         topic = self._topics_by_id.get(topic_id)
         if topic is None:
-            raise UnknownTopic(f"there is no topic with id {format_id(topic_id)}")
+            raise UnknownTopicId(f"there is no topic with id {format_id(topic_id)}")
         return topic
 
     def partition(self, topic_name: str, index: int) -> Partition:
@@ -163,6 +163,13 @@ class Image:
             case _:
                 assert_never(record)
         self.end_offset += 1
+
+    def restart(self, facts: Iterable[MetadataRecord], end_offset: int) -> None:
+        """Forget everything and take over a snapshot's facts, in place, so that whoever holds the image keeps it."""
+        Image.__init__(self)
+        for fact in facts:
+            self.apply(fact)
+        self.end_offset = end_offset
 
     def facts(self) -> Iterator[MetadataRecord]:
         """The fewest records that rebuild this image, `end_offset` apart: what a snapshot holds."""

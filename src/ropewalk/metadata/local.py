@@ -1,0 +1,244 @@
+"""The metadata log at home in a directory of one controller node: `log` and `snapshot`.
+
+`Committed` is said only after the frame has been synced. Writes that fail or come up short are cut back before
+anybody hears of them. Reading back at start-up:
+
+    a whole frame is taken, acknowledged or not, and synced before anything is built upon it;
+    damage with nothing whole behind it is an append that a crash interrupted before it was acknowledged: it is cut;
+    damage with a whole frame or commit mark behind it, and records missing in between, hits facts that were
+    acknowledged: the node refuses to start and names file and position, because going on would delete topics;
+    damage with no record missing hit a commit mark, which a power cut may have lost: it is stepped over.
+
+A snapshot is switched in first and the log trimmed after it. A crash between the two leaves frames that the
+snapshot covers already; they are skipped. Everything in the log is also held in memory: it is trimmed at
+`METADATA_LOG_BYTES_MAX`, and tailing it then needs no disk.
+"""
+
+from collections.abc import Sequence
+from errno import EDQUOT, ENOSPC
+from typing import Final
+
+import msgspec
+from crc32c import crc32c
+from msgspec import Struct
+
+from ropewalk.base.errors import CorruptMetadata, StorageFailed
+from ropewalk.base.limits import METADATA_LOG_BYTES_MAX
+from ropewalk.base.ports import Disk, File, Pool, read_whole, write_atomically
+from ropewalk.metadata.frames import Frame, encode_frame, find_frame
+from ropewalk.metadata.log import AppendOutcome, Committed, Raced, Snapshot, Unknown
+from ropewalk.metadata.records import MetadataRecord, decode_records, encode_records
+
+_SNAPSHOT_MAGIC: Final = b"rwsnap01"
+_NOTHING: Final = Snapshot(epoch=0, end_offset=0, facts=())
+
+
+class Recovery(Struct, frozen=True):
+    """What start-up found, for one line in the node's journal."""
+
+    end_offset: int
+    cut_bytes: int
+    """Bytes of an unacknowledged append that were removed; 0 after a clean stop."""
+
+
+class LocalMetadataLog:
+    """A `MetadataLog` in a file. Open it in a pool; after that only the event loop touches it."""
+
+    def __init__(self, disk: Disk, pool: Pool, directory: str) -> None:
+        """`disk` and `pool` carry out what blocks. Use `open`."""
+        self._disk = disk
+        self._pool = pool
+        self._path = f"{directory}/log"
+        self._snapshot_path = f"{directory}/snapshot"
+        self._directory = directory
+        self._file: File
+        self._size_bytes = 0
+        self._snapshot = _NOTHING
+        self._records: list[MetadataRecord] = []
+        self._records_offset = 0
+        self._epoch = 0
+        self._broken: str | None = None
+        self.recovery: Recovery
+
+    @classmethod
+    def open(cls, disk: Disk, pool: Pool, directory: str) -> "LocalMetadataLog":
+        """Blocks. Raises `CorruptMetadata` if acknowledged facts cannot be read back."""
+        log = cls(disk, pool, directory)
+        disk.make_directory(directory)
+        disk.sync_directory(directory.rpartition("/")[0])
+        log._load_snapshot()
+        log._load_frames()
+        log._begin_epoch()
+        return log
+
+    @property
+    def epoch(self) -> int:
+        return self._epoch
+
+    @property
+    def end_offset(self) -> int:
+        return self._records_offset + len(self._records)
+
+    @property
+    def snapshot_due(self) -> bool:
+        return self._size_bytes > METADATA_LOG_BYTES_MAX
+
+    async def append(
+        self, records: Sequence[MetadataRecord], *, expected_epoch: int, expected_end_offset: int
+    ) -> AppendOutcome:
+        assert records, "an append without records would read as a commit mark"
+        if (expected_epoch, expected_end_offset) != (self._epoch, self.end_offset):
+            return Raced(self._epoch, self.end_offset)
+        if self._broken is not None:
+            return Unknown(self._broken)
+        frame = encode_frame(
+            epoch=self._epoch,
+            base_offset=self.end_offset,
+            record_count=len(records),
+            payload=encode_records(records),
+        )
+        end_offset = self.end_offset + len(records)
+        # Whoever waits may be cancelled while the disk is busy. What is in the file is then not what
+        # is in memory, so nothing more is appended until the log has been opened again.
+        self._broken = f"{self._path}: an append was abandoned half way"
+        try:
+            self._size_bytes = await self._pool.run(self._write, frame, end_offset)
+        except StorageFailed:
+            self._broken = None
+            raise
+        self._broken = None
+        self._records.extend(records)
+        return Committed(end_offset)
+
+    async def snapshot(self) -> Snapshot:
+        return self._snapshot
+
+    async def tail(self, start_offset: int) -> tuple[MetadataRecord, ...] | None:
+        assert start_offset <= self.end_offset, f"{start_offset} is beyond the end at {self.end_offset}"
+        if start_offset < self._records_offset:
+            return None
+        return tuple(self._records[start_offset - self._records_offset :])
+
+    async def write_snapshot(self, snapshot: Snapshot) -> None:
+        assert snapshot.end_offset == self.end_offset, "a snapshot stands for every record there is"
+        self._broken = f"{self._path}: a snapshot was abandoned half way"
+        try:
+            self._file = await self._pool.run(self._trim, snapshot)
+        except StorageFailed:
+            self._broken = None
+            raise
+        self._broken = None
+        self._snapshot = snapshot
+        self._records.clear()
+        self._records_offset = snapshot.end_offset
+        self._size_bytes = self._file.size()
+
+    def _write(self, frame: bytes, end_offset: int) -> int:
+        """Runs in the pool. Returns the size of the file."""
+        start = self._file.size()
+        self._append_whole(frame, start)
+        self._file.sync()
+        end = start + len(frame)
+        return end + self._append_mark(end_offset, end)
+
+    def _append_mark(self, end_offset: int, start: int) -> int:
+        """Leave evidence that everything before `start` was acknowledged. Returns the bytes it took."""
+        mark = self._mark(end_offset)
+        try:
+            self._append_whole(mark, start)
+        except StorageFailed:
+            return 0  # The facts are safe; the evidence comes with the next append.
+        return len(mark)
+
+    def _mark(self, end_offset: int) -> bytes:
+        return encode_frame(epoch=self._epoch, base_offset=end_offset, record_count=0, payload=b"")
+
+    def _append_whole(self, data: bytes, start: int) -> None:
+        """All of `data` at `start`, or nothing of it and `StorageFailed`."""
+        try:
+            taken = self._file.append(data)
+        except OSError as error:
+            self._file.truncate(start)
+            raise StorageFailed(f"{self._path}: cannot write {len(data)} bytes: {error.strerror}") from error
+        if taken < len(data):
+            self._file.truncate(start)
+            raise StorageFailed(f"{self._path}: {taken} of {len(data)} bytes were written; is the disk full?")
+
+    def _trim(self, snapshot: Snapshot) -> File:
+        """Runs in the pool. With a full disk nothing is lost: the log stays as it is, whatever the snapshot covers."""
+        try:
+            write_atomically(self._disk, self._snapshot_path, _encode_snapshot(snapshot))
+            write_atomically(self._disk, self._path, self._mark(snapshot.end_offset))
+        except OSError as error:
+            if error.errno not in (ENOSPC, EDQUOT):
+                raise
+            raise StorageFailed(f"{self._directory}: no room for a snapshot: {error.strerror}") from error
+        return self._disk.open(self._path)
+
+    def _load_snapshot(self) -> None:
+        if self._disk.exists(self._snapshot_path):
+            self._snapshot = _decode_snapshot(
+                self._snapshot_path, read_whole(self._disk, self._snapshot_path)
+            )
+        self._epoch = self._snapshot.epoch
+        self._records_offset = self._snapshot.end_offset
+
+    def _load_frames(self) -> None:
+        self._file = self._disk.open(self._path, create=True)
+        data = self._file.read(0, self._file.size())
+        position = 0
+        while (frame := find_frame(data, position)) is not None:
+            if frame.base_offset > self.end_offset:
+                raise CorruptMetadata(
+                    f"{self._path} is damaged between bytes {position} and {frame.position}: records "
+                    f"{self.end_offset} to {frame.base_offset - 1} are missing; restore the file from a backup"
+                )
+            self._take(frame)
+            self._epoch = max(self._epoch, frame.epoch)
+            position = frame.end_position
+        if position < len(data):
+            self._file.truncate(position)
+        self._size_bytes = position
+        self.recovery = Recovery(self.end_offset, len(data) - position)
+
+    def _begin_epoch(self) -> None:
+        """Make durable what was read: it may be only in the page cache of a process that was killed."""
+        self._epoch += 1
+        self._size_bytes += self._append_mark(self.end_offset, self._size_bytes)
+        self._file.sync()
+        self._disk.sync_directory(self._directory)
+
+    def _take(self, frame: Frame) -> None:
+        """Add a frame's records, unless it is a mark or the snapshot covers them already."""
+        if frame.record_count == 0 or frame.end_offset <= self._records_offset:
+            return
+        if frame.base_offset != self.end_offset:
+            raise CorruptMetadata(
+                f"{self._path}: record {frame.base_offset} at byte {frame.position} is there twice, "
+                f"expected {self.end_offset}; log and snapshot do not belong together"
+            )
+        try:
+            records = decode_records(frame.payload)
+        except ValueError as error:
+            raise CorruptMetadata(
+                f"{self._path}: the records at byte {frame.position} cannot be read: {error}; "
+                "were they written by a newer version?"
+            ) from error
+        assert len(records) == frame.record_count, f"{self._path}: a frame at {frame.position} counts wrongly"
+        self._records.extend(records)
+
+
+def _encode_snapshot(snapshot: Snapshot) -> bytes:
+    body = msgspec.msgpack.encode(snapshot)
+    return _SNAPSHOT_MAGIC + crc32c(body).to_bytes(4, "big") + body
+
+
+def _decode_snapshot(path: str, data: bytes) -> Snapshot:
+    if data[:8] != _SNAPSHOT_MAGIC or crc32c(data[12:]) != int.from_bytes(data[8:12], "big"):
+        raise CorruptMetadata(f"{path} fails its checksum at byte 0; restore the file from a backup")
+    try:
+        return msgspec.msgpack.decode(data[12:], type=Snapshot)
+    except ValueError as error:
+        raise CorruptMetadata(
+            f"{path}: the facts at byte 12 cannot be read: {error}; were they written by a newer version?"
+        ) from error
