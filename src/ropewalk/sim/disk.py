@@ -1,0 +1,212 @@
+"""The disk as one life of a process has it: the `Disk`, `File` and `Pool` ports.
+
+When that life is over, they refuse. A blocking call through the pool happens at one seeded instant and is
+answered at a later one; waiting for the disk on the event loop is an error, not a delay.
+"""
+
+import asyncio
+import errno
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from typing_extensions import Buffer
+
+from ropewalk.sim.platters import Platters
+from ropewalk.sim.process import PowerCut, Process
+from ropewalk.sim.storage import Directory, StoredFile
+
+if TYPE_CHECKING:
+    from ropewalk.sim.loop import SimulatedLoop
+
+T = TypeVar("T")
+
+POOL_WAIT_S_MAX: Final = 0.0005
+POOL_WORK_S_MAX: Final = 0.002
+POOL_SLOW_PROBABILITY: Final = 0.02
+POOL_SLOW_FACTOR: Final = 25.0
+
+
+class BlockedTheLoop(Exception):
+    """A call that waits for the disk was made on the event loop."""
+
+
+class SimulatedFile:
+    """The `File` port."""
+
+    __slots__ = ("_disk", "_file", "_platters")
+
+    def __init__(self, disk: "SimulatedDisk", file: StoredFile) -> None:
+        self._disk = disk
+        self._file = file
+        self._platters = disk.platters
+
+    def append(self, data: Buffer) -> int:
+        self._disk.before_change()
+        with memoryview(data) as view, view.cast("B") as octets:
+            taken = self._platters.write(self._file, octets)
+        self._platters.trace.note("append", self._file.number, len(self._file.data), taken)
+        self._platters.trace.note_bytes(bytes(self._file.data[len(self._file.data) - taken :]))
+        return taken
+
+    def read(self, position: int, size: int) -> bytes:
+        self._disk.before_use()
+        if not self._file.is_cached(position, size):
+            self._disk.before_wait("read of cold bytes")
+        return self._file.read(position, size)
+
+    def read_cached(self, position: int, size: int) -> memoryview | None:
+        self._disk.before_use()
+        if position + size > len(self._file.data) or not self._file.is_cached(position, size):
+            return None
+        return memoryview(self._file.read(position, size))
+
+    def size(self) -> int:
+        self._disk.before_use()
+        return len(self._file.data)
+
+    def truncate(self, size: int) -> None:
+        self._disk.before_change()
+        self._platters.used_bytes -= len(self._file.data) - size
+        self._file.truncate(size)
+        self._platters.trace.note("truncate", self._file.number, size)
+
+    def sync(self) -> None:
+        self._disk.before_wait("sync")
+        self._disk.before_change()
+        self._platters.sync_file(self._file)
+        self._platters.trace.note("sync", self._file.number)
+
+
+class SimulatedDisk:
+    """The `Disk` port of one life of a process."""
+
+    def __init__(self, platters: Platters, process: Process, loop: "SimulatedLoop") -> None:
+        self.platters = platters
+        self._process = process
+        self._loop = loop
+
+    @property
+    def can_sync_everything(self) -> bool:
+        return self.platters.can_sync_everything
+
+    def open(self, path: str, *, create: bool = False) -> SimulatedFile:
+        self.before_use()
+        node = self.platters.find(path)
+        if node is None:
+            if not create:
+                raise FileNotFoundError(errno.ENOENT, "no such file", path)
+            self.before_change()
+            node = self.platters.create_file(path)
+            self.platters.trace.note("create", path)
+        if isinstance(node, Directory):
+            raise IsADirectoryError(errno.EISDIR, "is a directory", path)
+        return SimulatedFile(self, node)
+
+    def exists(self, path: str) -> bool:
+        self.before_use()
+        return self.platters.find(path) is not None
+
+    def list(self, path: str) -> list[str]:
+        self.before_use()
+        return sorted(self.platters.find_directory(path).entries)
+
+    def make_directory(self, path: str) -> None:
+        self.before_change()
+        self.platters.make_directory(path)
+        self.platters.trace.note("make directory", path)
+
+    def rename(self, source: str, target: str) -> None:
+        self.before_change()
+        self.platters.rename(source, target)
+        self.platters.trace.note("rename", source, target)
+
+    def remove(self, path: str) -> None:
+        self.before_change()
+        self.platters.remove(path)
+        self.platters.trace.note("remove", path)
+
+    def sync_directory(self, path: str) -> None:
+        self.before_wait("sync of a directory")
+        self.before_change()
+        self.platters.find_directory(path).sync()
+        self.platters.trace.note("sync directory", path)
+
+    def sync_everything(self) -> None:
+        self.before_wait("sync of everything")
+        self.before_change()
+        assert self.platters.can_sync_everything, "sync_everything reaches nothing on this file system"
+        self.platters.sync_everything()
+        self.platters.trace.note("sync everything")
+
+    def free_bytes(self, path: str) -> int:
+        self.before_use()
+        if self.platters.find(path) is None:
+            raise FileNotFoundError(errno.ENOENT, "no such file or directory", path)
+        return max(0, self.platters.capacity_bytes - self.platters.used_bytes)
+
+    def lock(self, path: str) -> None:
+        self.open(path, create=True)
+        node = self.platters.find(path)
+        assert isinstance(node, StoredFile)
+        self.platters.lock(node, self._process, path)
+
+    def close(self) -> None:
+        self.before_use()
+        self.platters.unlock(self._process)
+
+    def before_use(self) -> None:
+        if not self._process.alive:
+            raise PowerCut
+
+    def before_change(self) -> None:
+        self.before_use()
+        self.platters.on_change(self._process)
+
+    def before_wait(self, what: str) -> None:
+        self.before_use()
+        if not self.platters.is_waiting_allowed:
+            error = BlockedTheLoop(f"{what} on the event loop of {self._process}")
+            self._loop.fail(error)
+            raise error
+
+
+class SimulatedPool:
+    """The `Pool` port: where waiting for the disk is allowed."""
+
+    def __init__(self, platters: Platters, loop: "SimulatedLoop") -> None:
+        self._platters = platters
+        self._loop = loop
+
+    def run(self, function: Callable[..., T], *arguments: object) -> "asyncio.Future[T]":
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._loop.call_later(self._draw_s(POOL_WAIT_S_MAX), self._execute, future, function, arguments)
+        return future
+
+    def _execute(
+        self, future: "asyncio.Future[T]", function: Callable[..., T], arguments: tuple[object, ...]
+    ) -> None:
+        self._platters.is_waiting_allowed = True
+        try:
+            result = function(*arguments)
+        except PowerCut:
+            return
+        except BaseException as error:  # noqa: BLE001  # whatever it is, it belongs to the one who waits
+            self._answer(future, partial(future.set_exception, error))
+        else:
+            self._answer(future, partial(future.set_result, result))
+        finally:
+            self._platters.is_waiting_allowed = False
+
+    def _answer(self, future: "asyncio.Future[T]", settle: Callable[[], None]) -> None:
+        def deliver() -> None:
+            if not future.cancelled():
+                settle()
+
+        stall_s = max(0.0, self._platters.stalled_until_s - self._loop.time())
+        self._loop.call_later(stall_s + self._draw_s(POOL_WORK_S_MAX), deliver)
+
+    def _draw_s(self, seconds_max: float) -> float:
+        rng = self._platters.rng
+        slow = POOL_SLOW_FACTOR if rng.random() < POOL_SLOW_PROBABILITY else 1.0
+        return rng.uniform(0.0, seconds_max) * slow

@@ -1,0 +1,212 @@
+"""The disk of one machine: all its files and names, and the faults that can be armed.
+
+It belongs to the machine and outlives the processes on it. The ports in `disk.py` are made of the methods
+here; a nemesis acts on it directly.
+
+Stricter than any real machine
+    Syncing a file does not sync its name.
+    A rename between directories is refused: it is the one change that cannot be kept in a directory's order.
+"""
+
+import errno
+import random
+from collections.abc import Callable
+from typing import Final
+
+from ropewalk.sim.process import PowerCut, Process
+from ropewalk.sim.storage import Directory, Linked, Renamed, StoredFile, Unlinked
+from ropewalk.sim.trace import Trace
+
+CAPACITY_BYTES: Final = 1 << 40
+
+
+class Platters:
+    """A machine's disk: all files, and the faults that are armed."""
+
+    def __init__(self, rng: random.Random, trace: Trace, *, can_sync_everything: bool) -> None:
+        self.rng = rng
+        self.trace = trace
+        self.can_sync_everything = can_sync_everything
+        self.capacity_bytes = CAPACITY_BYTES
+        """Set it near `used_bytes` and the disk is full, set it back and there is room again."""
+        self.stalled_until_s = 0.0
+        self.used_bytes = 0
+        self.sync_count = 0
+        self.sync_failure_count = 0
+        self.refused_write_count = 0
+        self.is_waiting_allowed = False
+        self._root = Directory()
+        self._file_count = 0
+        self._locks: dict[StoredFile, Process] = {}
+        self._sync_failures_armed = 0
+        self._cut: tuple[int, Callable[[], None]] | None = None
+
+    # Faults.
+
+    def lose_power(self) -> None:
+        """Keep what is durable and a seeded outcome of the rest. Everything is cold afterwards."""
+        self._cut = None
+        self._root.lose_power(self.rng)
+        self.used_bytes = sum(len(file.data) for _, file in self.files())
+
+    def cut_power_after(self, operation_count: int, cut: Callable[[], None]) -> None:
+        """Call `cut` in the middle of things: before the given number of further changes has been made."""
+        self._cut = (operation_count, cut)
+
+    def fail_syncs(self, count: int) -> None:
+        self._sync_failures_armed = count
+
+    def stall(self, until_s: float) -> None:
+        """Calls to the pool are not answered before then."""
+        self.stalled_until_s = max(self.stalled_until_s, until_s)
+
+    def evict(self) -> None:
+        """The kernel needed the memory: every clean page goes cold."""
+        for _, file in self.files():
+            file.evict()
+
+    def files(self) -> list[tuple[str, StoredFile]]:
+        """Every file with its path, in the order of paths: for choosing where to do damage, and for tests."""
+        found: list[tuple[str, StoredFile]] = []
+        _collect(self._root, "", found)
+        return found
+
+    # What the ports are made of.
+
+    def on_change(self, process: Process) -> None:
+        if self._cut is not None:
+            remaining, cut = self._cut
+            if remaining > 0:
+                self._cut = (remaining - 1, cut)
+            else:
+                self._cut = None
+                self.trace.note("power fails within an operation", process.host)
+                cut()
+                raise PowerCut
+
+    def find(self, path: str) -> StoredFile | Directory | None:
+        node: StoredFile | Directory | None = self._root
+        for name in path.split("/"):
+            if name:
+                if not isinstance(node, Directory):
+                    return None
+                node = node.entries.get(name)
+        return node
+
+    def find_directory(self, path: str) -> Directory:
+        node = self.find(path)
+        if isinstance(node, Directory):
+            return node
+        raise FileNotFoundError(errno.ENOENT, "no such directory", path)
+
+    def create_file(self, path: str) -> StoredFile:
+        if self.used_bytes >= self.capacity_bytes:
+            self.refused_write_count += 1
+            raise OSError(errno.ENOSPC, "no space left on device", path)
+        parent, _, name = path.rpartition("/")
+        directory = self.find_directory(parent)
+        self._file_count += 1
+        file = StoredFile(self._file_count)
+        directory.change(Linked(name, file))
+        return file
+
+    def make_directory(self, path: str) -> None:
+        directory = self._root
+        for name in path.split("/"):
+            if name:
+                node = directory.entries.get(name)
+                if node is None:
+                    node = Directory()
+                    directory.change(Linked(name, node))
+                elif not isinstance(node, Directory):
+                    raise NotADirectoryError(errno.ENOTDIR, "not a directory", path)
+                directory = node
+
+    def remove(self, path: str) -> None:
+        parent, _, name = path.rpartition("/")
+        directory = self.find(parent)
+        if not isinstance(directory, Directory) or name not in directory.entries:
+            return
+        node = directory.entries[name]
+        if isinstance(node, Directory):
+            for inner in sorted(node.entries):
+                self.remove(f"{path}/{inner}")
+        else:
+            self.used_bytes -= len(node.data)
+        directory.change(Unlinked(name))
+
+    def rename(self, source: str, target: str) -> None:
+        source_parent, _, source_name = source.rpartition("/")
+        target_parent, _, target_name = target.rpartition("/")
+        if source_parent != target_parent:
+            raise OSError(errno.EXDEV, "renamed between directories", source)
+        directory = self.find_directory(source_parent)
+        if source_name not in directory.entries:
+            raise FileNotFoundError(errno.ENOENT, "no such file", source)
+        replaced = directory.entries.get(target_name)
+        if isinstance(replaced, Directory) and replaced.entries:
+            raise OSError(errno.ENOTEMPTY, "directory not empty", target)
+        if isinstance(replaced, StoredFile):
+            self.used_bytes -= len(replaced.data)
+        directory.change(Renamed(source_name, target_name))
+
+    def write(self, file: StoredFile, data: memoryview) -> int:
+        room = self.capacity_bytes - self.used_bytes
+        if room <= 0:
+            self.refused_write_count += 1
+            raise OSError(errno.ENOSPC, "no space left on device")
+        taken = data[:room]
+        file.append(taken)
+        self.used_bytes += len(taken)
+        return len(taken)
+
+    def sync_file(self, file: StoredFile) -> None:
+        self.sync_count += 1
+        if self._draw_sync_failure():
+            file.fail_sync(self.rng)
+            raise OSError(errno.EIO, "input/output error")
+        file.sync()
+
+    def sync_everything(self) -> None:
+        self.sync_count += 1
+        files = [file for _, file in self.files() if file.is_dirty]
+        if self._draw_sync_failure():
+            for file in files:
+                file.fail_sync(self.rng)
+            raise OSError(errno.EIO, "input/output error")
+        for file in files:
+            file.sync()
+        _sync_names(self._root)
+
+    def lock(self, file: StoredFile, process: Process, path: str) -> None:
+        holder = self._locks.get(file)
+        if holder is not None and holder.alive and holder is not process:
+            raise BlockingIOError(errno.EWOULDBLOCK, f"{path} is locked by another process")
+        self._locks[file] = process
+
+    def unlock(self, process: Process) -> None:
+        self._locks = {file: holder for file, holder in self._locks.items() if holder is not process}
+
+    def _draw_sync_failure(self) -> bool:
+        if self._sync_failures_armed == 0:
+            return False
+        self._sync_failures_armed -= 1
+        self.sync_failure_count += 1
+        self.trace.note("sync fails")
+        return True
+
+
+def _collect(directory: Directory, path: str, found: list[tuple[str, StoredFile]]) -> None:
+    for name in sorted(directory.entries):
+        node = directory.entries[name]
+        if isinstance(node, Directory):
+            _collect(node, f"{path}/{name}", found)
+        else:
+            found.append((f"{path}/{name}", node))
+
+
+def _sync_names(directory: Directory) -> None:
+    directory.sync()
+    for node in directory.entries.values():
+        if isinstance(node, Directory):
+            _sync_names(node)
