@@ -1,0 +1,84 @@
+"""CPU and memory of process trees, read from /proc.
+
+A broker may be a wrapper around the process that works, so every figure is that of a process and all below it.
+"""
+
+import os
+import time
+from types import TracebackType
+from typing import Final
+
+TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
+PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
+
+# Positions in /proc/PID/stat, counted after the command name, which may itself hold spaces.
+_PARENT, _CPU, _RESIDENT_PAGES = 1, slice(11, 15), 21
+
+
+def resident_mib(pid: int) -> float:
+    """Resident memory; pages shared between processes of the tree count once for each."""
+    return sum(int(fields[_RESIDENT_PAGES]) for fields in _tree(pid)) * PAGE_BYTES / 2**20
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time, with that of children already gone."""
+    return sum(int(ticks) for fields in _tree(pid) for ticks in fields[_CPU]) / TICKS_PER_SECOND
+
+
+class Meter:
+    """`with Meter(pid) as meter:` measures a load on the broker `pid` by this process and its children.
+
+    `foreign_cores` is what everyone else on the machine used meanwhile, in cores: above some 0.1 the run was
+    disturbed.
+    """
+
+    def __init__(self, broker_pid: int) -> None:
+        self._broker_pid = broker_pid
+        self.seconds = 0.0
+        self.broker_cpu_seconds = 0.0
+        self.foreign_cores = 0.0
+
+    def __enter__(self) -> "Meter":
+        self._before = self._read()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        after = self._read()
+        self.seconds, self.broker_cpu_seconds, own, machine = (
+            late - early for early, late in zip(self._before, after, strict=True)
+        )
+        self.foreign_cores = max(0.0, machine - own - self.broker_cpu_seconds) / self.seconds
+
+    def _read(self) -> tuple[float, float, float, float]:
+        broker = cpu_seconds(self._broker_pid)
+        # Brokers are children of this process too; what they used is not the load's.
+        own = sum(os.times()[:4])
+        return time.perf_counter(), broker, own, _machine_cpu_seconds()
+
+
+def _machine_cpu_seconds() -> float:
+    with open("/proc/stat") as file:
+        user, nice, system, _idle, _wait, hard, soft = map(int, file.readline().split()[1:8])
+    return (user + nice + system + hard + soft) / TICKS_PER_SECOND
+
+
+def _tree(pid: int) -> list[list[str]]:
+    """The stat fields of a process and of all its living descendants."""
+    found = {int(name): fields for name in os.listdir("/proc") if name.isdigit() and (fields := _stat(name))}
+    members = {pid}
+    grown = True
+    while grown:
+        children = {child for child, fields in found.items() if int(fields[_PARENT]) in members}
+        grown = not children <= members
+        members |= children
+    return [found[member] for member in members if member in found]
+
+
+def _stat(name: str) -> list[str] | None:
+    try:
+        with open(f"/proc/{name}/stat") as file:
+            return file.read().rpartition(")")[2].split()
+    except OSError:  # it ended while we looked
+        return None

@@ -1,0 +1,290 @@
+"""`bench/kafka`: the same load on Ropewalk and on Apache Kafka, in turn, and the ratios.
+
+    bench/kafka                              everything
+    bench/kafka produce latency              some of it
+    bench/kafka --megabytes 50 --seconds 2   quickly, to see whether it runs
+
+Modes: produce (1 KiB and 100 B, acks=all, 6 partitions), consume (1 KiB), latency (acknowledgements at 1,000
+records/s), fsync (every acknowledged record on disk), startup (to the first acknowledged record; memory at rest).
+
+Both brokers run all the time and are loaded in turn. Nothing is fsynced by either, except where fsync is named.
+"""
+
+import argparse
+import dataclasses
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+import confluent_kafka
+
+from bench import client_load, raw_load
+from bench.brokers import KAFKA_VERSION, Broker, Unavailable, start_kafka, start_ropewalk
+from bench.report import Row, Samples, Target, at_least, at_most, compare, markdown
+
+MODES: Final = ("produce", "consume", "latency", "fsync", "startup")
+
+_SMALL_RECORDS_MAX: Final = 2_000_000
+_RAW_CONNECTIONS: Final = 4
+_RAW_DEPTH: Final = 8
+_RAW_BATCH_BYTES: Final = 64 * 1024
+_IDLE_SECONDS: Final = 3.0
+
+
+class Comparison:
+    """One run of the program: its brokers, its scale and the rows found so far."""
+
+    def __init__(self, brokers: ExitStack, arguments: argparse.Namespace) -> None:
+        self._brokers = brokers
+        self._started: dict[str, Broker] = {}
+        self._repetitions: int = arguments.repetitions
+        self._megabytes: int = arguments.megabytes
+        self._seconds: int = arguments.seconds
+        self._only: str | None = arguments.only
+        self.rows: list[Row] = []
+        self.foreign_cores_max = 0.0
+
+    def produce(self) -> None:
+        ours, kafka = self._ropewalk("os"), self._kafka()
+        for record_bytes, mb_target, cpu_target in ((1024, 1.5, 0.6), (100, 1.2, None)):
+            record_count = min(self._megabytes * 1_000_000 // record_bytes, _SMALL_RECORDS_MAX)
+
+            def load(broker: Broker, size: int = record_bytes, count: int = record_count) -> dict[str, float]:
+                return self._produced(broker, record_bytes=size, record_count=count)
+
+            self._compare(
+                f"produce {record_bytes} B, acks=all",
+                [ours, kafka],
+                load,
+                {"MB/s": at_least(mb_target), "CPU s/GB": at_most(cpu_target) if cpu_target else None},
+            )
+        self._compare(
+            "produce 1024 B, acks=all, raw client",
+            [ours, kafka],
+            self._raw_produced,
+            {"MB/s": None, "CPU s/GB": None, "p99 ms": None},
+        )
+
+    def consume(self) -> None:
+        brokers = [self._ropewalk("os"), self._kafka()]
+        record_count = self._megabytes * 1_000_000 // 1024
+        topics: dict[str, str] = {}
+        for broker in filter(None, brokers):
+            topics[broker.name] = client_load.create_topic(broker, "consume")
+            client_load.produce(broker, topics[broker.name], record_bytes=1024, record_count=record_count)
+
+        def load(broker: Broker) -> dict[str, float]:
+            return client_load.consume(
+                broker, topics[broker.name], record_bytes=1024, record_count=record_count
+            )
+
+        def raw(broker: Broker) -> dict[str, float]:
+            return raw_load.fetch(
+                broker,
+                topics[broker.name],
+                partition_count=client_load.PARTITION_COUNT,
+                connection_count=_RAW_CONNECTIONS,
+                record_count=record_count,
+            )
+
+        self._compare("consume 1024 B", brokers, load, {"MB/s": at_least(1.1), "CPU s/GB": at_most(1.2)})
+        self._compare("consume 1024 B, raw client", brokers, raw, {"MB/s": None, "CPU s/GB": None})
+        for broker in filter(None, brokers):
+            client_load.delete_topic(broker, topics[broker.name])
+
+    def latency(self) -> None:
+        kafka = self._kafka()
+        title = "ack latency at 1,000 records/s"
+        self._compare(
+            title,
+            [self._ropewalk("os"), kafka],
+            self._latency,
+            {"p50 ms": at_most(0.5), "p99 ms": at_most(0.5)},
+        )
+        self._compare(
+            f"{title}, flush=group against Kafka without fsync",
+            [self._ropewalk("group"), kafka],
+            self._latency,
+            {"p50 ms": None, "p99 ms": None},
+        )
+
+    def fsync(self) -> None:
+        ours, kafka = self._ropewalk("group"), self._kafka()
+        synced = kafka and dataclasses.replace(
+            kafka, name=f"{kafka.name} flush.messages=1", topic_settings={"flush.messages": "1"}
+        )
+        record_count = self._megabytes * 1_000_000 // 1024
+
+        def load(broker: Broker) -> dict[str, float]:
+            return self._produced(broker, record_bytes=1024, record_count=record_count)
+
+        self._compare(
+            "produce 1024 B with fsync", [ours, synced], load, {"MB/s": at_least(2), "CPU s/GB": None}
+        )
+        self._compare(
+            "ack latency at 1,000 records/s with fsync",
+            [ours, synced],
+            self._latency,
+            {"p50 ms": at_most(0.1), "p99 ms": at_most(0.1)},
+        )
+        self._compare("produce 1024 B, fsync against none", [ours, kafka], load, {"MB/s": at_least(0.7)})
+
+    def startup(self) -> None:
+        """Processes of its own, started and stopped one after the other."""
+
+        def load(start: Callable[[], Broker]) -> dict[str, float]:
+            broker = start()
+            try:
+                return client_load.first_ack(broker, idle_seconds=_IDLE_SECONDS)
+            finally:
+                broker.stop()
+
+        samples: tuple[list[dict[str, float]], list[dict[str, float]]] = ([], [])
+        for repetition in range(self._repetitions):
+            for name, start, taken in (
+                ("ropewalk", lambda: start_ropewalk("os"), samples[0]),
+                ("kafka", start_kafka, samples[1]),
+            ):
+                if self._only in (None, name):
+                    _progress(f"start-up, {name}, {repetition + 1} of {self._repetitions}")
+                    taken.append(load(start))
+        self._add("start-up", *samples, {"first ack s": at_most(0.15), "idle MiB": at_most(0.2)})
+
+    def _produced(self, broker: Broker, *, record_bytes: int, record_count: int) -> dict[str, float]:
+        topic = client_load.create_topic(broker, "produce")
+        sample = client_load.produce(broker, topic, record_bytes=record_bytes, record_count=record_count)
+        client_load.delete_topic(broker, topic)
+        return sample
+
+    def _raw_produced(self, broker: Broker) -> dict[str, float]:
+        topic = client_load.create_topic(broker, "raw")
+        result = raw_load.produce(
+            broker,
+            topic,
+            partition_count=client_load.PARTITION_COUNT,
+            connection_count=_RAW_CONNECTIONS,
+            depth=_RAW_DEPTH,
+            seconds=min(4, self._seconds),
+            batch_bytes=_RAW_BATCH_BYTES,
+        )
+        client_load.delete_topic(broker, topic)
+        return {
+            "MB/s": result.bytes_per_second / 1e6,
+            "CPU s/GB": result.cpu_seconds_per_gb,
+            "p99 ms": result.p99_ms,
+            "foreign cores": result.foreign_cores,
+        }
+
+    def _latency(self, broker: Broker) -> dict[str, float]:
+        return client_load.ack_latency(broker, records_per_second=1000, seconds=self._seconds)
+
+    def _ropewalk(self, flush: str) -> Broker | None:
+        if self._only == "kafka":
+            return None
+        return self._start(f"ropewalk {flush}", lambda: start_ropewalk(flush))
+
+    def _kafka(self) -> Broker | None:
+        if self._only == "ropewalk":
+            return None
+        return self._start("kafka", start_kafka)
+
+    def _start(self, key: str, start: Callable[[], Broker]) -> Broker:
+        """Started and warmed up when first needed: a JVM compiles what it runs often."""
+        if key not in self._started:
+            _progress(f"starting {key}")
+            broker = start()
+            self._brokers.callback(broker.stop)
+            self._started[key] = broker
+            topic = client_load.create_topic(broker, "warm-up")
+            record_count = min(400_000, self._megabytes * 1000)
+            client_load.produce(broker, topic, record_bytes=1024, record_count=record_count)
+            client_load.consume(broker, topic, record_bytes=1024, record_count=record_count)
+            client_load.delete_topic(broker, topic)
+        return self._started[key]
+
+    def _compare(
+        self,
+        title: str,
+        brokers: Sequence[Broker | None],
+        load: Callable[[Broker], dict[str, float]],
+        targets: dict[str, Target | None],
+    ) -> None:
+        """Load the two in turn; who goes first changes with every repetition."""
+        samples: tuple[list[dict[str, float]], list[dict[str, float]]] = ([], [])
+        turns = list(zip(brokers, samples, strict=True))
+        for repetition in range(self._repetitions):
+            for broker, taken in turns if repetition % 2 == 0 else reversed(turns):
+                if broker is None:
+                    continue
+                _progress(f"{title}, {broker.name}, {repetition + 1} of {self._repetitions}")
+                _settle()
+                taken.append(load(broker))
+        peer = brokers[1]
+        self._add(title, *samples, targets, peer.name if peer else "")
+
+    def _add(
+        self,
+        title: str,
+        ours: Samples,
+        theirs: Samples,
+        targets: dict[str, Target | None],
+        peer: str = f"Kafka {KAFKA_VERSION}",
+    ) -> None:
+        rows = compare(title, peer, ours, theirs, targets)
+        self.rows += rows
+        for sample in (*ours, *theirs):
+            self.foreign_cores_max = max(self.foreign_cores_max, sample.get("foreign cores", 0.0))
+        for row in rows:
+            print("  ".join(row.cells()), flush=True)
+
+
+def _settle() -> None:
+    """Let the disk finish what the run before left in the page cache; it would slow the next one."""
+    os.sync()
+    time.sleep(0.5)
+
+
+def _progress(text: str) -> None:
+    print(f"… {text}", file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="bench/kafka", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "modes", nargs="*", metavar="MODE", help=f"{', '.join(MODES)}; all of them if none is given"
+    )
+    parser.add_argument("--repetitions", type=int, default=3, help="of every measurement (3)")
+    parser.add_argument(
+        "--megabytes", type=int, default=1000, help="of payload in a produce or consume run (1000)"
+    )
+    parser.add_argument("--seconds", type=int, default=10, help="of a latency run (10)")
+    parser.add_argument("--only", choices=["ropewalk", "kafka"], help="one of the two, without ratios")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table there as well")
+    arguments = parser.parse_args()
+    modes = arguments.modes or MODES
+    if unknown := set(modes) - set(MODES):
+        parser.error(f"no mode {', '.join(sorted(unknown))}; there are {', '.join(MODES)}")
+    try:
+        with ExitStack() as brokers:
+            comparison = Comparison(brokers, arguments)
+            for mode in modes:
+                getattr(comparison, mode)()
+    except (Unavailable, client_load.LoadFailed) as error:
+        print(f"bench/kafka: {error}", file=sys.stderr)
+        return 1
+    versions = f"confluent-kafka {confluent_kafka.version()}"
+    table = markdown(comparison.rows, comparison.foreign_cores_max, versions)
+    print("\n" + table)
+    if arguments.markdown:
+        arguments.markdown.write_text(table)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
