@@ -5,7 +5,7 @@ is a bug in a decision and an `assert` says so. Everything else only reads. Topi
 never changed in place, so that a caller may keep one across an `await` and compare it afterwards.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, assert_never
 
 from msgspec import Struct, structs
@@ -95,6 +95,10 @@ class Image:
         """By name, in the order of creation."""
         return self._topics_by_name
 
+    @property
+    def topics_by_id(self) -> Mapping[TopicId, Topic]:
+        return self._topics_by_id
+
     def topic(self, name: str) -> Topic:
         topic = self._topics_by_name.get(name)
         if topic is None:
@@ -163,13 +167,6 @@ class Image:
             case _:
                 assert_never(record)
         self.end_offset += 1
-
-    def restart(self, facts: Iterable[MetadataRecord], end_offset: int) -> None:
-        """Forget everything and take over a snapshot's facts, in place, so that whoever holds the image keeps it."""
-        Image.__init__(self)
-        for fact in facts:
-            self.apply(fact)
-        self.end_offset = end_offset
 
     def facts(self) -> Iterator[MetadataRecord]:
         """The fewest records that rebuild this image, `end_offset` apart: what a snapshot holds."""

@@ -1,0 +1,136 @@
+"""Changing the settings of topics and brokers.
+
+Behaviour worth knowing
+    A change is checked as a whole: one bad value and nothing is changed.
+    Taking a setting away that was not set is a success, as it is in Kafka.
+    APPEND and SUBTRACT work on lists only; an item that is there already is not added twice.
+    What a topic's `storage` is was decided when it was created: changing it would mean losing the records.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+
+from msgspec import Struct
+
+from ropewalk.base.errors import InvalidRequest, InvalidSetting
+from ropewalk.base.ids import NodeId
+from ropewalk.metadata.image import Image
+from ropewalk.metadata.records import BrokerSettingsChanged, MetadataRecord, TopicSettingsChanged
+from ropewalk.metadata.settings.broker import BROKER_SETTINGS
+from ropewalk.metadata.settings.effective import EffectiveSetting, SettingsView, known_setting
+from ropewalk.metadata.settings.setting import Change, Kind, Setting
+from ropewalk.metadata.settings.topic import TOPIC_SETTINGS
+
+
+class Operation(IntEnum):
+    """What to do with one setting, by the code IncrementalAlterConfigs gives it."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class Alteration(Struct, frozen=True):
+    name: str
+    operation: Operation
+    value: str | None = None
+
+
+def check_topic_settings(settings: Mapping[str, str | None]) -> dict[str, str | None]:
+    """The overrides of a topic about to be created, or `InvalidSetting`."""
+    for name, value in settings.items():
+        _check_value(known_setting(TOPIC_SETTINGS, name), value)
+    return dict(settings)
+
+
+def decide_alter_topic_settings(
+    image: Image, view: SettingsView, topic_name: str, alterations: Sequence[Alteration]
+) -> list[MetadataRecord]:
+    topic = image.topic(topic_name)
+    _check_named_once(alterations)
+    changes: dict[str, str | None] = {}
+    for alteration in alterations:
+        effective = view.of_topic(topic, alteration.name)
+        value = _altered(effective, alteration)
+        if effective.setting.change is Change.READ_ONLY and value != effective.value:
+            raise InvalidSetting(f"{alteration.name} of {topic_name} cannot be changed after creation")
+        changes[alteration.name] = value
+    changes = {name: value for name, value in changes.items() if topic.settings.get(name) != value}
+    return [TopicSettingsChanged(topic.topic_id, changes)] if changes else []
+
+
+def decide_replace_topic_settings(
+    image: Image, view: SettingsView, topic_name: str, settings: Mapping[str, str | None]
+) -> list[MetadataRecord]:
+    """The settings given become the topic's only overrides (AlterConfigs)."""
+    kept = [Alteration(name, Operation.SET, value) for name, value in settings.items()]
+    dropped = [
+        Alteration(name, Operation.DELETE)
+        for name in image.topic(topic_name).settings
+        if name not in settings and TOPIC_SETTINGS[name].change is not Change.READ_ONLY
+    ]
+    return decide_alter_topic_settings(image, view, topic_name, [*kept, *dropped])
+
+
+def decide_alter_broker_settings(
+    image: Image, view: SettingsView, node_id: NodeId | None, alterations: Sequence[Alteration]
+) -> list[MetadataRecord]:
+    """With no `node_id` the settings of all brokers."""
+    if node_id is not None and node_id not in image.brokers:
+        raise InvalidRequest(f"broker {node_id} is not registered")
+    _check_named_once(alterations)
+    changes: dict[str, str | None] = {}
+    for alteration in alterations:
+        effective = view.of_broker(alteration.name)
+        if effective.setting.change is Change.READ_ONLY:
+            raise InvalidSetting(
+                f"{alteration.name} is read when a node starts; change the node's configuration"
+            )
+        changes[alteration.name] = _altered(effective, alteration)
+    known = image.broker_settings(node_id)
+    changes = {name: value for name, value in changes.items() if known.get(name) != value}
+    return [BrokerSettingsChanged(node_id, changes)] if changes else []
+
+
+def check_configuration(configuration: Mapping[str, str]) -> None:
+    """Raise `InvalidSetting` for the first setting in a node's own configuration that cannot be."""
+    for name, value in configuration.items():
+        _check_value(known_setting(BROKER_SETTINGS, name), value)
+
+
+def _check_named_once(alterations: Sequence[Alteration]) -> None:
+    names = [alteration.name for alteration in alterations]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidRequest(f"{name} is altered twice in one request")
+
+
+def _check_value(setting: Setting, value: str | None) -> None:
+    if value is None:
+        raise InvalidSetting(f"{setting.name} needs a value")
+    setting.parse(value)
+
+
+def _altered(effective: EffectiveSetting, alteration: Alteration) -> str | None:
+    """The text after the alteration; None where the override is taken away."""
+    setting = effective.setting
+    if alteration.operation is Operation.DELETE:
+        return None
+    _check_value(setting, alteration.value)
+    assert alteration.value is not None, "a missing value was refused"
+    if alteration.operation is Operation.SET:
+        return alteration.value
+    if setting.kind is not Kind.LIST:
+        raise InvalidSetting(f"{setting.name} is no list, so nothing can be added to it or taken from it")
+    items = _items(setting, effective.value)
+    named = _items(setting, alteration.value)
+    if alteration.operation is Operation.APPEND:
+        return ",".join([*items, *(item for item in named if item not in items)])
+    return ",".join(item for item in items if item not in named)
+
+
+def _items(setting: Setting, text: str | None) -> tuple[str, ...]:
+    value = setting.parse(text)
+    assert isinstance(value, tuple), "the catalogue says it is a list"
+    return value

@@ -1,0 +1,208 @@
+"""Creating, growing and deleting topics.
+
+Behaviour worth knowing
+    A partition count or replication factor of -1 takes the broker's default.
+    Replicas assigned by hand must number the partitions from 0 without a gap, name registered brokers, each
+    once per partition, and be equally many everywhere; the counts must then be -1.
+    Partitions are only ever added: removing one would lose records, and every key would move.
+    Every new partition starts with all its replicas in sync, led by the first, in epoch 0.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from ropewalk.base.errors import (
+    InvalidPartitionCount,
+    InvalidReplicaAssignment,
+    InvalidReplicationFactor,
+    InvalidRequest,
+    PolicyViolation,
+    TopicExists,
+)
+from ropewalk.base.ids import LeaderEpoch, NodeId, TopicId, format_id
+from ropewalk.base.limits import TOPIC_PARTITIONS_MAX
+from ropewalk.base.ports import Rng
+from ropewalk.controller.placement import place
+from ropewalk.controller.settings import check_topic_settings
+from ropewalk.controller.topic_names import check_collision, check_topic_name
+from ropewalk.metadata.image import Image, Topic
+from ropewalk.metadata.records import (
+    MetadataRecord,
+    PartitionCreated,
+    TopicCreated,
+    TopicDeleted,
+    TopicSettingsChanged,
+)
+from ropewalk.metadata.settings.applied import BrokerSettings
+
+BROKER_DEFAULT: Final = -1
+"""In a count: whatever the broker's settings say."""
+
+
+class CreateTopic(Struct, frozen=True, kw_only=True):
+    name: str
+    partition_count: int = BROKER_DEFAULT
+    replication_factor: int = BROKER_DEFAULT
+    assignments: Mapping[int, Sequence[NodeId]] = {}
+    """Replicas by partition, chosen by hand; empty leaves the choice to the controller."""
+    settings: Mapping[str, str | None] = {}
+
+
+class CreatePartitions(Struct, frozen=True, kw_only=True):
+    name: str
+    partition_count: int
+    """The total there will be, not the number to add."""
+    assignments: Sequence[Sequence[NodeId]] | None = None
+    """Replicas of the added partitions, in order, chosen by hand."""
+
+
+def decide_create_topic(
+    image: Image, command: CreateTopic, broker_settings: BrokerSettings, rng: Rng
+) -> list[MetadataRecord]:
+    check_topic_name(command.name)
+    if command.name in image.topics:
+        raise TopicExists(f"topic {command.name!r} exists already")
+    check_collision(command.name, image.topics)
+    settings = check_topic_settings(command.settings)
+    if command.assignments:
+        replicas = _assigned_by_hand(image, command)
+    else:
+        replicas = _placed(image, command, broker_settings, rng)
+    topic_id = _new_topic_id(image, rng)
+    records: list[MetadataRecord] = [TopicCreated(topic_id, command.name)]
+    records.extend(_partitions(topic_id, 0, replicas))
+    if settings:
+        records.append(TopicSettingsChanged(topic_id, settings))
+    return records
+
+
+def decide_create_partitions(image: Image, command: CreatePartitions, rng: Rng) -> list[MetadataRecord]:
+    topic = image.topic(command.name)
+    existing = len(topic.partitions)
+    added = command.partition_count - existing
+    if added <= 0:
+        raise InvalidPartitionCount(
+            f"{topic.name} has {existing} partitions; {command.partition_count} would not be an increase"
+        )
+    _check_partition_count(command.partition_count)
+    if command.assignments is None:
+        replicas = place(
+            image.brokers.values(),
+            partition_count=added,
+            replication_factor=topic.replication_factor,
+            rng=rng,
+        )
+    else:
+        replicas = _added_by_hand(image, topic, command.assignments, added)
+    return list(_partitions(topic.topic_id, existing, replicas))
+
+
+def decide_delete_topic(image: Image, topic: Topic, broker_settings: BrokerSettings) -> list[MetadataRecord]:
+    """`topic` as the caller found it, by name or by id; it may have been deleted since."""
+    if not broker_settings.delete_topic_enable:
+        raise PolicyViolation("topics cannot be deleted: delete.topic.enable is false")
+    return [TopicDeleted(image.topic_by_id(topic.topic_id).topic_id)]
+
+
+def _placed(
+    image: Image, command: CreateTopic, broker_settings: BrokerSettings, rng: Rng
+) -> list[tuple[NodeId, ...]]:
+    partition_count = command.partition_count
+    if partition_count == BROKER_DEFAULT:
+        partition_count = broker_settings.num_partitions
+    replication_factor = command.replication_factor
+    if replication_factor == BROKER_DEFAULT:
+        replication_factor = broker_settings.default_replication_factor
+    _check_partition_count(partition_count)
+    if replication_factor < 1:
+        raise InvalidReplicationFactor(f"replication factor is {replication_factor}, must be at least 1")
+    return place(
+        image.brokers.values(),
+        partition_count=partition_count,
+        replication_factor=replication_factor,
+        rng=rng,
+    )
+
+
+def _check_partition_count(partition_count: int) -> None:
+    if not 1 <= partition_count <= TOPIC_PARTITIONS_MAX:
+        raise InvalidPartitionCount(
+            f"{partition_count} partitions asked for, 1 to {TOPIC_PARTITIONS_MAX} are allowed"
+        )
+
+
+def _assigned_by_hand(image: Image, command: CreateTopic) -> list[tuple[NodeId, ...]]:
+    if (command.partition_count, command.replication_factor) != (BROKER_DEFAULT, BROKER_DEFAULT):
+        raise InvalidRequest(
+            f"{command.name}: partition count and replication factor must be -1 where replicas are assigned by hand"
+        )
+    count = len(command.assignments)
+    _check_partition_count(count)
+    if set(command.assignments) != set(range(count)):
+        raise InvalidReplicaAssignment(
+            f"{command.name}: {count} partitions are assigned, but they are not numbered 0 to {count - 1}"
+        )
+    replicas = [tuple(command.assignments[index]) for index in range(count)]
+    _check_replicas(image, replicas, first_index=0, replication_factor=len(replicas[0]))
+    return replicas
+
+
+def _added_by_hand(
+    image: Image, topic: Topic, assignments: Sequence[Sequence[NodeId]], added: int
+) -> list[tuple[NodeId, ...]]:
+    if len(assignments) != added:
+        raise InvalidReplicaAssignment(
+            f"{topic.name}: {added} partitions are added, {len(assignments)} are assigned"
+        )
+    replicas = [tuple(assignment) for assignment in assignments]
+    _check_replicas(
+        image, replicas, first_index=len(topic.partitions), replication_factor=topic.replication_factor
+    )
+    return replicas
+
+
+def _check_replicas(
+    image: Image, replicas: Sequence[tuple[NodeId, ...]], *, first_index: int, replication_factor: int
+) -> None:
+    for index, nodes in enumerate(replicas, first_index):
+        if not nodes:
+            raise InvalidReplicaAssignment(f"partition {index} has no replicas")
+        if len(nodes) != replication_factor:
+            raise InvalidReplicaAssignment(
+                f"partition {index} has {len(nodes)} replicas, the others {replication_factor}"
+            )
+        if len(set(nodes)) != len(nodes):
+            raise InvalidReplicaAssignment(f"partition {index} names a broker twice: {list(nodes)}")
+        for node_id in nodes:
+            if node_id not in image.brokers:
+                raise InvalidReplicaAssignment(
+                    f"partition {index} names broker {node_id}, which is not registered"
+                )
+
+
+def _partitions(
+    topic_id: TopicId, first_index: int, replicas: Sequence[tuple[NodeId, ...]]
+) -> Iterator[PartitionCreated]:
+    for index, nodes in enumerate(replicas, first_index):
+        yield PartitionCreated(
+            topic_id=topic_id,
+            index=index,
+            replicas=nodes,
+            isr=nodes,
+            leader=nodes[0],
+            leader_epoch=LeaderEpoch(0),
+            partition_epoch=0,
+        )
+
+
+def _new_topic_id(image: Image, rng: Rng) -> TopicId:
+    """A random UUID that no topic has. One that prints with a leading dash would look like an option to command lines."""
+    while True:
+        raw = bytearray(rng.randbytes(16))
+        raw[6] = raw[6] & 0x0F | 0x40
+        raw[8] = raw[8] & 0x3F | 0x80
+        topic_id = TopicId(bytes(raw))
+        if topic_id not in image.topics_by_id and not format_id(topic_id).startswith("-"):
+            return topic_id

@@ -1,0 +1,132 @@
+"""Altering settings: what is decided, what is refused, and that nothing is changed by half."""
+
+import pytest
+
+from ropewalk.base.errors import InvalidRequest, InvalidSetting, RopewalkError, UnknownTopic
+from ropewalk.base.ids import LeaderEpoch, NodeId, TopicId
+from ropewalk.controller.settings import (
+    Alteration,
+    Operation,
+    check_configuration,
+    decide_alter_broker_settings,
+    decide_alter_topic_settings,
+    decide_replace_topic_settings,
+)
+from ropewalk.metadata.image import Image
+from ropewalk.metadata.records import (
+    BrokerRegistered,
+    BrokerSettingsChanged,
+    PartitionCreated,
+    TopicCreated,
+    TopicSettingsChanged,
+)
+from ropewalk.metadata.settings.effective import SettingsView
+
+NODE, TOPIC = NodeId(0), TopicId(bytes(16))
+SET, DELETE, APPEND, SUBTRACT = Operation.SET, Operation.DELETE, Operation.APPEND, Operation.SUBTRACT
+
+
+def cluster(**overrides: str) -> tuple[Image, SettingsView]:
+    image = Image()
+    image.apply(BrokerRegistered(NODE, 0, bytes(16), ()))
+    image.apply(TopicCreated(TOPIC, "orders"))
+    image.apply(PartitionCreated(TOPIC, 0, (NODE,), (NODE,), NODE, LeaderEpoch(0), 0))
+    image.apply(
+        TopicSettingsChanged(TOPIC, {name.replace("_", "."): value for name, value in overrides.items()})
+    )
+    return image, SettingsView(image, NODE, {})
+
+
+@pytest.mark.parametrize(
+    ("alterations", "expected"),
+    [
+        pytest.param([Alteration("segment.ms", SET, "7")], {"segment.ms": "7"}, id="set"),
+        pytest.param([Alteration("retention.ms", SET, "5")], {}, id="set to what it is"),
+        pytest.param([Alteration("retention.ms", DELETE)], {"retention.ms": None}, id="delete"),
+        pytest.param([Alteration("segment.ms", DELETE)], {}, id="delete what is not set"),
+        pytest.param(
+            [Alteration("cleanup.policy", APPEND, "compact")],
+            {"cleanup.policy": "delete,compact"},
+            id="append",
+        ),
+        pytest.param(
+            [Alteration("cleanup.policy", APPEND, "delete")],
+            {"cleanup.policy": "delete"},
+            id="append what is there",
+        ),
+        pytest.param(
+            [Alteration("cleanup.policy", SUBTRACT, "delete")], {"cleanup.policy": ""}, id="subtract"
+        ),
+        pytest.param([Alteration("storage", SET, "disk")], {"storage": "disk"}, id="storage as it is"),
+    ],
+)
+def test_alterations_of_a_topic(alterations: list[Alteration], expected: dict[str, str | None]) -> None:
+    image, view = cluster(retention_ms="5")
+    records = decide_alter_topic_settings(image, view, "orders", alterations)
+    assert records == ([TopicSettingsChanged(TOPIC, expected)] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("alterations", "error"),
+    [
+        ([Alteration("retention.msec", SET, "5")], InvalidSetting),
+        ([Alteration("retention.ms", SET, None)], InvalidSetting),
+        ([Alteration("retention.ms", SET, "-9")], InvalidSetting),
+        ([Alteration("retention.ms", APPEND, "9")], InvalidSetting),
+        ([Alteration("cleanup.policy", APPEND, "shred")], InvalidSetting),
+        ([Alteration("storage", SET, "memory")], InvalidSetting),
+        ([Alteration("remote.storage.enable", SET, "true")], InvalidSetting),
+        ([Alteration("segment.ms", SET, "5"), Alteration("segment.ms", DELETE)], InvalidRequest),
+        ([Alteration("segment.ms", SET, "5"), Alteration("retention.ms", SET, "x")], InvalidSetting),
+    ],
+)
+def test_alterations_that_are_refused(alterations: list[Alteration], error: type[RopewalkError]) -> None:
+    image, view = cluster()
+    with pytest.raises(error):
+        decide_alter_topic_settings(image, view, "orders", alterations)
+
+
+def test_settings_of_no_topic_are_not_altered() -> None:
+    image, view = cluster()
+    with pytest.raises(UnknownTopic):
+        decide_alter_topic_settings(image, view, "order", [])
+
+
+def test_replacing_drops_every_override_that_is_not_named() -> None:
+    image, view = cluster(retention_ms="5", segment_ms="7", storage="disk")
+    records = decide_replace_topic_settings(image, view, "orders", {"retention.ms": "6"})
+    assert records == [TopicSettingsChanged(TOPIC, {"retention.ms": "6", "segment.ms": None})]
+
+
+@pytest.mark.parametrize("node_id", [None, NODE])
+def test_alterations_of_brokers(node_id: NodeId | None) -> None:
+    image, view = cluster()
+    records = decide_alter_broker_settings(image, view, node_id, [Alteration("log.retention.ms", SET, "5")])
+    assert records == [BrokerSettingsChanged(node_id, {"log.retention.ms": "5"})]
+    image.apply(records[0])
+    assert view.of_topic(image.topic("orders"), "retention.ms").value == "5"
+
+
+@pytest.mark.parametrize(
+    ("node_id", "alteration", "error"),
+    [
+        (NodeId(7), Alteration("log.retention.ms", SET, "5"), InvalidRequest),
+        (NODE, Alteration("node.id", SET, "5"), InvalidSetting),
+        (NODE, Alteration("log.retention", SET, "5"), InvalidSetting),
+        (NODE, Alteration("log.retention.ms", SET, "soon"), InvalidSetting),
+    ],
+)
+def test_alterations_of_brokers_that_are_refused(
+    node_id: NodeId, alteration: Alteration, error: type[RopewalkError]
+) -> None:
+    image, view = cluster()
+    with pytest.raises(error):
+        decide_alter_broker_settings(image, view, node_id, [alteration])
+
+
+def test_a_configuration_is_checked_by_the_same_rules() -> None:
+    check_configuration({"num.partitions": "4", "flush": "os"})
+    with pytest.raises(InvalidSetting, match=r"did you mean num\.partitions"):
+        check_configuration({"num.partition": "4"})
+    with pytest.raises(InvalidSetting, match="must be at least 1"):
+        check_configuration({"num.partitions": "0"})

@@ -1,0 +1,293 @@
+"""Creating, growing and deleting topics: what is decided and what is refused."""
+
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ropewalk.base.errors import (
+    InvalidPartitionCount,
+    InvalidReplicaAssignment,
+    InvalidReplicationFactor,
+    InvalidRequest,
+    InvalidSetting,
+    InvalidTopicName,
+    PolicyViolation,
+    RopewalkError,
+    TopicExists,
+    UnknownTopic,
+    UnknownTopicId,
+)
+from ropewalk.base.ids import NodeId, format_id
+from ropewalk.base.limits import TOPIC_PARTITIONS_MAX
+from ropewalk.controller.topics import (
+    CreatePartitions,
+    CreateTopic,
+    decide_create_partitions,
+    decide_create_topic,
+    decide_delete_topic,
+)
+from ropewalk.metadata.image import Image
+from ropewalk.metadata.records import BrokerRegistered, MetadataRecord, PartitionCreated, TopicCreated
+from ropewalk.metadata.settings.applied import BrokerSettings, resolve_broker_settings
+from ropewalk.metadata.settings.effective import SettingsView
+
+
+def cluster(*, brokers: int = 3) -> Image:
+    image = Image()
+    for number in range(brokers):
+        image.apply(BrokerRegistered(NodeId(number), number, bytes([number]) * 16, ()))
+    return image
+
+
+def broker_settings(image: Image, **configuration: str) -> BrokerSettings:
+    names = {name.replace("_", "."): value for name, value in configuration.items()}
+    return resolve_broker_settings(SettingsView(image, NodeId(0), names))
+
+
+def create(image: Image, command: CreateTopic, **configuration: str) -> list[MetadataRecord]:
+    records = decide_create_topic(image, command, broker_settings(image, **configuration), Random(1))
+    for record in records:
+        image.apply(record)
+    return records
+
+
+def nodes(*numbers: int) -> tuple[NodeId, ...]:
+    return tuple(NodeId(number) for number in numbers)
+
+
+@pytest.mark.parametrize(
+    "name", ["a", "A.b_c-9", "_", "-", "...", "x" * 249, "__consumer_offsets"], ids=lambda name: name[:20]
+)
+def test_a_name_that_is_allowed(name: str) -> None:
+    image = cluster()
+    create(image, CreateTopic(name=name))
+    assert list(image.topics) == [name]
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("", "is empty"),
+        (".", "cannot be named '.'"),
+        ("..", "cannot be named '..'"),
+        ("x" * 250, "has 250 characters, at most 249"),
+        ("a b", "other than letters"),
+        ("a/b", "other than letters"),
+        ("é", "other than letters"),
+        ("a\n", "other than letters"),
+        ("taken.name", "collides with 'taken_name'"),
+    ],
+    ids=lambda text: text[:20],
+)
+def test_a_name_that_is_refused(name: str, complaint: str) -> None:
+    image = cluster()
+    create(image, CreateTopic(name="taken_name"))
+    with pytest.raises(InvalidTopicName, match=complaint):
+        create(image, CreateTopic(name=name))
+
+
+def test_a_topic_that_exists_is_not_created_again() -> None:
+    image = cluster()
+    create(image, CreateTopic(name="orders"))
+    with pytest.raises(TopicExists, match="orders"):
+        create(image, CreateTopic(name="orders"))
+
+
+@pytest.mark.parametrize(
+    ("brokers", "command", "configuration", "partitions", "replicas"),
+    [
+        pytest.param(1, CreateTopic(name="t"), {}, 1, 1, id="one broker"),
+        pytest.param(5, CreateTopic(name="t"), {}, 1, 3, id="three replicas by default"),
+        pytest.param(5, CreateTopic(name="t"), {"num_partitions": "7"}, 7, 3, id="partitions by setting"),
+        pytest.param(
+            5, CreateTopic(name="t"), {"default_replication_factor": "2"}, 1, 2, id="replicas by setting"
+        ),
+        pytest.param(
+            5, CreateTopic(name="t", partition_count=4, replication_factor=5), {}, 4, 5, id="as asked"
+        ),
+    ],
+)
+def test_counts_of_minus_one_take_the_default(
+    brokers: int, command: CreateTopic, configuration: dict[str, str], partitions: int, replicas: int
+) -> None:
+    image = cluster(brokers=brokers)
+    create(image, command, **configuration)
+    topic = image.topic("t")
+    assert (len(topic.partitions), topic.replication_factor) == (partitions, replicas)
+    for partition in topic.partitions:
+        assert partition.leader == partition.replicas[0]
+        assert partition.isr == partition.replicas
+
+
+@pytest.mark.parametrize(
+    ("command", "error"),
+    [
+        (CreateTopic(name="t", partition_count=0), InvalidPartitionCount),
+        (CreateTopic(name="t", partition_count=-2), InvalidPartitionCount),
+        (CreateTopic(name="t", partition_count=TOPIC_PARTITIONS_MAX + 1), InvalidPartitionCount),
+        (CreateTopic(name="t", replication_factor=0), InvalidReplicationFactor),
+        (CreateTopic(name="t", replication_factor=4), InvalidReplicationFactor),
+        (CreateTopic(name="t", settings={"no.such.setting": "1"}), InvalidSetting),
+        (CreateTopic(name="t", settings={"retention.ms": "soon"}), InvalidSetting),
+        (CreateTopic(name="t", settings={"retention.ms": None}), InvalidSetting),
+        (CreateTopic(name="t", settings={"remote.storage.enable": "true"}), InvalidSetting),
+        (CreateTopic(name="t", partition_count=1, assignments={0: nodes(0)}), InvalidRequest),
+        (CreateTopic(name="t", assignments={1: nodes(0)}), InvalidReplicaAssignment),
+        (CreateTopic(name="t", assignments={0: nodes(0), 2: nodes(0)}), InvalidReplicaAssignment),
+        (CreateTopic(name="t", assignments={0: nodes()}), InvalidReplicaAssignment),
+        (CreateTopic(name="t", assignments={0: nodes(0, 0)}), InvalidReplicaAssignment),
+        (CreateTopic(name="t", assignments={0: nodes(9)}), InvalidReplicaAssignment),
+        (CreateTopic(name="t", assignments={0: nodes(0, 1), 1: nodes(0)}), InvalidReplicaAssignment),
+    ],
+)
+def test_a_topic_that_cannot_be_is_refused(command: CreateTopic, error: type[RopewalkError]) -> None:
+    image = cluster(brokers=3)
+    before = image.end_offset
+    with pytest.raises(error):
+        create(image, command)
+    assert image.end_offset == before
+
+
+def test_replicas_assigned_by_hand_are_taken_as_they_are() -> None:
+    image = cluster(brokers=3)
+    create(image, CreateTopic(name="t", assignments={1: nodes(0, 2), 0: nodes(2, 1)}))
+    assert [partition.replicas for partition in image.topic("t").partitions] == [nodes(2, 1), nodes(0, 2)]
+
+
+def test_settings_given_at_creation_are_kept() -> None:
+    image = cluster()
+    create(image, CreateTopic(name="t", settings={"retention.ms": "5", "cleanup.policy": "compact"}))
+    assert image.topic("t").settings == {"cleanup.policy": "compact", "retention.ms": "5"}
+
+
+def test_deciding_alone_changes_nothing() -> None:
+    image = cluster()
+    records = decide_create_topic(image, CreateTopic(name="t"), broker_settings(image), Random(1))
+    assert [type(record) for record in records] == [TopicCreated, PartitionCreated]
+    assert not image.topics
+
+
+@given(st.randoms(use_true_random=False))
+def test_topic_ids_are_version_4_uuids_that_do_not_look_like_options(rng: Random) -> None:
+    image = cluster()
+    created = decide_create_topic(image, CreateTopic(name="t"), broker_settings(image), rng)[0]
+    assert isinstance(created, TopicCreated)
+    assert (created.topic_id[6] >> 4, created.topic_id[8] >> 6) == (4, 2)
+    assert not format_id(created.topic_id).startswith("-")
+
+
+def test_partitions_are_added_behind_those_there_are() -> None:
+    image = cluster(brokers=3)
+    create(image, CreateTopic(name="t", partition_count=2, replication_factor=2))
+    before = image.topic("t").partitions
+    for record in decide_create_partitions(image, CreatePartitions(name="t", partition_count=5), Random(2)):
+        image.apply(record)
+    topic = image.topic("t")
+    assert topic.partitions[:2] == before
+    assert [len(partition.replicas) for partition in topic.partitions] == [2] * 5
+
+
+def test_added_partitions_may_be_assigned_by_hand() -> None:
+    image = cluster(brokers=3)
+    create(image, CreateTopic(name="t", replication_factor=2))
+    command = CreatePartitions(name="t", partition_count=3, assignments=[nodes(0, 1), nodes(1, 2)])
+    for record in decide_create_partitions(image, command, Random(2)):
+        image.apply(record)
+    assert [partition.replicas for partition in image.topic("t").partitions[1:]] == [nodes(0, 1), nodes(1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("partition_count", "assignments", "error"),
+    [
+        (2, None, InvalidPartitionCount),
+        (1, None, InvalidPartitionCount),
+        (-1, None, InvalidPartitionCount),
+        (TOPIC_PARTITIONS_MAX + 1, None, InvalidPartitionCount),
+        (3, [], InvalidReplicaAssignment),
+        (3, [nodes(0), nodes(1)], InvalidReplicaAssignment),
+        (3, [nodes(0, 1)], InvalidReplicaAssignment),
+        (3, [nodes(7)], InvalidReplicaAssignment),
+    ],
+)
+def test_partitions_that_cannot_be_added(
+    partition_count: int, assignments: Sequence[Sequence[NodeId]] | None, error: type[RopewalkError]
+) -> None:
+    image = cluster(brokers=3)
+    create(image, CreateTopic(name="t", partition_count=2, replication_factor=1))
+    command = CreatePartitions(name="t", partition_count=partition_count, assignments=assignments)
+    with pytest.raises(error):
+        decide_create_partitions(image, command, Random(1))
+
+
+def test_partitions_of_no_topic_are_not_added() -> None:
+    with pytest.raises(UnknownTopic):
+        decide_create_partitions(cluster(), CreatePartitions(name="t", partition_count=2), Random(1))
+
+
+def test_a_deleted_topic_is_gone_and_its_name_free() -> None:
+    image = cluster()
+    create(image, CreateTopic(name="t", settings={"retention.ms": "5"}))
+    topic = image.topic("t")
+    for record in decide_delete_topic(image, topic, broker_settings(image)):
+        image.apply(record)
+    assert not image.topics
+    with pytest.raises(UnknownTopicId):
+        decide_delete_topic(image, topic, broker_settings(image))
+    create(image, CreateTopic(name="t"))
+    assert image.topic("t").settings == {}
+
+
+def test_deletion_can_be_forbidden() -> None:
+    image = cluster()
+    create(image, CreateTopic(name="t"))
+    with pytest.raises(PolicyViolation, match=r"delete\.topic\.enable is false"):
+        decide_delete_topic(image, image.topic("t"), broker_settings(image, delete_topic_enable="false"))
+
+
+commands = st.one_of(
+    st.builds(
+        CreateTopic,
+        name=st.sampled_from(["a.b", "a_b", "c", "d", "bad name"]),
+        partition_count=st.integers(-1, 4),
+        replication_factor=st.integers(-1, 4),
+        settings=st.sampled_from([{}, {"retention.ms": "5"}, {"flush": "never"}]),
+    ),
+    st.builds(CreatePartitions, name=st.sampled_from(["a.b", "c"]), partition_count=st.integers(0, 6)),
+    st.sampled_from(["a.b", "a_b", "c", "d"]),
+)
+
+
+@given(st.lists(commands, max_size=15), st.integers(1, 4), st.integers(0, 1000))
+def test_replaying_what_was_decided_rebuilds_the_image(
+    history: list[CreateTopic | CreatePartitions | str], brokers: int, seed: int
+) -> None:
+    image, rng = cluster(brokers=brokers), Random(seed)
+    committed = list(image.facts())
+    for command in history:
+        try:
+            match command:
+                case CreateTopic():
+                    records = decide_create_topic(image, command, broker_settings(image), rng)
+                case CreatePartitions():
+                    records = decide_create_partitions(image, command, rng)
+                case _:
+                    records = decide_delete_topic(image, image.topic(command), broker_settings(image))
+        except RopewalkError:
+            continue
+        for record in records:
+            image.apply(record)
+        committed += records
+    replayed = Image()
+    for record in committed:
+        replayed.apply(record)
+    assert replayed.topics == image.topics
+    assert list(replayed.facts()) == list(image.facts())
+    folded = {name.replace(".", "_") for name in image.topics}
+    assert len(folded) == len(image.topics)
+    for topic in image.topics.values():
+        for partition in topic.partitions:
+            assert len(set(partition.replicas)) == topic.replication_factor
+            assert set(partition.replicas) <= set(image.brokers)

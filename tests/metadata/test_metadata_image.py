@@ -1,0 +1,158 @@
+"""The image is the sum of the records, from whichever point one starts adding."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ropewalk.base.errors import UnknownPartition, UnknownTopic, UnknownTopicId
+from ropewalk.base.ids import LeaderEpoch, NodeId, ProducerId, TopicId
+from ropewalk.metadata.image import Image
+from ropewalk.metadata.records import (
+    BrokerRegistered,
+    BrokerSettingsChanged,
+    ClusterCreated,
+    Endpoint,
+    MetadataRecord,
+    PartitionChanged,
+    PartitionCreated,
+    ProducerIdsAllocated,
+    TopicCreated,
+    TopicDeleted,
+    TopicSettingsChanged,
+    decode_records,
+    encode_records,
+)
+
+SETTING_NAMES = ("retention.ms", "segment.bytes", "flush")
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[MetadataRecord]:
+    """Records as decisions would have made them: each fits the image that the ones before it add up to."""
+    records: list[MetadataRecord] = [ClusterCreated("cluster")]
+    partitions: dict[TopicId, list[PartitionCreated | PartitionChanged]] = {}
+    end_producer_id = 0
+    for step in range(draw(st.integers(0, 25))):
+        topic_id = draw(st.sampled_from(sorted(partitions))) if partitions else None
+        match draw(
+            st.sampled_from(["broker", "topic", "partition", "change", "delete", "settings", "node", "ids"])
+        ):
+            case "broker":
+                node_id = NodeId(draw(st.integers(0, 3)))
+                endpoint = Endpoint("PLAINTEXT", "localhost", draw(st.integers(1, 65_535)))
+                rack = draw(st.sampled_from([None, "a", "b"]))
+                records.append(
+                    BrokerRegistered(node_id, len(records), bytes([node_id]) * 16, (endpoint,), rack)
+                )
+            case "topic":
+                fresh = TopicId(step.to_bytes(16, "big"))
+                partitions[fresh] = []
+                records.append(TopicCreated(fresh, f"topic-{step}"))
+            case "partition" if topic_id is not None:
+                nodes = (NodeId(0), NodeId(1))
+                created = PartitionCreated(
+                    topic_id, len(partitions[topic_id]), nodes, nodes, NodeId(0), LeaderEpoch(0), 0
+                )
+                partitions[topic_id].append(created)
+                records.append(created)
+            case "change" if topic_id is not None and partitions[topic_id]:
+                before = draw(st.sampled_from(partitions[topic_id]))
+                changed = PartitionChanged(
+                    topic_id,
+                    before.index,
+                    before.replicas,
+                    (NodeId(1),),
+                    draw(st.sampled_from([None, NodeId(1)])),
+                    LeaderEpoch(before.leader_epoch + 1),
+                    before.partition_epoch + 1,
+                )
+                partitions[topic_id][before.index] = changed
+                records.append(changed)
+            case "delete" if topic_id is not None:
+                del partitions[topic_id]
+                records.append(TopicDeleted(topic_id))
+            case "settings" if topic_id is not None:
+                records.append(TopicSettingsChanged(topic_id, draw(changes)))
+            case "node":
+                node = draw(st.sampled_from([None, NodeId(0)]))
+                records.append(BrokerSettingsChanged(node, draw(changes)))
+            case "ids":
+                end_producer_id += 1000
+                records.append(ProducerIdsAllocated(NodeId(0), ProducerId(end_producer_id)))
+    return records
+
+
+changes = st.dictionaries(st.sampled_from(SETTING_NAMES), st.sampled_from([None, "1", "2"]), max_size=3)
+
+
+def image_of(records: list[MetadataRecord]) -> Image:
+    image = Image()
+    for record in records:
+        image.apply(record)
+    return image
+
+
+def everything(image: Image) -> object:
+    return (
+        image.end_offset,
+        image.cluster_id,
+        image.end_producer_id,
+        dict(image.brokers),
+        list(image.topics.items()),
+        image.broker_settings(None),
+        image.broker_settings(NodeId(0)),
+    )
+
+
+@given(histories(), st.data())
+def test_a_snapshot_at_any_point_and_the_rest_of_the_log_give_the_same_image(
+    records: list[MetadataRecord], data: st.DataObject
+) -> None:
+    cut = data.draw(st.integers(0, len(records)))
+    earlier = image_of(records[:cut])
+    later = image_of([*decode_records(encode_records(tuple(earlier.facts())))])
+    later.end_offset = earlier.end_offset
+    for record in records[cut:]:
+        later.apply(record)
+    assert everything(later) == everything(image_of(records))
+
+
+@given(histories())
+def test_records_survive_encoding(records: list[MetadataRecord]) -> None:
+    assert decode_records(encode_records(records)) == tuple(records)
+
+
+@given(histories())
+def test_topics_are_found_by_name_and_by_id_alike(records: list[MetadataRecord]) -> None:
+    image = image_of(records)
+    assert {topic.topic_id: topic for topic in image.topics.values()} == dict(image.topics_by_id)
+    for name, topic in image.topics.items():
+        assert image.topic(name) is topic
+        assert image.topic_by_id(topic.topic_id) is topic
+        assert [partition.index for partition in topic.partitions] == list(range(len(topic.partitions)))
+
+
+def test_what_is_not_there_is_named_in_the_error() -> None:
+    image = image_of([TopicCreated(TopicId(bytes(16)), "orders")])
+    with pytest.raises(UnknownTopic, match="there is no topic 'order'"):
+        image.topic("order")
+    with pytest.raises(UnknownTopicId, match="AQEBAQEBAQEBAQEBAQEBAQ"):
+        image.topic_by_id(TopicId(b"\1" * 16))
+    with pytest.raises(UnknownPartition, match="orders has 0 partitions, so none is numbered 0"):
+        image.partition("orders", 0)
+
+
+def test_an_epoch_that_goes_back_is_a_bug() -> None:
+    topic_id, nodes = TopicId(bytes(16)), (NodeId(0),)
+    state = (topic_id, 0, nodes, nodes, NodeId(0))
+    image = image_of([TopicCreated(topic_id, "orders"), PartitionCreated(*state, LeaderEpoch(3), 7)])
+    with pytest.raises(AssertionError):
+        image.apply(PartitionChanged(*state, LeaderEpoch(3), 7))
+    with pytest.raises(AssertionError):
+        image.apply(PartitionChanged(*state, LeaderEpoch(2), 8))
+
+
+def test_a_record_of_a_type_that_is_not_known_is_refused() -> None:
+    data = encode_records([ClusterCreated("c")]).replace(b"cluster_created", b"cluster_removed")
+    with pytest.raises(ValueError, match="cluster_removed"):
+        decode_records(data)
