@@ -224,3 +224,14 @@ def test_a_topic_that_is_only_compacted_needs_keys_and_keeps_everything(
     image.apply(TopicSettingsChanged(TOPIC, {"cleanup.policy": policy}))
     settings = resolve_topic_settings(SettingsView(image, NODE, {}), image.topic("orders"))
     assert (settings.deletes, settings.keys_required) == (deletes, keys_required)
+
+
+@pytest.mark.parametrize(
+    ("codec", "level"),
+    [("producer", None), ("snappy", None), ("gzip", None), ("lz4", 9), ("zstd", 3)],
+)
+def test_the_compression_level_is_that_of_the_codec(codec: str, level: int | None) -> None:
+    image = cluster()
+    image.apply(TopicSettingsChanged(TOPIC, {"compression.type": codec}))
+    settings = resolve_topic_settings(SettingsView(image, NODE, {}), image.topic("orders"))
+    assert settings.compression_level == level

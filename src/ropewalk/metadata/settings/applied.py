@@ -17,6 +17,9 @@ from ropewalk.metadata.settings.setting import Value
 class TopicSettings(Struct, frozen=True, kw_only=True):
     cleanup_policy: tuple[Literal["compact", "delete"], ...]
     compression_type: Literal["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"]
+    compression_gzip_level: int
+    compression_lz4_level: int
+    compression_zstd_level: int
     flush: Literal["group", "os"]
     index_interval_bytes: int
     max_message_bytes: int
@@ -30,6 +33,16 @@ class TopicSettings(Struct, frozen=True, kw_only=True):
     segment_bytes: int
     segment_ms: int
     storage: Literal["disk", "memory"]
+
+    @property
+    def compression_level(self) -> int | None:
+        """The effort for `compression_type`; None where the codec knows no levels or chooses itself."""
+        levels = {
+            "gzip": self.compression_gzip_level if self.compression_gzip_level >= 0 else None,
+            "lz4": self.compression_lz4_level,
+            "zstd": self.compression_zstd_level,
+        }
+        return levels.get(self.compression_type)
 
     @property
     def deletes(self) -> bool:

@@ -44,7 +44,6 @@ _CATALOGUE: Final = (
         maximum=9,
         also=-1,
         synonyms=(Synonym("compression.gzip.level"),),
-        without_effect=True,
     ),
     Setting(
         "compression.lz4.level",
@@ -54,7 +53,6 @@ _CATALOGUE: Final = (
         minimum=1,
         maximum=17,
         synonyms=(Synonym("compression.lz4.level"),),
-        without_effect=True,
     ),
     Setting(
         "compression.zstd.level",
@@ -64,7 +62,6 @@ _CATALOGUE: Final = (
         minimum=-131_072,
         maximum=22,
         synonyms=(Synonym("compression.zstd.level"),),
-        without_effect=True,
     ),
     Setting(
         "delete.retention.ms",
