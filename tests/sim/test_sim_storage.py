@@ -149,18 +149,31 @@ def test_bit_rot_hides_behind_the_cache_until_the_page_goes_cold() -> None:
     file.sync()
     file.rot(10, 0x40)
     assert file.read(0, 20) == filled(20)
-    file.evict()
+    file.evict(random.Random(1))
     rotten = file.read(0, 20)
     assert rotten != filled(20)
     assert rotten[10] == filled(20)[10] ^ 0x40
     assert file.read(20, PAGE_BYTES) == filled(2 * PAGE_BYTES)[20 : 20 + PAGE_BYTES]
 
 
+def test_reading_ahead_warms_what_follows_and_an_eviction_may_be_partial() -> None:
+    file = StoredFile(1)
+    file.append(filled(20 * PAGE_BYTES))
+    file.sync()
+    file.evict(random.Random(1))
+    file.read(0, 1, ahead_bytes=2 * PAGE_BYTES)
+    assert file.is_cached(0, 3 * PAGE_BYTES)
+    assert not file.is_cached(3 * PAGE_BYTES, 1)
+    file.read(0, 20 * PAGE_BYTES)
+    file.evict(random.Random(1), share=0.5)
+    assert {file.is_cached(page * PAGE_BYTES, 1) for page in range(20)} == {True, False}
+
+
 def test_bit_rot_of_a_cold_page_shows_at_once() -> None:
     file = StoredFile(1)
     file.append(filled(PAGE_BYTES))
     file.sync()
-    file.evict()
+    file.evict(random.Random(1))
     file.rot(3, 1)
     assert file.read(3, 1)[0] == filled(4)[3] ^ 1
 
@@ -181,7 +194,7 @@ def test_dirty_pages_are_not_evicted() -> None:
     file.append(filled(PAGE_BYTES))
     file.sync()
     file.append(filled(PAGE_BYTES))
-    file.evict()
+    file.evict(random.Random(1))
     assert not file.is_cached(0, 1)
     assert file.is_cached(PAGE_BYTES, PAGE_BYTES)
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+READ_AHEAD_BYTES: Final = (0, 4096, 16384, 131072)
 POOL_WAIT_S_MAX: Final = 0.0005
 POOL_WORK_S_MAX: Final = 0.002
 POOL_SLOW_PROBABILITY: Final = 0.02
@@ -51,9 +52,11 @@ class SimulatedFile:
 
     def read(self, position: int, size: int) -> bytes:
         self._disk.before_use()
-        if not self._file.is_cached(position, size):
-            self._disk.before_wait("read of cold bytes")
-        return self._file.read(position, size)
+        if self._file.is_cached(position, size):
+            return self._file.read(position, size)
+        self._disk.before_wait("read of cold bytes")
+        ahead_bytes = self._platters.rng.choice(READ_AHEAD_BYTES)
+        return self._file.read(position, size, ahead_bytes=ahead_bytes)
 
     def read_cached(self, position: int, size: int) -> memoryview | None:
         self._disk.before_use()

@@ -60,10 +60,10 @@ class Platters:
         """Calls to the pool are not answered before then."""
         self.stalled_until_s = max(self.stalled_until_s, until_s)
 
-    def evict(self) -> None:
-        """The kernel needed the memory: every clean page goes cold."""
+    def evict(self, *, share: float = 1.0) -> None:
+        """The kernel needed the memory: clean pages go cold."""
         for _, file in self.files():
-            file.evict()
+            file.evict(self.rng, share=share)
 
     def files(self) -> list[tuple[str, StoredFile]]:
         """Every file with its path, in the order of paths: for choosing where to do damage, and for tests."""

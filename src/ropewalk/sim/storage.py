@@ -70,8 +70,10 @@ class StoredFile:
     def is_cached(self, position: int, size: int) -> bool:
         return not self._cold or self._cold.isdisjoint(_pages(position, min(size, len(self.data) - position)))
 
-    def read(self, position: int, size: int) -> bytes:
-        self._cold.difference_update(_pages(position, min(size, len(self.data) - position)))
+    def read(self, position: int, size: int, *, ahead_bytes: int = 0) -> bytes:
+        """Reading warms the pages, and as many after them as the kernel reads ahead."""
+        if self._cold:
+            self._cold.difference_update(_pages(position, min(size + ahead_bytes, len(self.data) - position)))
         return bytes(self.data[position : position + size])
 
     def sync(self) -> None:
@@ -92,10 +94,12 @@ class StoredFile:
                         self._latent.setdefault(page, []).append((start, bytes(end - start)))
         self._changes.clear()
 
-    def evict(self) -> None:
-        """Every clean page goes cold."""
-        for page in range(self.durable_bytes // PAGE_BYTES):
-            self._chill(page)
+    def evict(self, rng: random.Random, *, share: float = 1.0) -> None:
+        """Clean pages go cold, each with the probability `share`."""
+        page_count = self.durable_bytes // PAGE_BYTES if self._changes else -(-len(self.data) // PAGE_BYTES)
+        for page in range(page_count):
+            if rng.random() < share:
+                self._chill(page)
 
     def rot(self, position: int, mask: int) -> None:
         """Flip bits of a durable byte on the platter; a cached page shows it only after it went cold."""

@@ -1,0 +1,290 @@
+"""Judges a history: everything in it that a node must never do, in words.
+
+    inconsistent    two values at one offset
+    corrupt         content that nobody wrote
+    invented        a value that nobody sent to this partition, or whose sending was definitely refused
+    lost            acknowledged, and not where the acknowledgement said
+    vanished        given to a consumer, and not there any more
+    duplicate       an idempotent producer's value at two offsets, or a plain one's more often than sent
+    reordered       sent after an acknowledgement and placed before it; or out of an idempotent producer's order
+    skipped         a fetch that left out readable records, or had a hole between them
+    unseen          a fetch or a question for the end that did not know what was known before it was asked
+    unreadable      refused though nothing was damaged
+    deleted         the start of the log moved past what anybody asked to delete
+    survivor        a node that went on after a failed sync
+
+It is pure: a history in, violations out, and it knows nothing of how a node works. All is promised by
+`flush=group`; a history of a node that promises less must not be brought here.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from msgspec import Struct
+
+from ropewalk.base.ids import TopicPartition
+from ropewalk.sim.history import (
+    CORRUPT,
+    Acknowledged,
+    BoundsSeen,
+    DeletionAsked,
+    Event,
+    Failed,
+    Fetched,
+    FinalRead,
+    Refused,
+    Rotted,
+    Sent,
+    SurvivedFailedSync,
+)
+
+
+class Violation(Struct, frozen=True):
+    kind: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.text}"
+
+
+def check(history: Sequence[Event]) -> list[Violation]:
+    """Every violation, in the order in which it came to light."""
+    found: list[Violation] = []
+    by_partition: dict[TopicPartition, _Partition] = {}
+    sends: dict[int, Sent] = {}
+    for index, event in enumerate(history):
+        match event:
+            case Sent():
+                sends[event.send] = event
+                partition = event.partition
+            case Acknowledged() | Failed():
+                partition = sends[event.send].partition
+            case SurvivedFailedSync(node):
+                found.append(Violation("survivor", f"{node} went on after a failed sync"))
+                continue
+            case _:
+                partition = event.partition
+        state = by_partition.get(partition)
+        if state is None:
+            state = by_partition[partition] = _Partition(partition, found)
+        state.on_event(index, event)
+    for state in by_partition.values():
+        state.conclude()
+    return found
+
+
+class _Partition:
+    """What is known of one partition, event by event."""
+
+    def __init__(self, name: TopicPartition, found: list[Violation]) -> None:
+        self._name = name
+        self._found = found
+        self._sends: dict[int, tuple[int, Sent]] = {}
+        self._outcomes: dict[int, Acknowledged | Failed] = {}
+        self._value_at: dict[int, int] = {}
+        self._offset_of: dict[int, int] = {}
+        self._acknowledged: dict[int, int] = {}
+        self._acknowledged_ends: list[tuple[int, int]] = []
+        self._given: dict[int, int] = {}
+        self._known_ends: list[tuple[int, int]] = [(-1, 0)]
+        self._deletable_before = 0
+        self._rotten: list[Rotted] = []
+        self._final: FinalRead | None = None
+        self._sent_counts: Counter[int] = Counter()
+        self._idempotent: set[int] = set()
+
+    def on_event(self, index: int, event: Event) -> None:
+        match event:
+            case Sent():
+                self._sends[event.send] = (index, event)
+                self._sent_counts.update(event.values)
+                if event.is_idempotent:
+                    self._idempotent.update(event.values)
+            case Acknowledged(send, base_offset):
+                self._outcomes[send] = event
+                values = self._sends[send][1].values
+                for offset, value in enumerate(values, base_offset):
+                    self._sight(offset, value, "acknowledged")
+                    self._acknowledged[offset] = value
+                self._acknowledged_ends.append((index, base_offset + len(values)))
+                self._learn_end(index, base_offset + len(values))
+            case Failed():
+                self._outcomes[event.send] = event
+            case Fetched():
+                self._on_fetched(index, event)
+            case Refused():
+                self._on_refused(event)
+            case BoundsSeen():
+                self._on_bounds(index, event)
+            case DeletionAsked(_, before_offset):
+                self._deletable_before = max(self._deletable_before, before_offset)
+            case Rotted():
+                self._rotten.append(event)
+            case FinalRead():
+                self._final = event
+            case SurvivedFailedSync():
+                raise AssertionError("belongs to no partition")
+
+    def conclude(self) -> None:
+        if self._final is not None:
+            self._judge_final(self._final)
+        self._judge_refused_sends()
+        self._judge_order()
+
+    def _on_fetched(self, index: int, event: Fetched) -> None:
+        self._judge_contiguous(event.records, f"{event.consumer} at {event.offset}")
+        for offset, value in event.records:
+            self._sight(offset, value, f"given to {event.consumer}")
+            self._given[offset] = value
+        if event.records:
+            first, last = event.records[0][0], event.records[-1][0]
+            if first > event.offset or last < event.offset:
+                self._report(
+                    "skipped", f"{event.consumer} asked for {event.offset} and got {first} to {last}"
+                )
+            self._learn_end(index, last + 1)
+        elif event.offset < self._end_known_before(event.began):
+            self._report(
+                "unseen",
+                f"{event.consumer} got nothing at {event.offset}, "
+                f"where {self._end_known_before(event.began)} was the end before it asked",
+            )
+
+    def _on_refused(self, event: Refused) -> None:
+        offset = event.offset
+        if event.is_storage:
+            if not self._is_rotten(offset):
+                self._report("unreadable", f"{event.consumer} was refused {offset} for the storage's sake")
+        elif self._deletable_before <= offset <= self._end_known_before(event.began):
+            self._report("unreadable", f"{event.consumer} was told that {offset} is out of range")
+
+    def _on_bounds(self, index: int, event: BoundsSeen) -> None:
+        if event.end_offset is not None:
+            known = self._end_known_before(event.began)
+            if event.end_offset < known:
+                self._report("unseen", f"the end was said to be {event.end_offset} when {known} was known")
+            self._learn_end(index, event.end_offset)
+        if event.start_offset is not None:
+            self._judge_start(event.start_offset)
+
+    def _judge_start(self, start_offset: int) -> None:
+        if start_offset > self._deletable_before:
+            self._report(
+                "deleted", f"the log starts at {start_offset}, nobody deleted past {self._deletable_before}"
+            )
+
+    def _judge_contiguous(self, records: Iterable[tuple[int, int]], who: str) -> None:
+        for (before, _), (after, _) in pairwise(records):
+            if after != before + 1:
+                self._report("skipped", f"{who} got {after} right after {before}")
+
+    def _judge_final(self, final: FinalRead) -> None:
+        self._judge_start(final.start_offset)
+        held = dict(final.records)
+        refused = set(final.refused_offsets)
+        for offset, value in final.records:
+            self._sight(offset, value, "found at the end")
+        for offset in sorted(refused):
+            if not self._is_rotten(offset):
+                self._report("unreadable", f"{offset} is refused at the end and was never damaged")
+        for offset in range(final.start_offset, final.end_offset):
+            if offset not in held and offset not in refused:
+                self._report("skipped", f"{offset} is missing at the end")
+        floor = max(final.start_offset, self._deletable_before)
+        for kind, promised in (("lost", self._acknowledged), ("vanished", self._given)):
+            for offset, value in sorted(promised.items()):
+                if offset >= floor and offset not in refused and held.get(offset) != value:
+                    self._report(
+                        kind, f"value {value} at offset {offset}; there is {held.get(offset, 'nothing')}"
+                    )
+        self._judge_duplicates(final)
+
+    def _judge_duplicates(self, final: FinalRead) -> None:
+        for value, count in Counter(value for _, value in final.records).items():
+            allowed = 1 if value in self._idempotent else self._sent_counts[value]
+            if count > max(1, allowed):
+                self._report("duplicate", f"value {value} stands {count} times, {allowed} allowed")
+
+    def _judge_refused_sends(self) -> None:
+        """A value all of whose sendings were definitely refused must not exist."""
+        possible: set[int] = set()
+        refused: set[int] = set()
+        for send, (_, sent) in self._sends.items():
+            outcome = self._outcomes.get(send)
+            if isinstance(outcome, Failed) and outcome.is_definite:
+                refused.update(sent.values)
+            else:
+                possible.update(sent.values)
+        for value in sorted(refused - possible):
+            if value in self._offset_of:
+                self._report("invented", f"value {value} stands at {self._offset_of[value]} and was refused")
+
+    def _judge_order(self) -> None:
+        """What was acknowledged before another was sent stands before it, and each producer's order is kept.
+
+        A plain producer's order is that of one connection. An idempotent one's is that of its values, over
+        all connections; what it sent again counts from the first time.
+        """
+        first_sent: dict[int, int] = {}
+        lanes: dict[tuple[str, int], list[int]] = defaultdict(list)
+        acknowledged_ends = iter(self._acknowledged_ends)
+        upcoming = next(acknowledged_ends, None)
+        floor = 0
+        for send, (sent_index, sent) in self._sends.items():
+            while upcoming is not None and upcoming[0] < sent_index:
+                floor = max(floor, upcoming[1])
+                upcoming = next(acknowledged_ends, None)
+            value = sent.values[0]
+            is_repeated = value in first_sent
+            floor_then = first_sent.setdefault(value, floor)
+            if not sent.is_idempotent:
+                floor_then = floor
+            outcome = self._outcomes.get(send)
+            if isinstance(outcome, Acknowledged) and outcome.base_offset < floor_then:
+                self._report(
+                    "reordered", f"value {value} came to {outcome.base_offset}, after {floor_then} was taken"
+                )
+            if sent.is_idempotent:
+                if not is_repeated:
+                    lanes[sent.producer, -1].append(value)
+            elif self._sent_counts[value] == 1:
+                lanes[sent.producer, sent.connection].append(value)
+        for (producer, _), values in lanes.items():
+            self._judge_lane(producer, [value for value in values if value in self._offset_of])
+
+    def _judge_lane(self, producer: str, values: list[int]) -> None:
+        for value, later in pairwise(values):
+            if self._offset_of[value] >= self._offset_of[later]:
+                self._report(
+                    "reordered",
+                    f"{producer} sent {value}, which stands at {self._offset_of[value]}, "
+                    f"before {later}, which stands at {self._offset_of[later]}",
+                )
+
+    def _sight(self, offset: int, value: int, how: str) -> None:
+        if value == CORRUPT:
+            self._report("corrupt", f"offset {offset}, {how}, is not what anybody wrote")
+            return
+        if not self._sent_counts[value]:
+            self._report("invented", f"value {value} at {offset}, {how}, was never sent here")
+        former = self._value_at.setdefault(offset, value)
+        if former != value:
+            self._report("inconsistent", f"offset {offset} holds {value}, {how}, and held {former}")
+        self._offset_of.setdefault(value, offset)
+
+    def _learn_end(self, index: int, end_offset: int) -> None:
+        if end_offset > self._known_ends[-1][1]:
+            self._known_ends.append((index, end_offset))
+
+    def _end_known_before(self, index: int) -> int:
+        for known_index, end_offset in reversed(self._known_ends):
+            if known_index < index:
+                return end_offset
+        return 0
+
+    def _is_rotten(self, offset: int) -> bool:
+        return any(rotten.start_offset <= offset < rotten.end_offset for rotten in self._rotten)
+
+    def _report(self, kind: str, text: str) -> None:
+        self._found.append(Violation(kind, f"{self._name}: {text}"))

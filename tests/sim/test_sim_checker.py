@@ -1,0 +1,240 @@
+"""The checker on histories made by hand: each kind of lie is found, and the truth passes."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ropewalk.base.ids import TopicPartition
+from ropewalk.sim.checker import check
+from ropewalk.sim.history import (
+    CORRUPT,
+    Acknowledged,
+    BoundsSeen,
+    DeletionAsked,
+    Event,
+    Failed,
+    Fetched,
+    FinalRead,
+    Refused,
+    Rotted,
+    Sent,
+    SurvivedFailedSync,
+)
+
+P = TopicPartition("t", 0)
+Q = TopicPartition("t", 1)
+
+
+def sent(
+    send: int,
+    *values: int,
+    idempotent: bool = False,
+    producer: str = "p",
+    connection: int = 1,
+    to: TopicPartition = P,
+) -> Sent:
+    return Sent(send, producer, to, values, -1, idempotent, connection)
+
+
+def acked(send: int, base_offset: int) -> Acknowledged:
+    return Acknowledged(send, base_offset)
+
+
+def failed(send: int, *, definite: bool = False) -> Failed:
+    return Failed(send, definite, "reason")
+
+
+def fetched(offset: int, *records: tuple[int, int], began: int = 0) -> Fetched:
+    return Fetched(began, "c", P, offset, records)
+
+
+def refused(offset: int, *, storage: bool = True, began: int = 99) -> Refused:
+    return Refused(began, "c", P, offset, storage)
+
+
+def ended(end_offset: int, began: int) -> BoundsSeen:
+    return BoundsSeen(began, P, None, end_offset)
+
+
+def started(start_offset: int) -> BoundsSeen:
+    return BoundsSeen(0, P, start_offset, None)
+
+
+def final(*values: int | None, start: int = 0, end: int | None = None) -> FinalRead:
+    """The whole log from `start`; None stands for an offset that was refused."""
+    numbered = list(enumerate(values, start))
+    return FinalRead(
+        P,
+        start,
+        start + len(values) if end is None else end,
+        tuple((offset, value) for offset, value in numbered if value is not None),
+        tuple(offset for offset, value in numbered if value is None),
+    )
+
+
+GOOD: list[tuple[str, list[Event]]] = [
+    ("nothing happened", []),
+    ("sent, acknowledged, read", [sent(1, 10, 11), acked(1, 0), fetched(0, (0, 10), (1, 11)), final(10, 11)]),
+    ("an unknown outcome may be there", [sent(1, 10), failed(1), final(10)]),
+    ("an unknown outcome may be missing", [sent(1, 10), failed(1), final()]),
+    ("a definite refusal is missing", [sent(1, 10), failed(1, definite=True), final()]),
+    ("acks=0 may be there", [sent(1, 10), final(10)]),
+    ("a plain producer sent twice", [sent(1, 10), failed(1), sent(2, 10), acked(2, 1), final(10, 10)]),
+    (
+        "refused once, sent again",
+        [sent(1, 10), failed(1, definite=True), sent(2, 10), acked(2, 0), final(10)],
+    ),
+    (
+        "an idempotent producer sent again and heard the old offset",
+        [
+            sent(1, 10, idempotent=True),
+            failed(1),
+            sent(2, 20, producer="other"),
+            acked(2, 1),
+            sent(3, 10, idempotent=True),
+            acked(3, 0),
+            final(10, 20),
+        ],
+    ),
+    (
+        "concurrent sends of two producers take any order",
+        [sent(1, 10), sent(2, 20, producer="other"), acked(2, 0), acked(1, 1), final(20, 10)],
+    ),
+    (
+        "a plain producer that reconnected may be reordered",
+        [sent(1, 10), failed(1), sent(2, 11, connection=2), failed(2), final(11, 10)],
+    ),
+    (
+        "a fetch may begin before what was asked for",
+        [sent(1, 10, 11), acked(1, 0), fetched(1, (0, 10), (1, 11))],
+    ),
+    ("nothing new at the end", [sent(1, 10), acked(1, 0), fetched(1, began=2)]),
+    ("an end asked for before the acknowledgement", [sent(1, 10), acked(1, 0), ended(0, began=1)]),
+    (
+        "rotten and refused",
+        [sent(1, 10, 11), acked(1, 0), Rotted(P, 0, 1), refused(0), final(None, 11)],
+    ),
+    ("rotten and still served right", [sent(1, 10), acked(1, 0), Rotted(P, 0, 1), final(10)]),
+    (
+        "deleted on demand",
+        [
+            sent(1, 10, 11),
+            acked(1, 0),
+            DeletionAsked(P, 1),
+            started(1),
+            refused(0, storage=False),
+            final(11, start=1),
+        ],
+    ),
+    ("two partitions do not mix", [sent(1, 10), sent(2, 20, to=Q), acked(1, 0), acked(2, 0), final(10)]),
+]
+
+BAD: list[tuple[str, str, list[Event]]] = [
+    ("lost", "acknowledged and gone", [sent(1, 10), acked(1, 0), final()]),
+    ("lost", "acknowledged and replaced", [sent(1, 10), sent(2, 20), acked(1, 0), final(20)]),
+    ("lost", "the tail of a batch is gone", [sent(1, 10, 11), acked(1, 0), final(10)]),
+    (
+        "lost",
+        "behind the rot everything is gone",
+        [sent(1, 10, 11), acked(1, 0), Rotted(P, 0, 1), final(None)],
+    ),
+    ("lost", "rotten and cut without a word", [sent(1, 10), acked(1, 0), Rotted(P, 0, 1), final()]),
+    ("vanished", "read and gone", [sent(1, 10), fetched(0, (0, 10)), failed(1), final()]),
+    (
+        "inconsistent",
+        "two acknowledgements for one offset",
+        [sent(1, 10), sent(2, 20), acked(1, 0), acked(2, 0)],
+    ),
+    ("inconsistent", "two reads of one offset", [sent(1, 10, 20), fetched(0, (0, 10)), fetched(0, (0, 20))]),
+    ("inconsistent", "read other than acknowledged", [sent(1, 10, 20), acked(1, 0), fetched(0, (0, 20))]),
+    ("corrupt", "a consumer was given rot", [sent(1, 10), acked(1, 0), fetched(0, (0, CORRUPT))]),
+    ("corrupt", "rot at the end", [sent(1, 10), acked(1, 0), Rotted(P, 0, 1), final(CORRUPT)]),
+    ("invented", "never sent", [fetched(0, (0, 10))]),
+    ("invented", "sent to another partition", [sent(1, 10, to=Q), fetched(0, (0, 10))]),
+    ("invented", "definitely refused, and there", [sent(1, 10), failed(1, definite=True), final(10)]),
+    (
+        "duplicate",
+        "an idempotent producer's value twice",
+        [sent(1, 10, idempotent=True), failed(1), sent(2, 10, idempotent=True), acked(2, 1), final(10, 10)],
+    ),
+    ("duplicate", "sent once, there twice", [sent(1, 10), acked(1, 0), final(10, 10)]),
+    (
+        "reordered",
+        "sent after an acknowledgement, placed before it",
+        [sent(1, 10), acked(1, 1), sent(2, 20, producer="other"), acked(2, 0), final(20, 10)],
+    ),
+    (
+        "reordered",
+        "one connection's requests changed places",
+        [sent(1, 10), sent(2, 11), failed(1), failed(2), final(11, 10)],
+    ),
+    (
+        "reordered",
+        "an idempotent producer's order over two connections",
+        [
+            sent(1, 10, idempotent=True),
+            sent(2, 11, idempotent=True),
+            sent(3, 10, idempotent=True, connection=2),
+            final(11, 10),
+        ],
+    ),
+    ("skipped", "a hole within a fetch", [sent(1, 10, 11, 12), fetched(0, (0, 10), (2, 12))]),
+    ("skipped", "a fetch that starts too late", [sent(1, 10, 11), fetched(0, (1, 11))]),
+    ("skipped", "a fetch that ends too early", [sent(1, 10, 11), fetched(1, (0, 10))]),
+    ("skipped", "a hole at the end", [sent(1, 10, 11), final(10, end=2)]),
+    ("unseen", "nothing where something was acknowledged", [sent(1, 10), acked(1, 0), fetched(0, began=2)]),
+    ("unseen", "an end below what was acknowledged", [sent(1, 10), acked(1, 0), ended(0, began=2)]),
+    ("unseen", "an end that went back", [sent(1, 10, 11), ended(2, began=1), ended(1, began=2)]),
+    ("unreadable", "refused though sound", [sent(1, 10), acked(1, 0), refused(0)]),
+    ("unreadable", "out of range though acknowledged", [sent(1, 10), acked(1, 0), refused(0, storage=False)]),
+    ("unreadable", "refused at the end though sound", [sent(1, 10), acked(1, 0), final(None)]),
+    ("deleted", "nobody asked", [sent(1, 10), acked(1, 0), started(1)]),
+    ("deleted", "nobody asked, at the end", [sent(1, 10, 11), acked(1, 0), final(11, start=1)]),
+    ("survivor", "a failed sync was survived", [SurvivedFailedSync("node")]),
+]
+
+
+@pytest.mark.parametrize("history", [pytest.param(history, id=name) for name, history in GOOD])
+def test_the_truth_passes(history: list[Event]) -> None:
+    assert check(history) == []
+
+
+@pytest.mark.parametrize(("kind", "history"), [pytest.param(kind, h, id=name) for kind, name, h in BAD])
+def test_a_lie_is_found(kind: str, history: list[Event]) -> None:
+    assert kind in {violation.kind for violation in check(history)}
+
+
+def test_every_kind_in_the_docstring_has_a_lie() -> None:
+    from ropewalk.sim import checker
+
+    assert checker.__doc__ is not None
+    documented = {
+        line.split()[0] for line in checker.__doc__.splitlines() if line.startswith("    ") and line[4] != " "
+    }
+    assert documented == {kind for kind, _, _ in BAD}
+
+
+def _honest(batches: Sequence[int], crash_after: int) -> list[Event]:
+    """A node that keeps everything, with a consumer at its heels."""
+    history: list[Event] = []
+    log: list[int] = []
+    for number, size in enumerate(batches):
+        values = tuple(range(1000 * number, 1000 * number + size))
+        history.append(sent(number, *values, idempotent=number % 2 == 0, producer=f"p{number % 2}"))
+        history.append(acked(number, len(log)))
+        log += values
+        began = len(history)
+        history.append(Fetched(began, "c", P, 0, tuple(enumerate(log))))
+        history.append(BoundsSeen(began, P, 0, len(log)))
+    kept = log[: len(log) - crash_after]
+    return [*history, final(*kept)]
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=10), st.integers(0, 3))
+@settings(max_examples=50, deadline=None)
+def test_losing_any_tail_of_an_honest_history_is_found(batches: list[int], lost_count: int) -> None:
+    lost_count = min(lost_count, sum(batches))
+    kinds = {violation.kind for violation in check(_honest(batches, lost_count))}
+    assert kinds == ({"lost", "vanished"} if lost_count else set())
