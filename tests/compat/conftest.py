@@ -5,57 +5,29 @@ a test and a node disagree: what Kafka does is what clients expect.
 """
 
 import itertools
-import json
 import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from tests.compat.node_process import NodeProcess, StartNode
 
-READY_WITHIN_S = 30
 _numbers = itertools.count()
-
-
-class NodeProcess(NamedTuple):
-    bootstrap: str
-    pid: int
-
-
-StartNode = Callable[..., NodeProcess]
 
 
 @pytest.fixture(scope="session")
 def start_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartNode]:
-    """Starts `ropewalk up ARGUMENTS` and waits until it is ready; all are stopped in the end and must stop cleanly."""
-    processes: list[subprocess.Popen[bytes]] = []
+    """Starts nodes; those that still run in the end are stopped, and must stop cleanly."""
+    nodes: list[NodeProcess] = []
 
     def start(*arguments: str) -> NodeProcess:
-        directory = tmp_path_factory.mktemp("node")
-        ready_file = directory / "ready.json"
-        log_path = directory / "log"
-        program = Path(sys.executable).with_name("ropewalk")
-        command = [str(program), "up", "--kafka", "127.0.0.1:0", "--ready-file", str(ready_file), *arguments]
-        with open(log_path, "wb") as log:
-            process = subprocess.Popen(command, cwd=directory, stdout=log, stderr=subprocess.STDOUT)
-        processes.append(process)
-        deadline_s = time.monotonic() + READY_WITHIN_S
-        while not ready_file.exists():
-            if process.poll() is not None or time.monotonic() > deadline_s:
-                pytest.fail(f"the node did not become ready:\n{log_path.read_text()}")
-            time.sleep(0.02)
-        return NodeProcess(json.loads(ready_file.read_text())["kafka"][0], process.pid)
+        nodes.append(NodeProcess(tmp_path_factory.mktemp("node"), *arguments))
+        return nodes[-1]
 
     yield start
-    for process in processes:
-        process.send_signal(signal.SIGTERM)
-    assert [process.wait(READY_WITHIN_S) for process in processes] == [0] * len(processes)
+    stopped = [(node.stop(), node.log) for node in nodes if node.is_running]
+    assert [log for code, log in stopped if code != 0] == []
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,6 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Protocol
 
 import confluent_kafka
 import cramjam
@@ -22,6 +21,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from tests.compat.clients import Confluent, Message
+from tests.compat.node_process import NodeProcess, StartNode
 
 pytestmark = pytest.mark.compat
 
@@ -31,13 +31,8 @@ PRODUCE, FETCH, METADATA, API_VERSIONS = 0, 1, 3, 18
 CORRUPT_MESSAGE, INVALID_RECORD, UNSUPPORTED_VERSION = 2, 87, 35
 
 
-class NodeProcess(Protocol):
-    bootstrap: str
-    pid: int
-
-
 @pytest.fixture(scope="module")
-def node(start_node: Callable[..., NodeProcess], tmp_path_factory: pytest.TempPathFactory) -> NodeProcess:
+def node(start_node: StartNode, tmp_path_factory: pytest.TempPathFactory) -> NodeProcess:
     node = start_node("--data", str(tmp_path_factory.mktemp("data")))
     # Whatever is allocated or compiled at first use is not part of what the tests measure.
     client = Confluent(node.bootstrap)
@@ -365,7 +360,7 @@ def test_a_batch_that_opens_to_a_gibibyte_is_refused_without_being_opened_whole(
         )
 
 
-def test_connections_are_counted_and_silent_ones_closed(start_node: Callable[..., NodeProcess]) -> None:
+def test_connections_are_counted_and_silent_ones_closed(start_node: StartNode) -> None:
     strict = start_node("--memory", "--set", "max.connections=5", "--set", "connections.max.idle.ms=1000")
     with ExitStack() as stack:
         accepted = [stack.enter_context(_connect(strict)) for _ in range(5)]

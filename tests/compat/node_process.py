@@ -1,0 +1,48 @@
+"""A node as its users start it: a process of its own, with a ready file, on a free port of the loopback."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+WITHIN_S = 30
+"""How long a node may take to start or to stop; it should be a fraction of a second."""
+
+
+class NodeProcess:
+    def __init__(self, directory: Path, *arguments: str) -> None:
+        """Runs `ropewalk up ARGUMENTS` in `directory` and returns when the node says that it is ready."""
+        ready_file = directory / "ready.json"
+        program = Path(sys.executable).with_name("ropewalk")
+        command = [str(program), "up", "--kafka", "127.0.0.1:0", "--ready-file", str(ready_file), *arguments]
+        self._log_path = directory / "log"
+        with open(self._log_path, "wb") as log:
+            self._process = subprocess.Popen(command, cwd=directory, stdout=log, stderr=subprocess.STDOUT)
+        self.pid = self._process.pid
+        deadline_s = time.monotonic() + WITHIN_S
+        while not ready_file.exists():
+            if self._process.poll() is not None or time.monotonic() > deadline_s:
+                self.stop(signal.SIGKILL)
+                raise AssertionError(f"the node did not become ready:\n{self.log}")
+            time.sleep(0.01)
+        self.bootstrap: str = json.loads(ready_file.read_text())["kafka"][0]
+
+    @property
+    def log(self) -> str:
+        return self._log_path.read_text()
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def stop(self, signal_number: signal.Signals = signal.SIGTERM) -> int:
+        """Sends the signal, waits for the end, and answers with the exit code."""
+        self._process.send_signal(signal_number)
+        return self._process.wait(WITHIN_S)
+
+
+StartNode = Callable[..., NodeProcess]
+"""Given the arguments of `ropewalk up`."""
