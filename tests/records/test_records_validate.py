@@ -119,6 +119,12 @@ def test_accepts(batch: bytearray, rules: Rules) -> None:
         pytest.param(BATCH, Rules(bytes_max=len(BATCH) - 1), BatchTooLarge, id="too large"),
         pytest.param(at(NOW_MS + 3_600_001), PLAIN, InvalidTimestamp, id="over an hour ahead"),
         pytest.param(at(NOW_MS, NOW_MS + 101), CREATED_LATELY, InvalidTimestamp, id="the last one ahead"),
+        pytest.param(
+            changed(BATCH, 27, (2**60).to_bytes(8, "big")),
+            PLAIN,
+            InvalidTimestamp,
+            id="the first one ahead, and a largest that hides it",
+        ),
         pytest.param(at(NOW_MS - 501), CREATED_LATELY, InvalidTimestamp, id="too old"),
         pytest.param(
             at(NOW_MS, NOW_MS - 501, NOW_MS), CREATED_LATELY, InvalidTimestamp, id="one within too old"
