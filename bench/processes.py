@@ -39,23 +39,22 @@ class Meter:
         self.foreign_cores = 0.0
 
     def __enter__(self) -> "Meter":
-        self._before = self._read()
+        self._cpu_before = self._cpu()
+        self._started_at = time.perf_counter()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        after = self._read()
-        self.seconds, self.broker_cpu_seconds, own, machine = (
-            late - early for early, late in zip(self._before, after, strict=True)
+        self.seconds = time.perf_counter() - self._started_at
+        self.broker_cpu_seconds, own, machine = (
+            late - early for early, late in zip(self._cpu_before, self._cpu(), strict=True)
         )
         self.foreign_cores = max(0.0, machine - own - self.broker_cpu_seconds) / self.seconds
 
-    def _read(self) -> tuple[float, float, float, float]:
-        broker = cpu_seconds(self._broker_pid)
-        # Brokers are children of this process too; what they used is not the load's.
-        own = sum(os.times()[:4])
-        return time.perf_counter(), broker, own, _machine_cpu_seconds()
+    def _cpu(self) -> tuple[float, float, float]:
+        """Of the broker, of this process with the children it has waited for, and of the machine."""
+        return cpu_seconds(self._broker_pid), sum(os.times()[:4]), _machine_cpu_seconds()
 
 
 def _machine_cpu_seconds() -> float:

@@ -138,7 +138,7 @@ static void begin_fetch(Connection *c) {
     uint8_t *at = begin_request(c, 1, 11);
     at = put32(at, -1);      /* a consumer, not a replica */
     at = put32(at, 500);     /* longest wait */
-    at = put32(at, 1);       /* least bytes */
+    at = put32(at, 0);       /* least bytes: an empty partition is answered at once */
     at = put32(at, fetch_bytes_max);
     *at++ = 0;               /* read uncommitted */
     at = put32(at, 0);       /* no session */
