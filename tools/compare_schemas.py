@@ -20,7 +20,7 @@ from typing import Any, Final
 from msgspec import NODEFAULT
 
 from ropewalk.wire import messages
-from ropewalk.wire.api import NEVER_FLEXIBLE, Api
+from ropewalk.wire.api import NEVER_FLEXIBLE, AnyApi
 from ropewalk.wire.schema import Array, Blob, Field, Kind, Structure, Text, fields_of
 from ropewalk.wire.types import Fixed, Message, RecordSet
 
@@ -70,7 +70,8 @@ def main(arguments: list[str]) -> int:
     schemas = {(schema["apiKey"], schema["type"]): schema for schema in read_schemas(arguments[0])}
     apis = list(find_apis())
     differences = [difference for api in apis for difference in compare(api, schemas)]
-    print("\n".join(differences))
+    for difference in differences:
+        print(difference)
     print(f"{len(apis)} APIs compared, {len(differences)} differences")
     return 1 if differences else 0
 
@@ -83,12 +84,12 @@ def read_schemas(jar: str) -> Iterator[Schema]:
                 yield json.loads(text)
 
 
-def find_apis() -> Iterator[Api[Message, Message]]:
+def find_apis() -> Iterator[AnyApi]:
     for module in pkgutil.iter_modules(messages.__path__):
         yield importlib.import_module(f"{messages.__name__}.{module.name}").API
 
 
-def compare(api: Api[Message, Message], schemas: dict[tuple[int, str], Schema]) -> Iterator[str]:
+def compare(api: AnyApi, schemas: dict[tuple[int, str], Schema]) -> Iterator[str]:
     for direction, message in (("request", api.request), ("response", api.response)):
         schema = schemas[api.key, direction]
         first, last = parse_versions(schema["validVersions"])
@@ -137,6 +138,7 @@ def compare_field(field: Field, schema: Schema, versions: range, place: str) -> 
         yield f"{place}: our name is {field.name}"
     if not same_type(field.kind, schema["type"]):
         yield f"{place}: {field.kind}, Kafka {schema['type']}"
+        return
     their_versions = carried(schema["versions"], versions)
     our_versions = [version for version in versions if field.exists(version)]
     if our_versions != their_versions:
@@ -192,7 +194,7 @@ def same_default(field: Field, schema: Schema) -> bool:
         case Array():
             return field.default == ()
         case Structure(message):
-            return field.default == message()
+            return field.default is not None and field.default == message()
 
 
 def carried(text: str, versions: range) -> list[int]:

@@ -6,7 +6,7 @@ a version is first used.
 
 from collections.abc import Callable
 from struct import error as layout_error
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from ropewalk.base.errors import ProtocolError
 from ropewalk.wire.types import Buffer, Message
@@ -69,8 +69,10 @@ class Api(Generic[Q, R]):
             decode = self._request_decoders[version] = self._decoder(self.request, version)
         try:
             return decode(buffer, position, end)
-        except (layout_error, IndexError, UnicodeDecodeError) as problem:
-            raise ProtocolError(f"{self.name} request v{version} is malformed: {problem}") from problem
+        except UnicodeDecodeError as problem:
+            raise ProtocolError(f"{self.name} request v{version} has a string that is not UTF-8") from problem
+        except (layout_error, IndexError) as problem:
+            raise ProtocolError(f"{self.name} request v{version} is cut short") from problem
 
     def decode_response(self, version: int, buffer: memoryview, position: int, end: int) -> R:
         decode = self._response_decoders.get(version)
@@ -78,8 +80,12 @@ class Api(Generic[Q, R]):
             decode = self._response_decoders[version] = self._decoder(self.response, version)
         try:
             return decode(buffer, position, end)
-        except (layout_error, IndexError, UnicodeDecodeError) as problem:
-            raise ProtocolError(f"{self.name} response v{version} is malformed: {problem}") from problem
+        except UnicodeDecodeError as problem:
+            raise ProtocolError(
+                f"{self.name} response v{version} has a string that is not UTF-8"
+            ) from problem
+        except (layout_error, IndexError) as problem:
+            raise ProtocolError(f"{self.name} response v{version} is cut short") from problem
 
     def encode_request(self, version: int, message: Q) -> list[Buffer]:
         encode = self._request_encoders.get(version)
@@ -121,3 +127,7 @@ class Api(Generic[Q, R]):
             raise ProtocolError(
                 f"{self.name} v{version} is not one of the versions {self.version_min} to {self.version_max}"
             )
+
+
+AnyApi: TypeAlias = Api[Any, Any]
+"""For tables of APIs: which messages one has is known only by asking it."""
