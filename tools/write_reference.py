@@ -1,0 +1,170 @@
+"""Writes the tables of docs/reference from the code they describe.
+
+    write_reference.py            rewrites them
+    write_reference.py --check    only says which are out of date, and fails if any is
+
+The prose of a page is written by hand. A table stands between two comments, `<!-- table: NAME -->` and
+`<!-- end -->`, and belongs to this tool.
+"""
+
+import ast
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+import ropewalk.base.errors
+import ropewalk.base.limits
+from ropewalk.kafka.errors import CODES
+from ropewalk.metadata.settings.broker import BROKER_SETTINGS
+from ropewalk.metadata.settings.setting import Change, Setting
+from ropewalk.metadata.settings.topic import TOPIC_SETTINGS
+from ropewalk.node.config import NODE_SETTINGS
+
+PAGES: Final = Path(__file__).resolve().parent.parent / "docs" / "reference"
+_REGION: Final = re.compile(r"(<!-- table: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def rewritten(page: str) -> str:
+    """The page with every table as the code has it."""
+    return _REGION.sub(lambda match: f"{match[1]}\n{_TABLES[match[2]]()}\n{match[3]}", page)
+
+
+def table_names(page: str) -> set[str]:
+    return {match[2] for match in _REGION.finditer(page)}
+
+
+def main(arguments: list[str]) -> int:
+    stale = []
+    for path in sorted(PAGES.glob("*.md")):
+        before = path.read_text()
+        after = rewritten(before)
+        if after != before:
+            stale.append(path.name)
+            if "--check" not in arguments:
+                path.write_text(after)
+    if stale:
+        print(f"{'out of date' if '--check' in arguments else 'rewritten'}: {', '.join(stale)}")
+    return 1 if stale and "--check" in arguments else 0
+
+
+def _topic_settings() -> str:
+    rows = (
+        (f"`{setting.name}`", _default(setting), _values(setting), _behind(setting), setting.description)
+        for setting in sorted(TOPIC_SETTINGS.values(), key=_name)
+        if not setting.without_effect
+    )
+    return _table(("setting", "default", "values", "default comes from", "what it does"), rows)
+
+
+def _broker_settings() -> str:
+    behind = {synonym.name for setting in TOPIC_SETTINGS.values() for synonym in setting.synonyms}
+    acting = [
+        setting
+        for setting in BROKER_SETTINGS.values()
+        if setting.name not in behind and not setting.without_effect
+    ]
+    return _settings_with_change(acting)
+
+
+def _node_settings() -> str:
+    return _settings_with_change(NODE_SETTINGS.values())
+
+
+def _settings_with_change(settings: Iterable[Setting]) -> str:
+    rows = (
+        (
+            f"`{setting.name}`",
+            _default(setting),
+            _values(setting),
+            "at start" if setting.change is Change.READ_ONLY else "while it runs",
+            setting.description,
+        )
+        for setting in sorted(settings, key=_name)
+    )
+    return _table(("setting", "default", "values", "set", "what it does"), rows)
+
+
+def _settings_without_effect() -> str:
+    names = sorted(
+        setting.name
+        for setting in (*TOPIC_SETTINGS.values(), *BROKER_SETTINGS.values())
+        if setting.without_effect
+    )
+    return "\n".join(f"- `{name}`" for name in dict.fromkeys(names)) + "\n"
+
+
+def _name(setting: Setting) -> str:
+    return setting.name
+
+
+def _default(setting: Setting) -> str:
+    return "" if setting.default is None else f"`{setting.default}`" if setting.default else "empty"
+
+
+def _values(setting: Setting) -> str:
+    if setting.choices:
+        return ", ".join(f"`{choice}`" for choice in setting.choices if choice not in setting.refused)
+    kind = setting.kind.name.lower()
+    bounds = [
+        *([f"≥ {setting.minimum}"] if setting.minimum is not None else []),
+        *([f"≤ {setting.maximum}"] if setting.maximum is not None else []),
+    ]
+    also = f" or {setting.also}" if setting.also is not None else ""
+    return f"{kind} {', '.join(bounds)}{also}".strip()
+
+
+def _behind(setting: Setting) -> str:
+    return ", ".join(f"`{synonym.name}`" for synonym in setting.synonyms)
+
+
+def _errors() -> str:
+    meanings = dict(_meanings())
+    rows = (
+        (f"`{code.name}`", str(int(code)), f"`{error.__name__}`", meanings[error.__name__])
+        for error, code in sorted(CODES.items(), key=lambda item: (item[1], item[0].__name__))
+    )
+    return _table(("Kafka's name", "code", "error", "when"), rows)
+
+
+def _meanings() -> Iterator[tuple[str, str]]:
+    """From the tree at the top of the module, where each error stands with a few words."""
+    for line in inspect.getdoc(ropewalk.base.errors).splitlines():  # type: ignore[union-attr]  # it has one
+        if match := re.fullmatch(r" +(\w+)  +(.+)", line):
+            yield match[1], match[2]
+
+
+def _limits() -> str:
+    """A limit is an assignment followed by the text that says why."""
+    rows = []
+    body = ast.parse(inspect.getsource(ropewalk.base.limits)).body
+    for statement, following in pairwise(body):
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            assert isinstance(following, ast.Expr), f"{statement.target.id} has no reason"
+            assert isinstance(following.value, ast.Constant), f"{statement.target.id} has no reason"
+            value = getattr(ropewalk.base.limits, statement.target.id)
+            rows.append(
+                (f"`{statement.target.id}`", f"{value:,}", " ".join(str(following.value.value).split()))
+            )
+    return _table(("limit", "value", "why"), rows)
+
+
+def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [header, tuple("---" for _ in header), *rows]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+
+
+_TABLES: Final[dict[str, Callable[[], str]]] = {
+    "topic-settings": _topic_settings,
+    "broker-settings": _broker_settings,
+    "node-settings": _node_settings,
+    "settings-without-effect": _settings_without_effect,
+    "errors": _errors,
+    "limits": _limits,
+}
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
