@@ -3,7 +3,8 @@
     RopewalkError
       InvalidRequest            the request makes no sense as a whole
       ProtocolError             bytes that are not the protocol they claim to be; the connection ends
-      UnknownTopic              no such topic, by name or by id
+      UnknownTopic              no topic of that name
+      UnknownTopicId            no topic with that id; a topic made again has another
       UnknownPartition          the topic exists, the partition does not
       TopicExists               a topic of that name is there already
       InvalidTopicName          outside [a-zA-Z0-9._-]{1,249}, or `.`, or `..`, or one that collides
@@ -12,6 +13,7 @@
       InvalidReplicaAssignment  a hand-made assignment that does not hold together
       InvalidSetting            a setting that does not exist or a value it cannot have
       PolicyViolation           allowed by the protocol, refused by a setting of the topic or the node
+      TopicDeletionDisabled     delete.topic.enable is off
       NotLeader                 this node does not lead the partition
       FencedEpoch               the caller knows an older leader epoch than ours
       UnknownEpoch              the caller knows a newer leader epoch than ours
@@ -28,6 +30,8 @@
       ProducerFenced            a producer epoch older than the newest seen
       StorageFailed             the disk refused: full, failing, or the range is corrupt
       CorruptMetadata           acknowledged facts about the cluster cannot be read back; the node does not start
+      DirectoryInUse            another process holds the data directory
+      DirectoryRefused          the data directory is another node's, or of a layout that is not known
       TimedOut                  not done in the time the client allowed; it may still be done later
       NodeStopping              the node is shutting down
       Throttled                 a limit was reached; come back later
@@ -50,6 +54,10 @@ class ProtocolError(RopewalkError):
 
 
 class UnknownTopic(RopewalkError):
+    pass
+
+
+class UnknownTopicId(RopewalkError):
     pass
 
 
@@ -82,6 +90,10 @@ class InvalidSetting(RopewalkError):
 
 
 class PolicyViolation(RopewalkError):
+    pass
+
+
+class TopicDeletionDisabled(RopewalkError):
     pass
 
 
@@ -150,6 +162,14 @@ class StorageFailed(RopewalkError):
 
 
 class CorruptMetadata(RopewalkError):
+    pass
+
+
+class DirectoryInUse(RopewalkError):
+    pass
+
+
+class DirectoryRefused(RopewalkError):
     pass
 
 

@@ -61,3 +61,21 @@ CLIENT_REQUESTS_MAX: Final = 1024
 
 CLIENT_RESPONSE_BYTES_MAX: Final = 1 << 28
 """The largest answer a client takes: Fetch's limit, a first batch of 100 MiB beyond it, and its headers."""
+
+PRODUCERS_PER_PARTITION_MAX: Final = 16_384
+"""Idempotent producers a partition remembers, about 500 bytes each; beyond it the longest silent are forgotten."""
+
+INDEX_CACHE_BYTES_MAX: Final = 1 << 26
+"""Indexes of closed segments held in memory by all partitions together: those of some 16 GiB being re-read."""
+
+TAIL_BATCHES_MAX: Final = 128
+"""Latest batches of a partition whose positions are kept exactly, 2 KiB. Consumers at the tail are seldom further back."""
+
+SNAPSHOTS_KEPT: Final = 3
+"""Snapshots of producer state per partition. One below the recovery point is enough; the others may turn out damaged."""
+
+VERIFY_INLINE_BYTES_MAX: Final = 1 << 16
+"""Bytes whose CRCs are computed on the event loop; 64 KiB of the smallest batches take about a millisecond."""
+
+CLIENT_LINE_BYTES_MAX: Final = 1 << 27
+"""The longest message the command line gathers from its input: more than any broker takes in one request."""

@@ -1,0 +1,38 @@
+"""One partition on disk: segments, index, recovery, retention, producer state. Synchronous, on the `Disk` port.
+
+Three places to run things
+    On the event loop: everything that is not said to block. It touches memory and the page cache only.
+    In the disk pool: what is said to block, and the `run` of work taken from a log. Such work is taken on the loop,
+    run in the pool and handed back on the loop, so that a log has one owner:
+
+        data = span.read_cached()             or  await pool.run(span.read); log.on_read(span)
+        write = log.take_snapshot(now_ms)     →   await pool.run(write.run); log.on_snapshot(write)
+        scrub = log.take_scrub(bytes_max)     →   await pool.run(scrub.run); log.on_scrubbed(scrub)
+        removal = log.take_removal(…)         →   await pool.run(removal.run)
+        write = directory.take_log_starts()   →   await pool.run(write.run); write.offsets are durable now
+
+The public face
+    storage.Storage(disk)                     what all logs of a node share: disk, open files, loaded indexes
+    directory.DataDirectory                   open, partitions, create_partition, open_log, delete_partition,
+                                              forget_partition, note, take_recovery_points, take_log_starts,
+                                              lower_recovery_point, mark_clean; identity, was_clean
+    settings.LogSettings                      what a topic decides
+    log.Log                                   open (blocks); append, append_as_follower; sync_targets, on_synced, dirty;
+                                              check_offset, locate, on_read; offset_for_timestamp and
+                                              offset_of_max_timestamp (block), end_offset_for_epoch, epoch_at;
+                                              advance_start, apply_retention, take_removal, truncate_to (blocks);
+                                              roll_if_due, take_snapshot, take_scrub, close, forget;
+                                              start_offset, durable_offset, end_offset, recovery_point, size_bytes,
+                                              leader_epoch_latest, damaged, recovered
+    log.Appended, SyncTargets, Span, TimedOffset; epochs.EpochEnd; recovery.Recovered; damage.DamagedRange
+
+Life of a log
+    After `open`, if `dirty`, what recovery accepted must be synced before it is shown to anyone.
+    Deleting: `advance_start` or `apply_retention`; `directory.note`; write the log starts; `take_removal` with the start
+    that is durable now. Stopping: sync, `on_synced`, `close`, run what it returns, `directory.note`; when all logs
+    are closed, `mark_clean`.
+
+Invariants
+    What was durable is never cut, given another offset, or served after it rotted.
+    Whatever is not a log file can be rebuilt from the log files, and is never believed over them.
+"""

@@ -1,0 +1,208 @@
+"""The data directory of a node: whose it is, which partitions are in it, and how far each is known to be good.
+
+    lock                      held by the process that uses the directory
+    identity                  layout version, cluster id, node id, the directory's own id
+    recovery-points           per partition, the offset below which everything is durable
+    log-starts                per partition, the offset below which everything is deleted
+    clean-shutdown            there while, and only while, nothing has been written since an orderly stop
+    <topic>-<n>/partition     the topic id
+    <topic>-<n>/*.log …       the log
+    *.creating, *.deleted     left by a crash; removed at the next start
+
+What a reader could get wrong
+    Everything here blocks, except what only changes or copies what is in memory (`note_…`, `take_…`).
+    A partition comes into being, and ceases to be, by one rename, whatever is in it.
+    The clean-shutdown marker is gone, durably, before any log is opened.
+"""
+
+from typing import Final
+
+from msgspec import Struct
+
+from ropewalk.base.errors import DirectoryInUse, DirectoryRefused, StorageFailed
+from ropewalk.base.ids import NodeId, Offset, TopicId, TopicPartition, format_id, parse_id
+from ropewalk.base.ports import Disk, Rng, write_atomically
+from ropewalk.log.checkpoints import Checkpoint, CheckpointWrite, encode_checked, read_checked
+from ropewalk.log.log import Log
+from ropewalk.log.settings import LogSettings
+from ropewalk.log.storage import Storage
+
+LAYOUT_VERSION: Final = 1
+
+_CREATING: Final = ".creating"
+_DELETED: Final = ".deleted"
+
+
+class Identity(Struct, frozen=True, kw_only=True):
+    layout_version: int
+    cluster_id: str
+    node_id: int
+    directory_id: str
+    """A wiped disk comes back with another one, and so as another replica."""
+
+
+class PartitionIdentity(Struct, frozen=True):
+    topic_id: str
+
+
+class Held(Struct, frozen=True):
+    """A partition that the directory holds."""
+
+    name: TopicPartition
+    topic_id: TopicId
+
+
+class DataDirectory:
+    """Made by `open`; one per process and path."""
+
+    def __init__(self, storage: Storage, path: str, identity: Identity, *, was_clean: bool) -> None:
+        self.storage = storage
+        self.path = path
+        self.identity = identity
+        self.was_clean = was_clean
+        """Whether the node that used the directory last stopped in order."""
+
+        self.recovery_points = Checkpoint(storage.disk, f"{path}/recovery-points")
+        self.log_starts = Checkpoint(storage.disk, f"{path}/log-starts")
+
+    @classmethod
+    def open(
+        cls, storage: Storage, path: str, *, node_id: NodeId, rng: Rng, cluster_id: str | None = None
+    ) -> "DataDirectory":
+        """Take possession of the directory, which is made if it is not there. Blocks.
+
+        Refuses with `DirectoryInUse` while another process has it, with `DirectoryRefused` if it belongs to another
+        cluster or node or has a layout this version does not know. Without a `cluster_id` the one found is
+        taken, or a new one made.
+        """
+        disk = storage.disk
+        disk.make_directory(path)
+        try:
+            disk.lock(f"{path}/lock")
+        except BlockingIOError:
+            raise DirectoryInUse(
+                f"{path} is in use by another node; stop it, or choose another directory"
+            ) from None
+        identity = read_checked(disk, f"{path}/identity", Identity)
+        if identity is None:
+            identity = _create_identity(disk, path, node_id=node_id, rng=rng, cluster_id=cluster_id)
+        _check_identity(identity, path, node_id=node_id, cluster_id=cluster_id)
+        was_clean = disk.exists(f"{path}/clean-shutdown")
+        disk.remove(f"{path}/clean-shutdown")
+        for name in disk.list(path):
+            if name.endswith((_CREATING, _DELETED)):
+                disk.remove(f"{path}/{name}")
+        disk.sync_directory(path)
+        return cls(storage, path, identity, was_clean=was_clean)
+
+    def partitions(self) -> list[Held]:
+        """What is here, by name. Blocks."""
+        held = []
+        for name in self.storage.disk.list(self.path):
+            topic, dash, index = name.rpartition("-")
+            if not dash or not index.isdigit():
+                continue
+            identity = read_checked(self.storage.disk, f"{self.path}/{name}/partition", PartitionIdentity)
+            if identity is not None:
+                held.append(Held(TopicPartition(topic, int(index)), TopicId(parse_id(identity.topic_id))))
+        return held
+
+    def create_partition(self, name: TopicPartition, topic_id: TopicId) -> None:
+        """Make a partition, durably. One that is there with the same topic id is left as it is. Blocks."""
+        disk, path = self.storage.disk, f"{self.path}/{name}"
+        if disk.exists(path):
+            self._check_topic_id(name, topic_id)
+            return
+        temporary = path + _CREATING
+        disk.remove(temporary)
+        disk.make_directory(temporary)
+        write_atomically(
+            disk, f"{temporary}/partition", encode_checked(PartitionIdentity(format_id(topic_id)))
+        )
+        disk.rename(temporary, path)
+        disk.sync_directory(self.path)
+
+    def open_log(self, name: TopicPartition, topic_id: TopicId, settings: LogSettings, *, now_ms: int) -> Log:
+        """Open the log of a partition that is here; what was found is in its `recovered`. Blocks."""
+        self._check_topic_id(name, topic_id)
+        return Log.open(
+            self.storage,
+            f"{self.path}/{name}",
+            settings,
+            recovery_point=self.recovery_points.get(str(name), topic_id),
+            start_offset=self.log_starts.get(str(name), topic_id),
+            clean=self.was_clean,
+            now_ms=now_ms,
+        )
+
+    def delete_partition(self, name: TopicPartition, topic_id: TopicId) -> None:
+        """Remove a partition; gone, durably, at the rename. Its log must have been told to `forget`. Blocks."""
+        disk, path = self.storage.disk, f"{self.path}/{name}"
+        if not disk.exists(path):
+            return
+        self._check_topic_id(name, topic_id)
+        removed = f"{path}.{format_id(topic_id)}{_DELETED}"
+        disk.remove(removed)
+        disk.rename(path, removed)
+        disk.sync_directory(self.path)
+        disk.remove(removed)
+
+    def forget_partition(self, name: TopicPartition) -> None:
+        """Drop a deleted partition from the checkpoints."""
+        self.recovery_points.drop(str(name))
+        self.log_starts.drop(str(name))
+
+    def note(self, name: TopicPartition, topic_id: TopicId, log: Log) -> None:
+        """Copy how far a log is durable, and where it starts, into the checkpoints to be taken next."""
+        self.recovery_points.set(str(name), topic_id, log.recovery_point)
+        self.log_starts.set(str(name), topic_id, log.start_offset)
+
+    def take_recovery_points(self) -> CheckpointWrite:
+        return self.recovery_points.take()
+
+    def take_log_starts(self) -> CheckpointWrite:
+        return self.log_starts.take()
+
+    def lower_recovery_point(self, name: TopicPartition, topic_id: TopicId, offset: Offset) -> None:
+        """To be called before a log is truncated: what is cut must not be missed at the next start. Blocks."""
+        if self.recovery_points.get(str(name), topic_id) > offset:
+            self.recovery_points.set(str(name), topic_id, offset)
+            self.recovery_points.take().run()
+
+    def mark_clean(self) -> None:
+        """Say that the node stopped in order: every log is durable, its closing snapshot written. Blocks."""
+        self.recovery_points.take().run()
+        self.log_starts.take().run()
+        write_atomically(self.storage.disk, f"{self.path}/clean-shutdown", b"")
+
+    def _check_topic_id(self, name: TopicPartition, topic_id: TopicId) -> None:
+        identity = read_checked(self.storage.disk, f"{self.path}/{name}/partition", PartitionIdentity)
+        if identity is None or identity.topic_id != format_id(topic_id):
+            found = "none" if identity is None else identity.topic_id
+            raise StorageFailed(
+                f"{self.path}/{name} should belong to topic id {format_id(topic_id)} and carries {found}"
+            )
+
+
+def _create_identity(disk: Disk, path: str, *, node_id: NodeId, rng: Rng, cluster_id: str | None) -> Identity:
+    identity = Identity(
+        layout_version=LAYOUT_VERSION,
+        cluster_id=cluster_id or format_id(rng.randbytes(16)),
+        node_id=node_id,
+        directory_id=format_id(rng.randbytes(16)),
+    )
+    write_atomically(disk, f"{path}/identity", encode_checked(identity))
+    parent = path.rpartition("/")[0]
+    disk.sync_directory(parent or "/")
+    return identity
+
+
+def _check_identity(identity: Identity, path: str, *, node_id: NodeId, cluster_id: str | None) -> None:
+    if identity.layout_version > LAYOUT_VERSION:
+        raise DirectoryRefused(
+            f"{path} has layout {identity.layout_version}; this version knows layouts up to {LAYOUT_VERSION}"
+        )
+    if identity.node_id != node_id:
+        raise DirectoryRefused(f"{path} belongs to node {identity.node_id}, not to node {node_id}")
+    if cluster_id is not None and identity.cluster_id != cluster_id:
+        raise DirectoryRefused(f"{path} belongs to cluster {identity.cluster_id}, not to {cluster_id}")

@@ -1,0 +1,673 @@
+"""One partition on disk.
+
+Everything here is called on the event loop and answers at once, except `open`, `truncate_to` and the two look-ups by
+time, which block and belong in the disk pool. Work for the pool that changes with the log is taken on the
+loop as an object with a `run` method, run in the pool, and handed back to an `on_…` method on the loop.
+
+Invariants
+    `start_offset ≤ durable_offset ≤ end_offset` once the log is open; none of them moves back, except by
+    `truncate_to`.
+    A batch is in the file whole or not at all: what a failed write left is cut off before the next write, and if that
+    fails the log refuses writes until it is opened again.
+    A name is durable before anything behind it counts as durable: `sync_targets` lists the directory until then.
+    Files of deleted segments go only after the log start that deleted them is durable.
+"""
+
+from array import array
+from bisect import bisect_left, bisect_right
+from typing import Final, NoReturn
+
+from msgspec import Struct
+
+from ropewalk.base.errors import BatchExceedsSegment, CorruptBatch, OffsetOutOfRange, StorageFailed
+from ropewalk.base.ids import LeaderEpoch, Offset
+from ropewalk.base.limits import SNAPSHOTS_KEPT, TAIL_BATCHES_MAX
+from ropewalk.base.ports import Disk, File
+from ropewalk.log.damage import DamagedRange
+from ropewalk.log.epochs import EpochEnd
+from ropewalk.log.index import CHUNK_ENTRIES, RELATIVE_OFFSET_MAX, Columns, IndexRequest, encode_chunk
+from ropewalk.log.recovery import Contents, Recovered, open_contents
+from ropewalk.log.retention import decide_retention
+from ropewalk.log.scan import VERIFY_NONE, Found, scan
+from ropewalk.log.scrub import Scrub, ScrubCursor
+from ropewalk.log.segment import SNAPSHOT_SUFFIX, Segment, offsets_of, path_of
+from ropewalk.log.settings import LogSettings
+from ropewalk.log.snapshot import ClosedSegment, Snapshot, SnapshotWrite, Tail
+from ropewalk.log.span import Plan, Wanted, make_plan
+from ropewalk.log.span import Span as Span
+from ropewalk.log.storage import Storage
+from ropewalk.log.times import TimedOffset as TimedOffset
+from ropewalk.log.times import TimeSearch
+from ropewalk.records.batch import BatchHeader, stamp
+
+_SEGMENT_BYTES_LIMIT: Final = 2**31 - 1
+
+
+class Appended(Struct, frozen=True, gc=False):
+    base_offset: Offset
+    end_offset: Offset
+    duplicate: bool
+    """The batch was in the log already, at these offsets."""
+
+
+class SyncTargets(Struct, frozen=True):
+    """What must reach the disk so that the log is durable up to `end_offset`."""
+
+    end_offset: Offset
+    files: tuple[File, ...]
+    directories: tuple[str, ...]
+
+
+class Removal:
+    """Files of segments that left the log, to be removed in the disk pool."""
+
+    __slots__ = ("_disk", "_paths")
+
+    def __init__(self, disk: Disk, paths: list[str]) -> None:
+        self._disk = disk
+        self._paths = paths
+
+    def run(self) -> None:
+        """What is left behind by a crash is removed when the log is opened next."""
+        for path in self._paths:
+            self._disk.remove(path)
+
+
+class Log:
+    __slots__ = (
+        "_active",
+        "_base_offsets",
+        "_contents",
+        "_names_unsynced",
+        "_refusal",
+        "_scrub_cursor",
+        "_segments",
+        "_snapshot_due_bytes",
+        "_snapshot_offsets",
+        "_storage",
+        "_tail_offsets",
+        "_tail_positions",
+        "directory",
+        "durable_offset",
+        "end_offset",
+        "name",
+        "settings",
+        "start_offset",
+    )
+    start_offset: Offset
+    durable_offset: Offset
+    end_offset: Offset
+    _names_unsynced: list[int]
+    _snapshot_due_bytes: int
+    _snapshot_offsets: list[int]
+
+    def __init__(
+        self,
+        storage: Storage,
+        directory: str,
+        settings: LogSettings,
+        contents: Contents,
+        snapshots: list[int],
+    ) -> None:
+        self._storage = storage
+        self.directory = directory
+        self.name = directory.rpartition("/")[2]
+        self.settings = settings
+        self._scrub_cursor = ScrubCursor()
+        self._adopt(contents, snapshots)
+
+    @classmethod
+    def open(
+        cls,
+        storage: Storage,
+        directory: str,
+        settings: LogSettings,
+        *,
+        recovery_point: Offset,
+        start_offset: Offset,
+        clean: bool,
+        now_ms: int,
+    ) -> "Log":
+        """Read and repair the partition in `directory`, which exists. Blocks. `recovered` says what was found.
+
+        `clean` says that the node stopped in order; a log that is not as it was left then is recovered all the same.
+        """
+        contents = open_contents(
+            storage.disk,
+            directory,
+            settings,
+            recovery_point=recovery_point,
+            start_offset=start_offset,
+            is_clean=clean,
+            now_ms=now_ms,
+        )
+        return cls(storage, directory, settings, contents, _snapshots_in(storage.disk, directory))
+
+    @property
+    def recovered(self) -> Recovered:
+        return self._contents.report
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size_bytes for segment in self._segments)
+
+    @property
+    def segment_count(self) -> int:
+        return len(self._segments)
+
+    @property
+    def leader_epoch_latest(self) -> LeaderEpoch:
+        """The epoch of the last batch; -1 in an empty log."""
+        return LeaderEpoch(self._contents.epochs.latest)
+
+    @property
+    def dirty(self) -> bool:
+        return self.durable_offset < self.end_offset
+
+    @property
+    def recovery_point(self) -> Offset:
+        """For the checkpoint: below it everything is on disk, names included."""
+        return self.durable_offset
+
+    @property
+    def damaged(self) -> tuple[DamagedRange, ...]:
+        return tuple(self._contents.damaged)
+
+    # Writing
+
+    def append(
+        self, batch: memoryview, header: BatchHeader, *, leader_epoch: LeaderEpoch, now_ms: int
+    ) -> Appended:
+        """Write one valid batch at the end, stamped in place with its offset and epoch.
+
+        Refuses with `OutOfOrderSequence` and `ProducerFenced` what its producer may not send now, with
+        `BatchExceedsSegment` what fits no segment, and with `StorageFailed` what the disk does not take. A refused
+        batch leaves no trace. Runs to the end without suspending.
+        """
+        if self._refusal:
+            raise StorageFailed(self._refusal)
+        producers = self._contents.producers
+        is_idempotent = header.producer_id >= 0
+        if is_idempotent:
+            before = producers.check(header)
+            if before is not None:
+                return Appended(Offset(before[0]), Offset(before[1]), True)
+        base_offset = self.end_offset
+        end_offset = Offset(base_offset + header.last_offset_delta + 1)
+        segment = self._segment_for(header.size_bytes, end_offset, now_ms)
+        stamp(batch, base_offset=base_offset, leader_epoch=leader_epoch)
+        self._write(segment, batch, header.size_bytes)
+        self._note(segment, header, base_offset, end_offset, leader_epoch)
+        if is_idempotent:
+            producers.apply(header, base_offset, now_ms)
+        return Appended(base_offset, end_offset, False)
+
+    def append_as_follower(self, batch: memoryview, header: BatchHeader, *, now_ms: int) -> None:
+        """Write a batch as the leader wrote it. Refuses one that does not continue this log with `CorruptBatch`."""
+        if self._refusal:
+            raise StorageFailed(self._refusal)
+        if header.base_offset != self.end_offset:
+            raise CorruptBatch(f"{self.name}: offset {header.base_offset} does not follow {self.end_offset}")
+        if header.leader_epoch < self._contents.epochs.latest:
+            raise CorruptBatch(
+                f"{self.name}: epoch {header.leader_epoch} does not follow {self._contents.epochs.latest}"
+            )
+        segment = self._segment_for(header.size_bytes, header.end_offset, now_ms)
+        self._write(segment, batch, header.size_bytes)
+        self._note(segment, header, header.base_offset, header.end_offset, header.leader_epoch)
+        if header.producer_id >= 0:
+            self._contents.producers.apply(header, header.base_offset, now_ms)
+
+    def sync_targets(self) -> SyncTargets:
+        files = []
+        for segment in reversed(self._segments):
+            if segment.end_offset <= self.durable_offset:
+                break
+            files.append(self._storage.files.get(segment.path))
+        has_new_name = any(base_offset < self.end_offset for base_offset in self._names_unsynced)
+        return SyncTargets(self.end_offset, tuple(files), (self.directory,) if has_new_name else ())
+
+    def on_synced(self, end_offset: Offset) -> None:
+        """Everything that `sync_targets` listed when the log ended at `end_offset` is on disk."""
+        if end_offset <= self.durable_offset:
+            return
+        for segment in reversed(self._segments):
+            if segment.end_offset <= self.durable_offset:
+                break
+            if segment.is_pinned and segment.end_offset <= end_offset:
+                self._storage.files.unpin(segment.path)
+                segment.is_pinned = False
+        self.durable_offset = end_offset
+        if self._names_unsynced:
+            # A segment that begins at `end_offset` may have been made after the targets were listed.
+            self._names_unsynced = [base for base in self._names_unsynced if base >= end_offset]
+
+    # Reading
+
+    def check_offset(self, offset: Offset) -> None:
+        """Raise `OffsetOutOfRange` where `locate` would."""
+        if not self.start_offset <= offset <= self.end_offset:
+            raise OffsetOutOfRange(
+                f"{self.name}: offset {offset} is not within {self.start_offset} to {self.end_offset}"
+            )
+
+    def locate(self, offset: Offset, *, limit_offset: Offset, bytes_max: int) -> Span | None:
+        """Whole batches from the one that contains `offset`, below `limit_offset`, within one segment.
+
+        At least one batch even if it is larger than `bytes_max`; None if there is none below the limit.
+        Refuses with `OffsetOutOfRange`, and with `StorageFailed` an offset that is known to be damaged.
+        """
+        if not self.start_offset <= offset <= self.end_offset:
+            self.check_offset(offset)
+        if offset >= limit_offset:
+            return None
+        damaged = self._contents.damaged
+        if len(damaged):
+            damaged.refuse(offset, self.name)
+        elif self._tail_offsets and offset >= self._tail_offsets[0]:
+            return self._locate_in_tail(offset, limit_offset, bytes_max)
+        segment = self._segments[bisect_right(self._base_offsets, offset) - 1]
+        end_position: int | None = segment.size_bytes
+        end_offset = segment.end_offset
+        if limit_offset < end_offset:
+            end_offset = limit_offset
+            end_position = self._tail_position(limit_offset) if segment is self._active else None
+        wanted = Wanted(offset, end_offset, end_position, segment.size_bytes, bytes_max)
+        pending = segment.index.pending
+        if len(pending) and offset - segment.base_offset >= pending.offsets[0]:
+            plan = make_plan(segment, damaged, wanted, None)
+            return Span(self._storage, self.name, segment, damaged, wanted, plan, None)
+        loaded = self._storage.indexes.get(segment.index.path)
+        request = self._index_request(segment)
+        if loaded is None:
+            return Span(self._storage, self.name, segment, damaged, wanted, None, request)
+        plan = make_plan(segment, damaged, wanted, loaded)
+        return Span(self._storage, self.name, segment, damaged, wanted, plan, request)
+
+    def on_read(self, span: Span) -> None:
+        """`span.read` has answered in the disk pool: remember what it opened, loaded and verified."""
+        segment = span.segment
+        if segment not in self._segments:
+            return
+        if span.file is not None:
+            self._storage.files.keep(segment.path, span.file)
+        verified = span.verified_range
+        if verified is not None:
+            segment.trust.add(*verified)
+        loaded = span.loaded
+        if loaded is None:
+            return
+        columns, request, is_rebuilt = loaded
+        if request.flushed_bytes != segment.index.flushed_bytes:
+            return  # more was flushed meanwhile; what was loaded lacks it
+        if is_rebuilt and segment is not self._active:
+            self._rewrite_index(segment, columns)
+        self._storage.indexes.put(segment.index.path, columns)
+
+    def offset_for_timestamp(self, timestamp: int, *, limit_offset: Offset) -> TimedOffset | None:
+        """The first record below `limit_offset` whose timestamp is not below `timestamp`. Blocks."""
+        return self._time_search(limit_offset).first_at_or_after(timestamp)
+
+    def offset_of_max_timestamp(self, *, limit_offset: Offset) -> TimedOffset | None:
+        """The first record below `limit_offset` that has the largest timestamp of all. Blocks."""
+        return self._time_search(limit_offset).largest()
+
+    def end_offset_for_epoch(self, leader_epoch: LeaderEpoch) -> EpochEnd | None:
+        """The end of the largest epoch that is not above `leader_epoch`; None if there is none."""
+        return self._contents.epochs.end_of(leader_epoch, log_end_offset=self.end_offset)
+
+    def epoch_at(self, offset: Offset) -> LeaderEpoch:
+        return LeaderEpoch(self._contents.epochs.at(offset))
+
+    # Deleting
+
+    def advance_start(self, offset: Offset, *, limit_offset: Offset) -> None:
+        """Delete the records below `offset` (DeleteRecords); refuses with `OffsetOutOfRange` beyond the limit.
+
+        The caller makes the new start durable before it answers, then asks for `take_removal`.
+        """
+        if not 0 <= offset <= limit_offset:
+            raise OffsetOutOfRange(f"{self.name}: cannot delete up to {offset}; the limit is {limit_offset}")
+        if offset > self.start_offset:
+            self.start_offset = offset
+            self._contents.epochs.trim_start(offset)
+
+    def apply_retention(self, *, limit_offset: Offset, now_ms: int) -> bool:
+        """Move the start past what has expired; True if it moved. Then as after `advance_start`."""
+        decision = decide_retention(
+            self._segments,
+            self.settings,
+            start_offset=self.start_offset,
+            limit_offset=limit_offset,
+            now_ms=now_ms,
+        )
+        if decision.start_offset <= self.start_offset:
+            return False
+        if decision.rolls:
+            self._roll()
+        self.advance_start(Offset(decision.start_offset), limit_offset=limit_offset)
+        return True
+
+    def take_removal(self, *, start_offset_durable: Offset) -> Removal | None:
+        """Let go of the segments below a start that is durable; None if there are none."""
+        count = 0
+        while count < len(self._segments) - 1 and self._segments[count].end_offset <= start_offset_durable:
+            count += 1
+        if not count:
+            return None
+        paths: list[str] = []
+        for segment in self._segments[:count]:
+            paths += (segment.path, segment.index.path)
+            self._forget(segment)
+        del self._segments[:count], self._base_offsets[:count]
+        self._contents.damaged.keep_within(start_offset=self.start_offset, end_offset=self.end_offset)
+        return Removal(self._storage.disk, paths)
+
+    def truncate_to(self, offset: Offset, *, now_ms: int) -> None:
+        """Cut the log back to `offset`, or to the batch that contains it. Blocks; nobody else may use the log meanwhile.
+
+        The recovery point on disk must be at or below `offset` before this is called.
+        """
+        if offset >= self.end_offset:
+            return
+        assert offset >= self.start_offset, f"{self.name}: {offset} is below the start {self.start_offset}"
+        disk = self._storage.disk
+        for segment in self._segments:
+            if segment.end_offset > offset:
+                self._forget(segment)
+        for snapshot_offset in self._snapshot_offsets:
+            if snapshot_offset > offset:
+                disk.remove(path_of(self.directory, snapshot_offset, SNAPSHOT_SUFFIX))
+        while len(self._segments) > 1 and self._segments[-1].base_offset >= offset:
+            segment = self._segments.pop()
+            disk.remove(segment.path)
+            disk.remove(segment.index.path)
+        disk.sync_directory(self.directory)
+        self._cut_segment(self._segments[-1], offset)
+        contents = open_contents(
+            disk,
+            self.directory,
+            self.settings,
+            recovery_point=min(self.durable_offset, offset),
+            start_offset=self.start_offset,
+            is_clean=False,
+            now_ms=now_ms,
+        )
+        self._adopt(contents, _snapshots_in(disk, self.directory))
+
+    # Keeping house
+
+    def roll_if_due(self, now_ms: int) -> None:
+        """Close an active segment whose time is over although nothing is appended, so that retention can reach it."""
+        if self._active.size_bytes and self._is_over_time(now_ms) and not self._refusal:
+            self._roll()
+
+    def take_snapshot(self, now_ms: int, *, force: bool = False) -> SnapshotWrite | None:
+        """A snapshot to be written in the disk pool, if one is due; then `on_snapshot`."""
+        if self._snapshot_offsets and self._snapshot_offsets[-1] == self.end_offset:
+            return None
+        if not force and self._snapshot_due_bytes < self.settings.snapshot_interval_bytes:
+            return None
+        contents = self._contents
+        contents.producers.expire(now_ms=now_ms, expiry_ms=self.settings.producer_expiry_ms)
+        self._snapshot_due_bytes = 0
+        active = self._active
+        snapshot = Snapshot(
+            self.end_offset,
+            contents.epochs.entries(),
+            contents.producers.save(),
+            [ClosedSegment(s.base_offset, s.size_bytes, s.max_timestamp) for s in self._segments[:-1]],
+            Tail(active.base_offset, active.size_bytes, active.max_timestamp, active.opened_at_ms),
+        )
+        obsolete = self._snapshot_offsets[: max(0, len(self._snapshot_offsets) + 1 - SNAPSHOTS_KEPT)]
+        return SnapshotWrite(self._storage.disk, self.directory, snapshot, obsolete)
+
+    def on_snapshot(self, written: SnapshotWrite) -> None:
+        self._snapshot_offsets = [o for o in self._snapshot_offsets if o not in written.obsolete_offsets]
+        self._snapshot_offsets.append(written.end_offset)
+
+    def take_scrub(self, bytes_max: int) -> Scrub | None:
+        """The next stretch of closed segments to verify in the disk pool; None when all have been."""
+        for segment in self._segments[:-1]:
+            if self._scrub_cursor.is_before_end_of(segment):
+                return Scrub(self._storage, segment, self._scrub_cursor, bytes_max)
+        self._scrub_cursor = ScrubCursor()
+        return None
+
+    def on_scrubbed(self, scrub: Scrub) -> None:
+        self._scrub_cursor = scrub.cursor
+        if scrub.segment not in self._segments:
+            return
+        for damaged in scrub.damaged:
+            self._contents.damaged.note(damaged)
+        if scrub.verified is not None:
+            scrub.segment.trust.add(*scrub.verified)
+
+    def close(self, now_ms: int) -> SnapshotWrite | None:
+        """Prepare for a clean stop: call when all is durable, write the snapshot, then nothing more."""
+        self._flush_index(self._active)
+        self._refusal = f"{self.name} is closed"
+        return self.take_snapshot(now_ms, force=True)
+
+    def forget(self) -> None:
+        """The partition is being deleted: refuse writes and let go of its files."""
+        self._refusal = f"{self.name} is deleted"
+        for segment in self._segments:
+            self._forget(segment)
+
+    # What the above use
+
+    def _adopt(self, contents: Contents, snapshots: list[int]) -> None:
+        report = contents.report
+        self._contents = contents
+        self._segments = contents.segments
+        self._base_offsets = [segment.base_offset for segment in contents.segments]
+        self._active = contents.segments[-1]
+        self.start_offset = report.start_offset
+        self.end_offset = report.end_offset
+        self.durable_offset = report.durable_offset
+        self._names_unsynced = [
+            segment.base_offset
+            for segment in contents.segments
+            if segment.end_offset > report.durable_offset or segment.base_offset >= report.durable_offset
+        ]
+        self._refusal = ""
+        self._snapshot_due_bytes = report.scanned_bytes
+        self._snapshot_offsets = snapshots
+        self._tail_offsets = array("q")
+        self._tail_positions = array("q")
+
+    def _segment_for(self, size_bytes: int, end_offset: int, now_ms: int) -> Segment:
+        """The active segment, or a new one if the active may not take `size_bytes` more."""
+        active = self._active
+        if active.opened_at_ms is None:
+            if size_bytes > min(self.settings.segment_bytes, _SEGMENT_BYTES_LIMIT):
+                self._refuse_size(size_bytes)
+            active.opened_at_ms = now_ms
+            return active
+        if (
+            active.size_bytes + size_bytes > min(self.settings.segment_bytes, _SEGMENT_BYTES_LIMIT)
+            or now_ms - active.opened_at_ms >= self.settings.segment_ms
+            or end_offset - active.base_offset > RELATIVE_OFFSET_MAX
+        ):
+            if size_bytes > min(self.settings.segment_bytes, _SEGMENT_BYTES_LIMIT):
+                self._refuse_size(size_bytes)
+            self._roll()
+            active = self._active
+            active.opened_at_ms = now_ms
+        return active
+
+    def _refuse_size(self, size_bytes: int) -> NoReturn:
+        raise BatchExceedsSegment(
+            f"{self.name}: a batch of {size_bytes} bytes exceeds a segment of {self.settings.segment_bytes}"
+        )
+
+    def _is_over_time(self, now_ms: int) -> bool:
+        opened_at_ms = self._active.opened_at_ms
+        return opened_at_ms is not None and now_ms - opened_at_ms >= self.settings.segment_ms
+
+    def _write(self, segment: Segment, batch: memoryview, size_bytes: int) -> None:
+        files = self._storage.files
+        try:
+            file = files.get(segment.path)
+            if not segment.is_pinned:
+                files.pin(segment.path, file)
+                segment.is_pinned = True
+        except OSError as error:
+            raise StorageFailed(f"{self.name}: {error.strerror or error}") from error
+        try:
+            written = file.append(batch)
+        except OSError as error:
+            self._cut_back(segment, file)
+            raise StorageFailed(f"{self.name}: {error.strerror or error}") from error
+        if written != size_bytes:
+            self._cut_back(segment, file)
+            raise StorageFailed(f"{self.name}: the disk took {written} bytes of {size_bytes}; it may be full")
+
+    def _cut_back(self, segment: Segment, file: File) -> None:
+        """Remove what a failed write may have left."""
+        try:
+            file.truncate(segment.size_bytes)
+        except OSError as error:
+            self._refusal = (
+                f"{self.name}: a failed write could not be undone ({error.strerror or error}); "
+                "no writes until the node is started again"
+            )
+
+    def _note(
+        self,
+        segment: Segment,
+        header: BatchHeader,
+        base_offset: Offset,
+        end_offset: Offset,
+        leader_epoch: LeaderEpoch,
+    ) -> None:
+        """The batch is in the file."""
+        if leader_epoch != self._contents.epochs.latest:
+            self._contents.epochs.assign(leader_epoch, base_offset)
+        tail_offsets = self._tail_offsets
+        if len(tail_offsets) >= TAIL_BATCHES_MAX:
+            del tail_offsets[: TAIL_BATCHES_MAX // 2], self._tail_positions[: TAIL_BATCHES_MAX // 2]
+        tail_offsets.append(base_offset)
+        self._tail_positions.append(segment.size_bytes)
+        segment.note(base_offset, end_offset, header, self.settings.index_interval_bytes)
+        self.end_offset = end_offset
+        self._snapshot_due_bytes += header.size_bytes
+        if len(segment.index.pending) >= CHUNK_ENTRIES:
+            self._flush_index(segment)
+
+    def _roll(self) -> None:
+        """Close the active segment and begin the next. If the disk refuses, nothing has changed."""
+        segment = Segment(self.directory, self.end_offset)
+        try:
+            file = self._storage.disk.open(segment.path, create=True)
+            if file.size():
+                file.truncate(0)
+        except OSError as error:
+            raise StorageFailed(f"{self.name}: no new segment: {error.strerror or error}") from error
+        self._flush_index(self._active)
+        self._storage.files.keep(segment.path, file)
+        self._names_unsynced.append(segment.base_offset)
+        self._segments.append(segment)
+        self._base_offsets.append(segment.base_offset)
+        self._active = segment
+        self._tail_offsets = array("q")
+        self._tail_positions = array("q")
+        self._snapshot_due_bytes = self.settings.snapshot_interval_bytes
+
+    def _flush_index(self, segment: Segment) -> None:
+        """Move pending index entries to the page cache. An index can always be rebuilt, so failures are no matter."""
+        if not len(segment.index.pending):
+            return
+        try:
+            file = self._storage.files.get(segment.index.path, create=True)
+        except OSError:
+            return
+        segment.index.flush(file, self._storage.indexes)
+
+    def _rewrite_index(self, segment: Segment, columns: Columns) -> None:
+        """Replace the file of a closed segment's index that turned out incomplete or wrong."""
+        index = segment.index
+        chunk = encode_chunk(columns, segment.base_offset)
+        self._storage.files.forget(index.path)
+        index.flushed_bytes = 0
+        try:
+            self._storage.disk.remove(index.path)
+            if self._storage.disk.open(index.path, create=True).append(chunk) == len(chunk):
+                index.flushed_bytes = len(chunk)
+        except OSError:
+            return  # it is found wrong again when it is needed next
+
+    def _locate_in_tail(self, offset: Offset, limit_offset: Offset, bytes_max: int) -> Span | None:
+        """Positions of the latest batches are known exactly, and their bytes were written by this process."""
+        offsets, positions, active = self._tail_offsets, self._tail_positions, self._active
+        first = bisect_right(offsets, offset) - 1
+        position = positions[first]
+        end_position = active.size_bytes
+        if limit_offset < self.end_offset:
+            limit = (
+                bisect_right(offsets, limit_offset) - 1
+            )  # the batch that begins at the limit, or contains it
+            if limit <= first:
+                return None
+            end_position = positions[limit]
+        if end_position - position > bytes_max:
+            last = bisect_right(positions, position + bytes_max) - 1
+            if last <= first:
+                last = first + 1
+            if last < len(positions):
+                end_position = min(end_position, positions[last])
+        base_offset = offsets[first]
+        plan = Plan(position, base_offset, end_position, True, None, True)
+        wanted = Wanted(offset, limit_offset, end_position, end_position, bytes_max)
+        return Span(self._storage, self.name, active, self._contents.damaged, wanted, plan, None)
+
+    def _tail_position(self, offset: int) -> int | None:
+        at = bisect_left(self._tail_offsets, offset)
+        if at < len(self._tail_offsets) and self._tail_offsets[at] == offset:
+            return self._tail_positions[at]
+        return None
+
+    def _index_request(self, segment: Segment) -> IndexRequest:
+        pending = segment.index.pending
+        return IndexRequest(
+            base_offset=segment.base_offset,
+            end_offset=segment.end_offset,
+            flushed_bytes=segment.index.flushed_bytes,
+            end_position=pending.positions[0] if len(pending) else segment.size_bytes,
+            interval_bytes=self.settings.index_interval_bytes,
+        )
+
+    def _time_search(self, limit_offset: Offset) -> TimeSearch:
+        return TimeSearch(
+            self._storage,
+            self.name,
+            tuple((segment, self._index_request(segment)) for segment in tuple(self._segments)),
+            self._contents.epochs,
+            start_offset=self.start_offset,
+            limit_offset=limit_offset,
+        )
+
+    def _cut_segment(self, segment: Segment, offset: int) -> None:
+        file = self._storage.disk.open(segment.path)
+        for piece in scan(
+            file,
+            position=0,
+            end_position=segment.size_bytes,
+            offset=segment.base_offset,
+            verify_from=VERIFY_NONE,
+        ):
+            if isinstance(piece, Found) and piece.header.end_offset > offset:
+                file.truncate(piece.position)
+                file.sync()
+                return
+
+    def _forget(self, segment: Segment) -> None:
+        self._storage.files.forget(segment.path)
+        self._storage.files.forget(segment.index.path)
+        self._storage.indexes.drop(segment.index.path)
+        segment.is_pinned = False
+
+
+def _snapshots_in(disk: Disk, directory: str) -> list[int]:
+    return offsets_of(disk.list(directory), SNAPSHOT_SUFFIX)

@@ -1,0 +1,443 @@
+"""Opening a log: what is there, what of it is believed, and what is cut.
+
+The rule
+    The recovery point is an offset below which everything was durable. From there on every batch is checked:
+    the first that is damaged, out of order or missing ends the log, and it and all after it are cut. Below the
+    recovery point nothing is cut and no offset is given twice: what is damaged or missing there is a damaged
+    range, and the log goes on at the recovery point, in a new segment if need be.
+
+What a reader could get wrong
+    What is accepted above the recovery point may be in the page cache only. It counts as durable when the next
+    sync has covered it, not before.
+    Repairs (a cut tail, removed segments, indexes and snapshots that speak of what was cut) are durable before
+    the log is written to. Otherwise the next power cut could bring the removed files back, to lie beside a
+    different continuation.
+    No index is read here except to keep the part of it that lies below the scan.
+"""
+
+from itertools import pairwise
+
+from msgspec import Struct
+
+from ropewalk.base.errors import StorageFailed
+from ropewalk.base.ids import Offset
+from ropewalk.base.ports import Disk, File
+from ropewalk.log.damage import NO_SEGMENT, DamagedRange, DamagedRanges
+from ropewalk.log.epochs import LeaderEpochs
+from ropewalk.log.index import decode_chunks
+from ropewalk.log.producers import Producers
+from ropewalk.log.scan import OFFSET_MAX, VERIFY_NONE, Damage, Found, scan
+from ropewalk.log.segment import (
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    Segment,
+    offsets_of,
+    path_of,
+)
+from ropewalk.log.settings import LogSettings
+from ropewalk.log.snapshot import Snapshot, read_snapshot
+from ropewalk.records.batch import BatchHeader
+
+
+class Recovered(Struct, frozen=True):
+    """What opening a log came to; worth a line in the node's log unless `is_clean`."""
+
+    is_clean: bool
+    """Closed in order, opened without a scan."""
+
+    start_offset: Offset
+    end_offset: Offset
+    durable_offset: Offset
+    scanned_bytes: int
+    cut_bytes: int
+    """Bytes above the recovery point that were removed."""
+
+    cut_reason: str
+    """Why the first of them was not believed; empty if nothing was cut."""
+
+    damaged: tuple[DamagedRange, ...]
+
+
+class Contents(Struct):
+    """The parts of an opened log."""
+
+    segments: list[Segment]
+    epochs: LeaderEpochs
+    producers: Producers
+    damaged: DamagedRanges
+    report: Recovered
+
+
+def open_contents(
+    disk: Disk,
+    directory: str,
+    settings: LogSettings,
+    *,
+    recovery_point: int,
+    start_offset: int,
+    is_clean: bool,
+    now_ms: int,
+) -> Contents:
+    """Read a partition's directory, repair it and say what it holds. Blocks."""
+    opening = _Opening(
+        disk,
+        directory,
+        settings,
+        # What was deleted by request had been durable: the start is checkpointed at or below the durable offset.
+        recovery_point=max(recovery_point, start_offset),
+        start_offset=start_offset,
+        now_ms=now_ms,
+    )
+    if not (is_clean and opening.take_as_closed()):
+        opening.recover()
+    return opening.finish()
+
+
+class _Opening:
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        settings: LogSettings,
+        *,
+        recovery_point: int,
+        start_offset: int,
+        now_ms: int,
+    ) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._settings = settings
+        self._recovery_point = recovery_point
+        self._start_offset = start_offset
+        self._now_ms = now_ms
+        self._names_changed = False
+        self._segments: list[Segment] = []
+        self._epochs = LeaderEpochs()
+        self._producers = Producers()
+        self._damaged = DamagedRanges()
+        self._end_offset = start_offset
+        self._scanned_bytes = 0
+        self._cut_bytes = 0
+        self._cut_reason = ""
+        self._is_clean = False
+
+        names = disk.list(directory)
+        self._base_offsets = offsets_of(names, LOG_SUFFIX)
+        self._snapshot_offsets = offsets_of(names, SNAPSHOT_SUFFIX)
+        self._index_offsets = set(offsets_of(names, INDEX_SUFFIX))
+        for name in names:
+            if name.endswith(".tmp"):
+                self._remove(f"{directory}/{name}")
+        self._drop_deleted_segments()
+
+    def take_as_closed(self) -> bool:
+        """Whether the log was closed in order and is as it was left."""
+        if not self._base_offsets or not self._snapshot_offsets:
+            return False
+        snapshot = read_snapshot(self._disk, self._directory, self._snapshot_offsets[-1])
+        if snapshot is None or snapshot.end_offset < self._recovery_point:
+            return False
+        tail = snapshot.tail
+        if self._base_offsets[-1] != tail.base_offset or self._size(tail.base_offset) != tail.size_bytes:
+            return False
+        self._start_from(snapshot)
+        if len(self._damaged):
+            return False
+        self._end_offset = snapshot.end_offset
+        self._recovery_point = snapshot.end_offset
+        self._is_clean = True
+        return True
+
+    def recover(self) -> None:
+        self._damaged = DamagedRanges()
+        self._epochs = LeaderEpochs()
+        self._producers = Producers()
+        snapshot = self._snapshot_to_start_from()
+        if snapshot is not None:
+            self._start_from(snapshot)
+            scanned = self._segments.pop()
+            remaining = [base for base in self._base_offsets if base > scanned.base_offset]
+            self._end_offset = snapshot.end_offset
+        else:
+            self._segments = []
+            scanned = None
+            remaining = list(self._base_offsets)
+            self._end_offset = min([self._start_offset, *remaining[:1]])
+        while scanned is not None or remaining:
+            if scanned is None:
+                base_offset = remaining.pop(0)
+                if not self._may_continue_at(base_offset):
+                    self._cut_segments([base_offset, *remaining])
+                    break
+                scanned = Segment(self._directory, base_offset)
+            self._segments.append(scanned)
+            if not self._scan(scanned, remaining[0] if remaining else OFFSET_MAX):
+                self._cut_segments(remaining)
+                break
+            scanned = None
+        self._drop_snapshots_above_recovery_point()
+
+    def finish(self) -> Contents:
+        if self._end_offset < self._recovery_point:
+            base_offset = self._segments[-1].base_offset if self._segments else NO_SEGMENT
+            end_position = self._segments[-1].size_bytes if self._segments else 0
+            self._damaged.note(
+                DamagedRange(self._end_offset, self._recovery_point, base_offset, end_position, end_position)
+            )
+            self._end_offset = self._recovery_point
+            if self._segments:
+                self._segments[-1].end_offset = self._end_offset
+        last = self._segments[-1] if self._segments else None
+        ends_damaged = any(damaged.end_offset == self._end_offset for damaged in self._damaged)
+        # Behind a damaged end nothing is appended: a later scan could not tell where the damage stops.
+        if last is None or (ends_damaged and last.base_offset < self._end_offset):
+            self._segments.append(self._create(self._end_offset))
+        if self._names_changed:
+            self._disk.sync_directory(self._directory)
+        return Contents(
+            self._segments,
+            self._epochs,
+            self._producers,
+            self._damaged,
+            Recovered(
+                self._is_clean,
+                Offset(self._start_offset),
+                Offset(self._end_offset),
+                Offset(min(self._recovery_point, self._end_offset)),
+                self._scanned_bytes,
+                self._cut_bytes,
+                self._cut_reason,
+                tuple(self._damaged),
+            ),
+        )
+
+    def _start_from(self, snapshot: Snapshot) -> None:
+        """Take over what the snapshot knows: all segments up to its tail."""
+        self._epochs = LeaderEpochs(snapshot.epochs)
+        self._producers = Producers(snapshot.producers)
+        self._segments = []
+        closed = {summary.base_offset: summary for summary in snapshot.closed}
+        base_offsets = [base for base in self._base_offsets if base <= snapshot.tail.base_offset]
+        self._note_damage(self._start_offset, base_offsets[0])
+        for base_offset, end_offset in pairwise(base_offsets):
+            segment = self._open_closed(base_offset, end_offset)
+            summary = closed.get(base_offset)
+            if summary is not None and summary.size_bytes == segment.size_bytes:
+                segment.max_timestamp = summary.max_timestamp
+            else:
+                self._summarise(segment)
+            self._segments.append(segment)
+        tail = snapshot.tail
+        last = Segment(
+            self._directory,
+            tail.base_offset,
+            index_flushed_bytes=self._index_size(tail.base_offset),
+            size_bytes=tail.size_bytes,
+        )
+        last.end_offset = snapshot.end_offset
+        last.max_timestamp = tail.max_timestamp
+        last.opened_at_ms = tail.opened_at_ms
+        self._segments.append(last)
+
+    def _snapshot_to_start_from(self) -> Snapshot | None:
+        for offset in reversed(self._snapshot_offsets):
+            if offset > self._recovery_point:
+                continue
+            snapshot = read_snapshot(self._disk, self._directory, offset)
+            if snapshot is None:
+                continue
+            tail = snapshot.tail
+            if tail.base_offset in self._base_offsets and self._size(tail.base_offset) >= tail.size_bytes:
+                return snapshot
+        return None
+
+    def _may_continue_at(self, base_offset: int) -> bool:
+        """Whether a segment that begins at `base_offset` follows what was found so far."""
+        if base_offset == self._end_offset:
+            return True
+        if base_offset < self._end_offset and base_offset < self._recovery_point:
+            raise StorageFailed(
+                f"{self._directory}: segment {base_offset} begins before offset {self._end_offset}, where the one "
+                "before it ends; one of the two does not belong here"
+            )
+        if self._end_offset < base_offset <= self._recovery_point:
+            self._note_damage(self._end_offset, base_offset)
+            self._end_offset = base_offset
+            return True
+        self._cut_reason = f"the segment after offset {self._end_offset} begins at {base_offset}"
+        return False
+
+    def _scan(self, segment: Segment, next_base_offset: int) -> bool:
+        """Replay a segment from where its object ends; False if the log ends inside it."""
+        file = self._disk.open(segment.path)
+        size_bytes = file.size()
+        self._keep_index_below(segment)
+        for piece in scan(
+            file,
+            position=segment.size_bytes,
+            end_position=size_bytes,
+            offset=self._end_offset,
+            end_offset=next_base_offset,
+            verify_from=self._recovery_point,
+        ):
+            if isinstance(piece, Found):
+                doubt = self._doubt(piece.header)
+                if not doubt:
+                    self._accept(segment, piece.header)
+                    continue
+                position, reason = piece.position, doubt
+            else:
+                if self._end_offset < self._recovery_point:
+                    if self._pass_over(segment, piece, next_base_offset):
+                        continue
+                    return False
+                position, reason = piece.start_position, "a batch is incomplete or fails its checksum"
+            self._cut_tail(file, position, size_bytes)
+            self._cut_reason = f"offset {self._end_offset}: {reason}"
+            return False
+        return True
+
+    def _doubt(self, header: BatchHeader) -> str:
+        """Why an intact batch is not the next one of this log; empty if it is."""
+        if header.base_offset < self._recovery_point:
+            return ""
+        if header.base_offset != self._end_offset:
+            return f"a batch of offset {header.base_offset} stands there"
+        if header.leader_epoch < self._epochs.latest:
+            return f"a batch of leader epoch {header.leader_epoch} follows epoch {self._epochs.latest}"
+        return ""
+
+    def _accept(self, segment: Segment, header: BatchHeader) -> None:
+        if header.leader_epoch > self._epochs.latest:
+            self._epochs.assign(header.leader_epoch, header.base_offset)
+        if header.producer_id >= 0:
+            self._producers.apply(header, header.base_offset, self._now_ms)
+        if segment.opened_at_ms is None:
+            first = header.max_timestamp
+            segment.opened_at_ms = min(first, self._now_ms) if first >= 0 else self._now_ms
+        segment.note(header.base_offset, header.end_offset, header, self._settings.index_interval_bytes)
+        if header.end_offset <= self._recovery_point:  # its CRC was not looked at
+            segment.trust.withdraw(segment.size_bytes)
+        self._end_offset = header.end_offset
+        self._scanned_bytes += header.size_bytes
+
+    def _pass_over(self, segment: Segment, damage: Damage, next_base_offset: int) -> bool:
+        """Note damage that begins below the recovery point; False if the log ends with it."""
+        end_offset = damage.end_offset
+        if end_offset is None and next_base_offset <= self._recovery_point:
+            end_offset = next_base_offset
+        goes_on = end_offset is not None and end_offset <= self._recovery_point
+        damaged_end = end_offset if end_offset is not None and goes_on else self._recovery_point
+        end_position = (
+            damage.end_position if goes_on else max(damage.end_position, self._size(segment.base_offset))
+        )
+        self._damaged.note(
+            DamagedRange(
+                self._end_offset, damaged_end, segment.base_offset, damage.start_position, end_position
+            )
+        )
+        segment.size_bytes = end_position
+        segment.end_offset = damaged_end
+        segment.trust.withdraw(end_position)
+        self._end_offset = damaged_end
+        if not goes_on:
+            self._cut_reason = f"nothing valid follows the damage below the recovery point {damaged_end}"
+        return goes_on
+
+    def _note_damage(self, start_offset: int, end_offset: int) -> None:
+        self._damaged.note(DamagedRange(start_offset, end_offset, NO_SEGMENT, 0, 0))
+
+    def _open_closed(self, base_offset: int, end_offset: int) -> Segment:
+        segment = Segment(
+            self._directory,
+            base_offset,
+            index_flushed_bytes=self._index_size(base_offset),
+            size_bytes=self._size(base_offset),
+        )
+        segment.end_offset = end_offset
+        return segment
+
+    def _summarise(self, segment: Segment) -> None:
+        """Find the largest timestamp of a segment that no snapshot describes."""
+        for piece in scan(
+            self._disk.open(segment.path),
+            position=0,
+            end_position=segment.size_bytes,
+            offset=segment.base_offset,
+            end_offset=segment.end_offset,
+            verify_from=VERIFY_NONE,
+        ):
+            if isinstance(piece, Found):
+                segment.max_timestamp = max(segment.max_timestamp, piece.header.max_timestamp)
+                self._scanned_bytes += piece.header.size_bytes
+
+    def _keep_index_below(self, segment: Segment) -> None:
+        """Drop the part of the index that lies in what is about to be scanned: it may be of another history."""
+        if segment.base_offset not in self._index_offsets:
+            segment.index.flushed_bytes = 0
+            return
+        if segment.size_bytes == 0:
+            self._remove(segment.index.path)
+            segment.index.flushed_bytes = 0
+            return
+        file = self._disk.open(segment.index.path)
+        size_bytes = file.size()
+        keep_bytes = 0
+        data = file.read(0, size_bytes)
+        while True:
+            columns, valid_bytes = decode_chunks(data, segment.base_offset)
+            if not len(columns) or columns.positions[-1] < segment.size_bytes:
+                keep_bytes = valid_bytes
+                break
+            data = data[: valid_bytes - 1]  # without its last byte the last chunk is not whole
+        if keep_bytes != size_bytes:
+            file.truncate(keep_bytes)
+            file.sync()
+        segment.index.flushed_bytes = keep_bytes
+
+    def _cut_tail(self, file: File, position: int, size_bytes: int) -> None:
+        file.truncate(position)
+        file.sync()
+        self._cut_bytes += size_bytes - position
+
+    def _cut_segments(self, base_offsets: list[int]) -> None:
+        for base_offset in base_offsets:
+            self._cut_bytes += self._size(base_offset)
+            self._remove_segment(base_offset)
+
+    def _drop_deleted_segments(self) -> None:
+        """A segment wholly below the log's start is what a deletion had not come to yet."""
+        while len(self._base_offsets) > 1 and self._base_offsets[1] <= self._start_offset:
+            self._remove_segment(self._base_offsets.pop(0))
+        # Of the last segment the end is unknown; it is kept even if the log starts behind it.
+
+    def _drop_snapshots_above_recovery_point(self) -> None:
+        for offset in self._snapshot_offsets:
+            if offset > self._recovery_point:
+                self._remove(path_of(self._directory, offset, SNAPSHOT_SUFFIX))
+        for base_offset in self._index_offsets.difference(self._base_offsets):
+            self._remove(path_of(self._directory, base_offset, INDEX_SUFFIX))
+
+    def _create(self, base_offset: int) -> Segment:
+        segment = Segment(self._directory, base_offset)
+        file = self._disk.open(segment.path, create=True)
+        if file.size():
+            file.truncate(0)
+        return segment
+
+    def _remove_segment(self, base_offset: int) -> None:
+        self._remove(path_of(self._directory, base_offset, LOG_SUFFIX))
+        self._remove(path_of(self._directory, base_offset, INDEX_SUFFIX))
+
+    def _remove(self, path: str) -> None:
+        self._disk.remove(path)
+        self._names_changed = True
+
+    def _size(self, base_offset: int) -> int:
+        return self._disk.open(path_of(self._directory, base_offset, LOG_SUFFIX)).size()
+
+    def _index_size(self, base_offset: int) -> int:
+        if base_offset not in self._index_offsets:
+            return 0
+        return self._disk.open(path_of(self._directory, base_offset, INDEX_SUFFIX)).size()

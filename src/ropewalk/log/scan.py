@@ -1,0 +1,158 @@
+"""Walking a segment file batch by batch, past whatever is not a batch.
+
+Recovery, index building, time look-ups and the scrub all read segments this way, so there is one
+opinion on what a valid batch is and on where a damaged stretch ends.
+
+What a reader could get wrong
+    A header alone is a claim. Below `verify_from` a batch is believed if its header is plausible, since
+    whoever serves it checks the CRC; from there on the CRC decides.
+    After a damaged batch the next one is looked for where the damaged header says it must be. Only if
+    nothing valid is there are the bytes searched: a record may itself contain a valid batch, and that
+    one must not come to light as a record batch of ours.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from ropewalk.base.errors import CorruptBatch, UnsupportedFormat
+from ropewalk.base.ports import File
+from ropewalk.records.batch import HEADER_BYTES, MAGIC, BatchHeader, decode_header, verify_crc
+
+OFFSET_MAX: Final = 2**63 - 1
+VERIFY_ALL: Final = -1
+VERIFY_NONE: Final = OFFSET_MAX
+
+_WINDOW_BYTES: Final = 1 << 16
+_SEARCH_BYTES: Final = 1 << 20
+_MAGIC_POSITION: Final = 16
+_MAGIC_BYTE: Final = bytes([MAGIC])
+
+
+class Found(Struct, frozen=True, gc=False):
+    """A batch and where it begins."""
+
+    position: int
+    header: BatchHeader
+
+
+class Damage(Struct, frozen=True, gc=False):
+    """Bytes that are no batches: from where one was expected to where the next valid one begins."""
+
+    start_position: int
+    end_position: int
+    start_offset: int
+    end_offset: int | None
+    """The base offset of the next valid batch; None if there is none up to the end that was scanned."""
+
+
+def scan(
+    file: File,
+    *,
+    position: int,
+    end_position: int,
+    offset: int,
+    end_offset: int = OFFSET_MAX,
+    verify_from: int = VERIFY_ALL,
+) -> Iterator[Found | Damage]:
+    """Everything between two positions of a segment, in order, without gaps between the answers.
+
+    `offset` is the lowest base offset that the first batch may have, `end_offset` the end that no batch
+    may pass. Batches that reach beyond `verify_from` have their CRC checked.
+    """
+    window = _Window(file, end_position)
+    while position < end_position:
+        header = window.header_at(position)
+        if (
+            header is not None
+            and header.base_offset >= offset
+            and header.end_offset <= end_offset
+            and (header.end_offset <= verify_from or window.is_intact(position, header))
+        ):
+            yield Found(position, header)
+            position += header.size_bytes
+            offset = header.end_offset
+            continue
+        following = _following(window, position, header, offset=offset, end_offset=end_offset)
+        if following is None:
+            yield Damage(position, end_position, offset, None)
+            return
+        yield Damage(position, following.position, offset, following.header.base_offset)
+        position, offset = following.position, following.header.base_offset
+
+
+def _following(
+    window: "_Window", position: int, damaged: BatchHeader | None, *, offset: int, end_offset: int
+) -> Found | None:
+    """The next valid batch after the damaged one at `position`."""
+    if damaged is not None and offset <= damaged.base_offset < damaged.end_offset:
+        neighbour = position + damaged.size_bytes
+        header = window.header_at(neighbour)
+        if (
+            header is not None
+            and damaged.end_offset <= header.base_offset
+            and header.end_offset <= end_offset
+            and window.is_intact(neighbour, header)
+        ):
+            return Found(neighbour, header)
+        if neighbour == window.end_position:
+            return None
+    return _search(window, position + 1, offset=offset, end_offset=end_offset)
+
+
+def _search(window: "_Window", position: int, *, offset: int, end_offset: int) -> Found | None:
+    """The first place from `position` on that holds a whole valid batch within the offsets."""
+    while window.end_position - position >= HEADER_BYTES:
+        stretch = window.file.read(position, min(_SEARCH_BYTES, window.end_position - position))
+        at = stretch.find(_MAGIC_BYTE, _MAGIC_POSITION)
+        while at != -1:
+            candidate = position + at - _MAGIC_POSITION
+            header = window.header_at(candidate)
+            if (
+                header is not None
+                and header.base_offset >= offset
+                and header.end_offset <= end_offset
+                and window.is_intact(candidate, header)
+            ):
+                return Found(candidate, header)
+            at = stretch.find(_MAGIC_BYTE, at + 1)
+        if len(stretch) <= _MAGIC_POSITION:
+            return None
+        position += len(stretch) - _MAGIC_POSITION
+    return None
+
+
+class _Window:
+    """A stretch of the file in memory, moved along as headers are asked for."""
+
+    __slots__ = ("_data", "_start", "end_position", "file")
+
+    def __init__(self, file: File, end_position: int) -> None:
+        self.file = file
+        self.end_position = end_position
+        self._data = b""
+        self._start = 0
+
+    def header_at(self, position: int) -> BatchHeader | None:
+        """None if no batch that lies wholly before the end can begin here."""
+        if self.end_position - position < HEADER_BYTES:
+            return None
+        at = position - self._start
+        if at < 0 or at + HEADER_BYTES > len(self._data):
+            size = min(_WINDOW_BYTES, self.end_position - position)
+            self._data, self._start, at = self.file.read(position, size), position, 0
+        try:
+            header = decode_header(self._data, at)
+        except (CorruptBatch, UnsupportedFormat):
+            return None
+        if header.size_bytes > self.end_position - position or header.last_offset_delta < 0:
+            return None
+        return header
+
+    def is_intact(self, position: int, header: BatchHeader) -> bool:
+        at = position - self._start
+        if at >= 0 and at + header.size_bytes <= len(self._data):
+            return verify_crc(memoryview(self._data)[at : at + header.size_bytes])
+        batch = self.file.read(position, header.size_bytes)
+        return len(batch) == header.size_bytes and verify_crc(memoryview(batch))

@@ -1,0 +1,80 @@
+"""The scrub: reading closed segments again to find bits that rotted, before a consumer does.
+
+A pass goes through a log segment by segment, a budget of bytes at a time. Where it was is kept in memory only; a
+restart begins a new pass.
+"""
+
+from msgspec import Struct
+
+from ropewalk.log.damage import DamagedRange
+from ropewalk.log.scan import Damage, scan
+from ropewalk.log.segment import Segment
+from ropewalk.log.storage import Storage
+
+
+class ScrubCursor(Struct, frozen=True, gc=False):
+    """Everything before this place was verified in this pass."""
+
+    base_offset: int = -1
+    position: int = 0
+    offset: int = 0
+
+    def is_before_end_of(self, segment: Segment) -> bool:
+        if segment.base_offset == self.base_offset:
+            return self.position < segment.size_bytes
+        return segment.base_offset > self.base_offset
+
+
+class Scrub:
+    """One step: taken on the event loop, run in the disk pool, handed back to `Log.on_scrubbed`."""
+
+    __slots__ = ("_bytes_max", "_storage", "cursor", "damaged", "scrubbed_bytes", "segment", "verified")
+
+    def __init__(self, storage: Storage, segment: Segment, cursor: ScrubCursor, bytes_max: int) -> None:
+        if cursor.base_offset != segment.base_offset:
+            cursor = ScrubCursor(segment.base_offset, 0, segment.base_offset)
+        self._storage = storage
+        self._bytes_max = bytes_max
+        self.segment = segment
+        self.cursor = cursor
+        """Before `run` where this step begins, afterwards where the next does."""
+
+        self.damaged: list[DamagedRange] = []
+        self.scrubbed_bytes = 0
+        self.verified: tuple[int, int] | None = None
+        """The positions whose bytes turned out well, if all of them did."""
+
+    def run(self) -> None:
+        """Verify at least one batch and at most about `bytes_max` bytes. A segment deleted meanwhile is done."""
+        segment, start = self.segment, self.cursor
+        try:
+            file = self._storage.borrow(segment.path)
+        except FileNotFoundError:
+            self.cursor = ScrubCursor(segment.base_offset, segment.size_bytes, segment.end_offset)
+            return
+        segment.trust.withdraw(segment.size_bytes)  # what this brings into the page cache is unverified yet
+        position, offset = start.position, start.offset
+        for piece in scan(
+            file,
+            position=position,
+            end_position=segment.size_bytes,
+            offset=offset,
+            end_offset=segment.end_offset,
+        ):
+            if isinstance(piece, Damage):
+                offset = segment.end_offset if piece.end_offset is None else piece.end_offset
+                position = piece.end_position
+                self.damaged.append(
+                    DamagedRange(
+                        piece.start_offset, offset, segment.base_offset, piece.start_position, position
+                    )
+                )
+            else:
+                position += piece.header.size_bytes
+                offset = piece.header.end_offset
+            if position - start.position >= self._bytes_max:
+                break
+        self.cursor = ScrubCursor(segment.base_offset, position, offset)
+        self.scrubbed_bytes = position - start.position
+        if not self.damaged:
+            self.verified = (start.position, position)

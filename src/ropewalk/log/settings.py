@@ -1,0 +1,23 @@
+"""What a topic may decide about its logs."""
+
+from typing import Final
+
+from msgspec import Struct
+
+UNLIMITED: Final = -1
+"""As a retention: nothing is ever too old, or too much."""
+
+_DAY_MS: Final = 24 * 60 * 60 * 1000
+
+
+class LogSettings(Struct, frozen=True, gc=False, kw_only=True):
+    """Kafka's topic settings of the same names, and their defaults."""
+
+    segment_bytes: int = 1 << 30
+    segment_ms: int = 7 * _DAY_MS
+    retention_bytes: int = UNLIMITED
+    retention_ms: int = 7 * _DAY_MS
+    index_interval_bytes: int = 4096
+    producer_expiry_ms: int = _DAY_MS
+    snapshot_interval_bytes: int = 1 << 26
+    """At most about so many bytes of headers are replayed after a crash to know the producers again."""

@@ -1,0 +1,88 @@
+"""What is derived from a log up to some offset, saved so that not all of it need be read again.
+
+A snapshot holds the leader epochs, the producers and the largest timestamps of the segments, as they were when
+the log ended at its offset. Recovery takes the newest one at or below the recovery point and replays the batch
+headers after it.
+
+What a reader could get wrong
+    A snapshot above the recovery point may speak of batches that a power cut removed. Recovery never starts from
+    such a one, and removes it, durably, before the log is written to again.
+    A snapshot at the end of a cleanly closed log spares the scan altogether: its `tail` says how long the
+    last segment must be.
+"""
+
+from struct import Struct as Layout
+from typing import Final
+
+import msgspec
+from crc32c import crc32c
+from msgspec import Struct
+
+from ropewalk.base.ports import Disk, read_whole, write_atomically
+from ropewalk.log.producers import SavedProducer
+from ropewalk.log.segment import SNAPSHOT_SUFFIX, path_of
+
+_HEADER: Final = Layout("<4sI")
+_MAGIC: Final = b"RWS1"
+
+
+class ClosedSegment(Struct, frozen=True, gc=False, array_like=True):
+    base_offset: int
+    size_bytes: int
+    max_timestamp: int
+
+
+class Tail(Struct, frozen=True, gc=False, array_like=True):
+    """The last segment, as it was."""
+
+    base_offset: int
+    size_bytes: int
+    max_timestamp: int
+    opened_at_ms: int | None
+
+
+class Snapshot(Struct, frozen=True):
+    end_offset: int
+    epochs: list[tuple[int, int]]
+    producers: list[SavedProducer]
+    closed: list[ClosedSegment]
+    tail: Tail
+
+
+class SnapshotWrite:
+    """A snapshot on its way to the disk: taken on the event loop, written in the disk pool."""
+
+    __slots__ = ("_data", "_directory", "_disk", "end_offset", "obsolete_offsets")
+
+    def __init__(self, disk: Disk, directory: str, snapshot: Snapshot, obsolete_offsets: list[int]) -> None:
+        payload = msgspec.msgpack.encode(snapshot)
+        self._disk = disk
+        self._data = _HEADER.pack(_MAGIC, crc32c(payload)) + payload
+        self._directory = directory
+        self.end_offset = snapshot.end_offset
+        self.obsolete_offsets = obsolete_offsets
+
+    def run(self) -> None:
+        """Write it, then remove those it makes superfluous."""
+        write_atomically(self._disk, path_of(self._directory, self.end_offset, SNAPSHOT_SUFFIX), self._data)
+        for offset in self.obsolete_offsets:
+            self._disk.remove(path_of(self._directory, offset, SNAPSHOT_SUFFIX))
+
+
+def read_snapshot(disk: Disk, directory: str, end_offset: int) -> Snapshot | None:
+    """None if the file is missing or damaged; it is only a shortcut."""
+    try:
+        data = read_whole(disk, path_of(directory, end_offset, SNAPSHOT_SUFFIX))
+    except OSError:
+        return None
+    if len(data) < _HEADER.size:
+        return None
+    magic, guard = _HEADER.unpack_from(data)
+    payload = memoryview(data)[_HEADER.size :]
+    if magic != _MAGIC or crc32c(payload) != guard:
+        return None
+    try:
+        snapshot = msgspec.msgpack.decode(payload, type=Snapshot)
+    except msgspec.DecodeError:
+        return None
+    return snapshot if snapshot.end_offset == end_offset else None

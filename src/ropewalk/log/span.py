@@ -1,0 +1,337 @@
+"""A stretch of whole batches that a reader may have: found on the event loop, read there or in the disk pool.
+
+    span = log.locate(…)
+    data = span.read_cached()           on the loop; None if it would wait, or must be verified at length
+    data = await pool.run(span.read)    in the disk pool; every CRC is checked
+    log.on_read(span)                   on the loop; what was opened, loaded and verified is remembered
+
+What a reader could get wrong
+    `size_bytes` is what will be read; for a span that begins or ends between index entries the answer is shorter.
+    An index that came from a file is a hint. Positions taken from it are compared with the log before anything
+    is served; if they do not agree, the index is built again from the log.
+    Bytes are served only if they are trusted or have just been verified. See `trust`.
+"""
+
+from bisect import bisect_right
+from struct import Struct as Layout
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ropewalk.base.errors import CorruptBatch, OffsetOutOfRange, StorageFailed, UnsupportedFormat
+from ropewalk.base.limits import VERIFY_INLINE_BYTES_MAX
+from ropewalk.base.ports import File
+from ropewalk.log.damage import DamagedRange, DamagedRanges
+from ropewalk.log.index import Columns, IndexRequest
+from ropewalk.log.scan import Damage, scan
+from ropewalk.log.segment import Segment
+from ropewalk.log.storage import Storage
+from ropewalk.records.batch import HEADER_BYTES, decode_header, verify_crc
+
+_unpack_base_offset: Final = Layout(">q").unpack_from
+_BASE_OFFSET_BYTES: Final = 8
+
+
+class Plan(Struct, frozen=True, gc=False):
+    """Where to read."""
+
+    position: int
+    base_offset: int
+    """Of the batch that begins at `position`."""
+
+    stop_position: int
+    """Up to where to read. At least one whole batch from the wanted offset on lies before it."""
+
+    is_exact: bool
+    """The wanted offset is in the first batch, and a batch ends at `stop_position`: nothing need be searched."""
+
+    end_base_offset: int | None
+    """The base offset that must stand at `stop_position`; None where the log itself says that a batch ends there."""
+
+    is_certain: bool
+    """The positions come from this process, not from an index file."""
+
+
+class Wanted(Struct, frozen=True, gc=False):
+    """What a reader asked for, within one segment, as the segment stood at that moment."""
+
+    offset: int
+    end_offset: int
+    """No batch at or beyond it."""
+
+    end_position: int | None
+    """Where `end_offset` stands; None if only the index or the batches can tell."""
+
+    segment_end_position: int
+    bytes_max: int
+
+
+class Span:
+    __slots__ = (
+        "_columns",
+        "_damaged",
+        "_file",
+        "_name",
+        "_plan",
+        "_rebuilt",
+        "_request",
+        "_resident",
+        "_storage",
+        "_verified_end",
+        "_wanted",
+        "segment",
+        "size_bytes",
+    )
+
+    def __init__(
+        self,
+        storage: Storage,
+        name: str,
+        segment: Segment,
+        damaged: DamagedRanges,
+        wanted: Wanted,
+        plan: Plan | None,
+        request: IndexRequest | None,
+    ) -> None:
+        self._storage = storage
+        self._name = name
+        self.segment = segment
+        self._damaged = damaged
+        self._wanted = wanted
+        self._plan = plan
+        self._request = request
+        self._columns: Columns | None = None
+        self._rebuilt = False
+        self._file: File | None = None
+        self._resident: bytes | memoryview | None = None
+        self._verified_end = 0
+        self.size_bytes = (
+            plan.stop_position - plan.position
+            if plan is not None
+            else min(wanted.bytes_max, wanted.segment_end_position)
+        )
+
+    def read_cached(self) -> bytes | memoryview | None:
+        """The batches, if that is quick; otherwise None, and `read` is to be called in the disk pool."""
+        plan = self._plan
+        if plan is None:
+            return None
+        segment = self.segment
+        file = self._storage.files.peek(segment.path)
+        if file is None:
+            return None
+        self._file = file
+        size = plan.stop_position - plan.position
+        data = file.read_cached(plan.position, size)
+        if data is None or len(data) != size:
+            segment.trust.withdraw(segment.size_bytes)
+            return None
+        if segment.trust.covers(plan.position, plan.stop_position):
+            if plan.is_exact and (plan.is_certain or self._agrees(file, plan, data)):
+                return data
+            if not plan.is_exact:
+                return self._cut_out(data, plan, verify=False)
+            return None
+        if size > VERIFY_INLINE_BYTES_MAX:
+            self._resident = data
+            return None
+        verified = self._cut_out(data, plan, verify=True)
+        if verified is not None:
+            segment.trust.add(plan.position, self._verified_end)
+        return verified
+
+    def read(self) -> bytes | memoryview:
+        """The batches, every CRC checked. Blocks.
+
+        Raises `StorageFailed` where they are damaged, which the log remembers, and `OffsetOutOfRange` if they were
+        deleted meanwhile.
+        """
+        try:
+            if self._file is None:
+                self._file = self._storage.borrow(self.segment.path)
+            return self._read(self._file)
+        except FileNotFoundError:
+            raise OffsetOutOfRange(f"{self._name}: offset {self._wanted.offset} was deleted") from None
+
+    @property
+    def verified_range(self) -> tuple[int, int] | None:
+        """The positions whose bytes `read` has verified."""
+        plan = self._plan
+        return (plan.position, self._verified_end) if plan is not None and self._verified_end else None
+
+    @property
+    def file(self) -> File | None:
+        return self._file
+
+    @property
+    def loaded(self) -> tuple[Columns, IndexRequest, bool] | None:
+        """The index that `read` loaded, what it was asked for, and whether its file should be written anew."""
+        if self._columns is None or self._request is None:
+            return None
+        return self._columns, self._request, self._rebuilt
+
+    def _read(self, file: File) -> bytes | memoryview:
+        plan = self._plan
+        if plan is None:
+            assert self._request is not None
+            index_file = self._storage.borrow_index(self.segment.index.path)
+            self._columns, self._rebuilt = self._request.load(index_file, file)
+            plan = self._plan = self._make_plan(self._columns)
+        data = self._resident
+        if data is None:
+            self.segment.trust.withdraw(self.segment.size_bytes)
+            data = file.read(plan.position, plan.stop_position - plan.position)
+        found = self._cut_out(data, plan, verify=True)
+        if found is None and not plan.is_certain and self._request is not None:
+            # Either the index or the log is wrong. The log alone can tell.
+            self._columns, self._rebuilt = self._request.rebuild(file), True
+            plan = self._plan = replace(self._make_plan(self._columns), is_certain=True)
+            data = file.read(plan.position, plan.stop_position - plan.position)
+            found = self._cut_out(data, plan, verify=True)
+        if found is None:
+            self._note_damage(file, plan)
+            self._damaged.refuse(self._wanted.offset, self._name)
+            raise StorageFailed(f"{self._name}: offset {self._wanted.offset} cannot be read")
+        return found
+
+    def _make_plan(self, columns: Columns) -> Plan:
+        return make_plan(self.segment, self._damaged, self._wanted, columns)
+
+    def _agrees(self, file: File, plan: Plan, data: bytes | memoryview) -> bool:
+        """Whether batches of the offsets that the index claims begin at both ends."""
+        if _unpack_base_offset(data)[0] != plan.base_offset:
+            return False
+        if plan.end_base_offset is None:
+            return True
+        following = file.read_cached(plan.stop_position, _BASE_OFFSET_BYTES)
+        return following is not None and _unpack_base_offset(following)[0] == plan.end_base_offset
+
+    def _cut_out(self, data: bytes | memoryview, plan: Plan, *, verify: bool) -> bytes | memoryview | None:
+        """The wanted batches of `data`; None if the first of them is not there or not valid."""
+        view = memoryview(data)
+        wanted = self._wanted
+        position, size = 0, len(view)
+        offset = plan.base_offset
+        start: int | None = None
+        is_first = True
+        while size - position >= HEADER_BYTES:
+            try:
+                header = decode_header(view, position)
+            except (CorruptBatch, UnsupportedFormat):
+                break
+            end = position + header.size_bytes
+            if (
+                (header.base_offset != offset if is_first else header.base_offset < offset)
+                or header.last_offset_delta < 0
+                or end > size
+                or header.base_offset >= wanted.end_offset
+                or (verify and not verify_crc(view[position:end]))
+            ):
+                break
+            is_first = False
+            offset = header.end_offset
+            if start is None:
+                if offset > wanted.offset:
+                    start = position
+            elif end - start > wanted.bytes_max and not plan.is_exact:
+                break
+            position = end
+        if start is None:
+            return None
+        if plan.is_exact and position != size and not plan.is_certain:
+            return None
+        if verify:
+            self._verified_end = plan.position + position
+        return data if start == 0 and position == size else view[start:position]
+
+    def _note_damage(self, file: File, plan: Plan) -> None:
+        """Find out which offsets cannot be read, so that everything around them can."""
+        segment = self.segment
+        for piece in scan(
+            file,
+            position=plan.position,
+            end_position=self._wanted.segment_end_position,
+            offset=plan.base_offset,
+            end_offset=segment.end_offset,
+        ):
+            if isinstance(piece, Damage):
+                end_offset = piece.end_offset if piece.end_offset is not None else segment.end_offset
+                self._damaged.note(
+                    DamagedRange(
+                        piece.start_offset,
+                        end_offset,
+                        segment.base_offset,
+                        piece.start_position,
+                        piece.end_position,
+                    )
+                )
+                return
+            if piece.header.end_offset > self._wanted.offset:
+                return
+
+
+def make_plan(segment: Segment, damaged: DamagedRanges, wanted: Wanted, loaded: Columns | None) -> Plan:
+    """Where to read for `wanted`, as far as the index tells. `loaded` is what the index file holds."""
+    entries = segment.index.pending
+    pending = entries
+    relative_offset = wanted.offset - segment.base_offset
+    is_certain = True
+    if not len(pending) or relative_offset < pending.offsets[0]:
+        entries = loaded if loaded is not None else Columns()
+        is_certain = loaded is None
+    at = entries.floor(relative_offset)
+    if at >= 0:
+        position, base_offset = entries.positions[at], segment.base_offset + entries.offsets[at]
+    else:
+        position, base_offset = 0, segment.base_offset
+    if at + 1 < len(entries):
+        next_position = entries.positions[at + 1]
+    elif entries is not pending and len(pending):
+        next_position = pending.positions[0]
+    else:
+        next_position = wanted.segment_end_position
+
+    end_offset, end_position = wanted.end_offset, wanted.end_position
+    segment_end_position = wanted.segment_end_position
+    if len(damaged):
+        for stretch in damaged:
+            if stretch.segment_base_offset != segment.base_offset:
+                continue
+            if stretch.end_offset <= wanted.offset and stretch.end_position > position:
+                position, base_offset = stretch.end_position, stretch.end_offset
+            if wanted.offset < stretch.start_offset < end_offset:
+                end_offset, end_position = stretch.start_offset, stretch.start_position
+                segment_end_position = min(segment_end_position, stretch.start_position)
+        next_position = min(max(next_position, position), segment_end_position)
+
+    is_start_exact = base_offset == wanted.offset
+    wanted_end = position + wanted.bytes_max
+    if is_start_exact:
+        if end_position is not None and end_position <= wanted_end:
+            return Plan(position, base_offset, end_position, True, None, is_certain)
+        last = _last_boundary(entries, pending, segment.base_offset, position=wanted_end, offset=end_offset)
+        if last is not None and last[0] > position:
+            return Plan(position, base_offset, last[0], True, last[1], is_certain)
+    stop_position = min(max(next_position, wanted_end), segment_end_position)
+    return Plan(position, base_offset, stop_position, False, None, is_certain)
+
+
+def _last_boundary(
+    entries: Columns, pending: Columns, segment_base_offset: int, *, position: int, offset: int
+) -> tuple[int, int] | None:
+    """The last batch, as position and base offset, that begins at or before both bounds."""
+    if entries is not pending and len(pending) and pending.positions[0] <= position:
+        in_pending = _last_boundary(pending, pending, segment_base_offset, position=position, offset=offset)
+        if in_pending is not None:
+            return in_pending
+    at = (
+        min(
+            bisect_right(entries.positions, position),
+            bisect_right(entries.offsets, offset - segment_base_offset),
+        )
+        - 1
+    )
+    if at < 0:
+        return None
+    return entries.positions[at], segment_base_offset + entries.offsets[at]
