@@ -402,9 +402,10 @@ def _gzip_of_zeros() -> bytes:
 
 
 def _zstd_of_zeros() -> bytes:
-    """Frames of zeros, one after the other, which is as good as one frame."""
-    frame = bytes(cramjam.zstd.compress(bytes(64 * MIB)))
-    return frame * 16
+    compressor = cramjam.zstd.Compressor()
+    for _ in range(700):
+        compressor.compress(bytes(MIB))
+    return bytes(compressor.finish())
 
 
 def _send_until_it_blocks(connection: socket.socket, data: bytes) -> None:
