@@ -17,6 +17,7 @@ from ropewalk.sim.history import (
     Failed,
     Fetched,
     FinalRead,
+    Forgotten,
     Refused,
     Rotted,
     Sent,
@@ -192,6 +193,7 @@ BAD: list[tuple[str, str, list[Event]]] = [
     ("unreadable", "refused at the end though sound", [sent(1, 10), acked(1, 0), final(None)]),
     ("deleted", "nobody asked", [sent(1, 10), acked(1, 0), started(1)]),
     ("deleted", "nobody asked, at the end", [sent(1, 10, 11), acked(1, 0), final(11, start=1)]),
+    ("forgotten", "a producer's place", [sent(1, 10), acked(1, 0), Forgotten(P, "sequence 1")]),
     ("survivor", "a failed sync was survived", [SurvivedFailedSync("node")]),
 ]
 

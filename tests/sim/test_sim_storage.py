@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ropewalk.sim.sometimes import Sometimes
 from ropewalk.sim.storage import PAGE_BYTES, SECTOR_BYTES, Directory, Linked, Renamed, StoredFile, Unlinked
 
 seeds = st.integers(0, 2**32)
@@ -34,7 +35,7 @@ def test_synced_bytes_survive_and_nothing_is_invented(
         file.append(filled(size, 7))
     everything = bytes(file.data)
 
-    file.lose_power(random.Random(seed))
+    file.lose_power(random.Random(seed), Sometimes())
 
     assert file.data[: len(durable)] == durable
     assert len(file.data) <= len(everything)
@@ -68,7 +69,7 @@ def test_appends_truncations_and_syncs_leave_a_history_that_could_have_happened(
             since_sync.append(content)
     assert file.data == content
 
-    file.lose_power(random.Random(seed))
+    file.lose_power(random.Random(seed), Sometimes())
 
     left = bytes(file.data)
     assert any(_could_be(left, before, after) for before, after in pairwise([since_sync[0], *since_sync]))
@@ -88,7 +89,7 @@ def _outcomes(sizes: list[int], synced: int = 1000) -> list[bytes]:
         file.sync()
         for size in sizes:
             file.append(filled(size, 9))
-        file.lose_power(random.Random(seed))
+        file.lose_power(random.Random(seed), Sometimes())
         outcomes.append(bytes(file.data))
     return outcomes
 
@@ -123,7 +124,7 @@ def test_a_truncation_that_was_not_synced_may_be_undone_unharmed() -> None:
         file.append(filled(3 * PAGE_BYTES))
         file.sync()
         file.truncate(100)
-        file.lose_power(random.Random(seed))
+        file.lose_power(random.Random(seed), Sometimes())
         assert bytes(file.data) in (filled(3 * PAGE_BYTES), filled(100))
         kept += len(file.data) > 100
     assert 0 < kept < 200
@@ -134,7 +135,7 @@ def test_everything_is_cold_after_a_power_cut_and_warm_after_a_read() -> None:
     file.append(filled(3 * PAGE_BYTES))
     file.sync()
     assert file.is_cached(0, 3 * PAGE_BYTES)
-    file.lose_power(random.Random(1))
+    file.lose_power(random.Random(1), Sometimes())
     assert not file.is_cached(0, 1)
     file.read(PAGE_BYTES, 1)
     assert file.is_cached(PAGE_BYTES, PAGE_BYTES)
@@ -185,7 +186,7 @@ def test_writing_a_page_again_repairs_it() -> None:
     file.rot(10, 1)
     file.append(b"x")
     file.sync()
-    file.lose_power(random.Random(1))
+    file.lose_power(random.Random(1), Sometimes())
     assert file.read(0, 100) == filled(100)
 
 
@@ -208,7 +209,7 @@ def test_after_a_failed_sync_the_cache_lies_and_the_next_sync_does_not_help() ->
         file.fail_sync(rng)
         assert file.read(0, 3 * PAGE_BYTES) == filled(3 * PAGE_BYTES)
         file.sync()
-        file.lose_power(rng)
+        file.lose_power(rng, Sometimes())
         damaged += file.read(0, 3 * PAGE_BYTES) != filled(3 * PAGE_BYTES)
     assert damaged > 30
 
@@ -221,7 +222,7 @@ def _names_left(seed: int) -> tuple[str, ...]:
     directory.change(Renamed("a.tmp", "a"))
     directory.change(Linked("b", StoredFile(2)))
     directory.change(Unlinked("kept"))
-    directory.lose_power(random.Random(seed))
+    directory.lose_power(random.Random(seed), Sometimes())
     return tuple(sorted(directory.entries))
 
 
@@ -241,7 +242,7 @@ def test_a_synced_directory_keeps_its_names(seed: int) -> None:
     directory.change(Linked("a", StoredFile(1)))
     directory.change(Renamed("a", "b"))
     directory.sync()
-    directory.lose_power(random.Random(seed))
+    directory.lose_power(random.Random(seed), Sometimes())
     assert list(directory.entries) == ["b"]
 
 
@@ -257,7 +258,7 @@ def test_a_replaced_file_comes_back_if_the_rename_is_lost() -> None:
         directory.sync()
         directory.change(Linked("f.tmp", latter))
         directory.change(Renamed("f.tmp", "f"))
-        directory.lose_power(random.Random(seed))
+        directory.lose_power(random.Random(seed), Sometimes())
         survivor = directory.entries["f"]
         assert isinstance(survivor, StoredFile)
         contents.add(bytes(survivor.data))

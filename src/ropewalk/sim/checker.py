@@ -11,6 +11,7 @@
     unseen          a fetch or a question for the end that did not know what was known before it was asked
     unreadable      refused though nothing was damaged
     deleted         the start of the log moved past what anybody asked to delete
+    forgotten       a topic, or a producer's place in a partition, that the node had acknowledged
     survivor        a node that went on after a failed sync
 
 It is pure: a history in, violations out, and it knows nothing of how a node works. All is promised by
@@ -33,6 +34,7 @@ from ropewalk.sim.history import (
     Failed,
     Fetched,
     FinalRead,
+    Forgotten,
     Refused,
     Rotted,
     Sent,
@@ -121,6 +123,11 @@ class _Partition:
                 self._deletable_before = max(self._deletable_before, before_offset)
             case Rotted():
                 self._rotten.append(event)
+            case Forgotten(_, what):
+                if (
+                    not self._rotten
+                ):  # the batches that a producer's place is known from may be among the damaged
+                    self._report("forgotten", what)
             case FinalRead():
                 self._final = event
             case SurvivedFailedSync():

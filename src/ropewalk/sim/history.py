@@ -95,6 +95,13 @@ class SurvivedFailedSync(Struct, frozen=True):
     node: str
 
 
+class Forgotten(Struct, frozen=True):
+    """The node no longer knew what it had acknowledged: a topic, or an idempotent producer's last sequence."""
+
+    partition: TopicPartition
+    what: str
+
+
 class FinalRead(Struct, frozen=True):
     """After everything was healed: the whole partition as it is, with the offsets that were refused."""
 
@@ -115,5 +122,26 @@ Event = (
     | DeletionAsked
     | Rotted
     | SurvivedFailedSync
+    | Forgotten
     | FinalRead
 )
+
+
+class Journal:
+    """The history while it is being made."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self._send_count = 0
+
+    @property
+    def now(self) -> int:
+        """For `began`: how much is known at this moment."""
+        return len(self.events)
+
+    def note(self, event: Event) -> None:
+        self.events.append(event)
+
+    def next_send(self) -> int:
+        self._send_count += 1
+        return self._send_count

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ropewalk.sim.process import PowerCut, Process
+from ropewalk.sim.sometimes import Sometimes
 from ropewalk.sim.storage import Directory, Linked, Renamed, StoredFile, Unlinked
 from ropewalk.sim.trace import Trace
 
@@ -23,9 +24,12 @@ CAPACITY_BYTES: Final = 1 << 40
 class Platters:
     """A machine's disk: all files, and the faults that are armed."""
 
-    def __init__(self, rng: random.Random, trace: Trace, *, can_sync_everything: bool) -> None:
+    def __init__(
+        self, rng: random.Random, trace: Trace, sometimes: Sometimes, *, can_sync_everything: bool
+    ) -> None:
         self.rng = rng
         self.trace = trace
+        self.sometimes = sometimes
         self.can_sync_everything = can_sync_everything
         self.capacity_bytes = CAPACITY_BYTES
         """Set it near `used_bytes` and the disk is full, set it back and there is room again."""
@@ -33,7 +37,6 @@ class Platters:
         self.used_bytes = 0
         self.sync_count = 0
         self.sync_failure_count = 0
-        self.refused_write_count = 0
         self.is_waiting_allowed = False
         self._root = Directory()
         self._file_count = 0
@@ -46,7 +49,7 @@ class Platters:
     def lose_power(self) -> None:
         """Keep what is durable and a seeded outcome of the rest. Everything is cold afterwards."""
         self._cut = None
-        self._root.lose_power(self.rng)
+        self._root.lose_power(self.rng, self.sometimes)
         self.used_bytes = sum(len(file.data) for _, file in self.files())
 
     def cut_power_after(self, operation_count: int, cut: Callable[[], None]) -> None:
@@ -58,10 +61,12 @@ class Platters:
 
     def stall(self, until_s: float) -> None:
         """Calls to the pool are not answered before then."""
+        self.sometimes.note("the disk stalled")
         self.stalled_until_s = max(self.stalled_until_s, until_s)
 
     def evict(self, *, share: float = 1.0) -> None:
         """The kernel needed the memory: clean pages go cold."""
+        self.sometimes.note("cached pages were evicted")
         for _, file in self.files():
             file.evict(self.rng, share=share)
 
@@ -80,6 +85,7 @@ class Platters:
                 self._cut = (remaining - 1, cut)
             else:
                 self._cut = None
+                self.sometimes.note("the power failed within an operation")
                 self.trace.note("power fails within an operation", process.host)
                 cut()
                 raise PowerCut
@@ -101,7 +107,7 @@ class Platters:
 
     def create_file(self, path: str) -> StoredFile:
         if self.used_bytes >= self.capacity_bytes:
-            self.refused_write_count += 1
+            self.sometimes.note("a write met a full disk")
             raise OSError(errno.ENOSPC, "no space left on device", path)
         parent, _, name = path.rpartition("/")
         directory = self.find_directory(parent)
@@ -153,9 +159,11 @@ class Platters:
     def write(self, file: StoredFile, data: memoryview) -> int:
         room = self.capacity_bytes - self.used_bytes
         if room <= 0:
-            self.refused_write_count += 1
+            self.sometimes.note("a write met a full disk")
             raise OSError(errno.ENOSPC, "no space left on device")
         taken = data[:room]
+        if len(taken) < len(data):
+            self.sometimes.note("a write was short")
         file.append(taken)
         self.used_bytes += len(taken)
         return len(taken)
@@ -192,6 +200,7 @@ class Platters:
             return False
         self._sync_failures_armed -= 1
         self.sync_failure_count += 1
+        self.sometimes.note("a sync failed")
         self.trace.note("sync fails")
         return True
 

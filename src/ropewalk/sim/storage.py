@@ -15,6 +15,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from ropewalk.sim.sometimes import Sometimes
+
 PAGE_BYTES: Final = 4096
 SECTOR_BYTES: Final = 512
 
@@ -111,11 +113,11 @@ class StoredFile:
         else:
             self._latent.setdefault(page, []).append((position, bytes([self.data[position] ^ mask])))
 
-    def lose_power(self, rng: random.Random) -> None:
+    def lose_power(self, rng: random.Random, sometimes: Sometimes) -> None:
         """Leave what the platter has: everything synced, and of the rest a seeded outcome."""
         if self._changes:
-            floor = self._redo(self._undo(), rng)
-            self._punch_holes(floor, rng)
+            floor = self._redo(self._undo(), rng, sometimes)
+            self._punch_holes(floor, rng, sometimes)
         self._changes.clear()
         for page in range(-(-len(self.data) // PAGE_BYTES)):
             self._chill(page)
@@ -134,7 +136,7 @@ class StoredFile:
         undone.reverse()
         return undone
 
-    def _redo(self, changes: list[bytes | int], rng: random.Random) -> int:
+    def _redo(self, changes: list[bytes | int], rng: random.Random, sometimes: Sometimes) -> int:
         """Let a first part of the changes happen after all; returns where unsynced content begins."""
         floor = len(self.data)
         fate = rng.random()
@@ -148,21 +150,34 @@ class StoredFile:
         if kept_count < len(changes) and rng.random() < 0.5:
             torn = changes[kept_count]
             if not isinstance(torn, int):
-                self.data += torn[: _tear(len(self.data), len(torn), rng)]
+                torn_bytes = _tear(len(self.data), len(torn), rng)
+                self.data += torn[:torn_bytes]
+                if torn_bytes:
+                    sometimes.note("a write was torn")
+        if any(isinstance(change, int) for change in changes[kept_count:]):
+            sometimes.note("a truncation was undone")
         return floor
 
-    def _punch_holes(self, floor: int, rng: random.Random) -> None:
+    def _punch_holes(self, floor: int, rng: random.Random, sometimes: Sometimes) -> None:
         """The size was extended before the content arrived: unsynced blocks that never made it read as zeros."""
         fate = rng.random()
         if fate < 0.6:
             return
         lost_share = 1.0 if fate < 0.7 else rng.uniform(0.1, 0.9)
         block_bytes = PAGE_BYTES if rng.random() < 0.7 else SECTOR_BYTES
+        has_hole = False
         for block in range(floor // block_bytes, -(-len(self.data) // block_bytes)):
-            if rng.random() < lost_share:
+            if rng.random() >= lost_share:
+                if has_hole:
+                    sometimes.note("unsynced blocks were lost before later ones")
+                has_hole = False
+            else:
+                has_hole = True
                 start = max(floor, block * block_bytes)
                 end = min(len(self.data), (block + 1) * block_bytes)
                 self.data[start:end] = bytes(end - start)
+        if has_hole:
+            sometimes.note("unsynced content was lost and its size was not")
 
     def _chill(self, page: int) -> None:
         self._cold.add(page)
@@ -207,17 +222,21 @@ class Directory:
         self._durable = dict(self.entries)
         self._changes.clear()
 
-    def lose_power(self, rng: random.Random) -> None:
+    def lose_power(self, rng: random.Random, sometimes: Sometimes) -> None:
         """Names change on the platter in the order they were changed; how far that came is seeded."""
         fate = rng.random()
         if fate >= 0.3:
             kept_count = 0 if fate < 0.6 else rng.randrange(len(self._changes) + 1)
             for change in self._changes[:kept_count]:
                 _apply(self._durable, change)
+            for change in self._changes[kept_count:]:
+                sometimes.note(
+                    "a rename was lost" if isinstance(change, Renamed) else "unsynced names were lost"
+                )
             self.entries = dict(self._durable)
         self.sync()
         for name in sorted(self.entries):
-            self.entries[name].lose_power(rng)
+            self.entries[name].lose_power(rng, sometimes)
 
 
 def _apply(entries: dict[str, StoredFile | Directory], change: Linked | Unlinked | Renamed) -> None:

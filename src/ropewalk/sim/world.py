@@ -16,6 +16,7 @@ from ropewalk.sim.loop import SimulatedLoop, new_loop
 from ropewalk.sim.network import Fabric, HostNetwork
 from ropewalk.sim.platters import Platters
 from ropewalk.sim.process import CURRENT, Died, Process
+from ropewalk.sim.sometimes import Sometimes
 from ropewalk.sim.trace import Trace
 
 T = TypeVar("T")
@@ -62,7 +63,10 @@ class Machine:
         self.name = name
         self.clock = SimulatedClock(world.loop)
         self.platters = Platters(
-            world.rng_for(f"{name}/disk"), world.trace, can_sync_everything=can_sync_everything
+            world.rng_for(f"{name}/disk"),
+            world.trace,
+            world.sometimes,
+            can_sync_everything=can_sync_everything,
         )
         self.process: Process | None = None
         self.death_cause: str | None = None
@@ -138,6 +142,11 @@ class Machine:
         self._world.trace.note("death", str(process), cause)
         self.process, self.death_cause = None, cause
         power_cut = cause == "power cut"
+        is_starting = self._starting is not None and not self._starting.done()
+        if power_cut:
+            self._world.sometimes.note("the power failed")
+            if is_starting:
+                self._world.sometimes.note("the power failed while the node was starting")
         self._world.network.drop_process(process, power_cut=power_cut)
         for task in process.tasks:
             self._world.loop.bury(task)
@@ -158,6 +167,7 @@ class World:
     def __init__(self, seed: int | str) -> None:
         self.seed = seed
         self.trace = Trace()
+        self.sometimes = Sometimes()
         self.loop = new_loop(seed, trace=self.trace)
         self._machines: dict[str, Machine] = {}
 

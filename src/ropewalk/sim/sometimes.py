@@ -1,0 +1,67 @@
+"""Things that must happen in some run, or the runs prove less than they seem to.
+
+A simulator that never tears a write finds no bug in recovery. Whoever makes one of these things happen
+counts it; a set of runs in which one of them never happened has failed.
+"""
+
+from collections import Counter
+from typing import Final
+
+EXPECTED: Final = (
+    # Clients.
+    "a write was acknowledged",
+    "a write's outcome stayed unknown",
+    "a write was definitely refused",
+    "an idempotent batch was sent again",
+    "an idempotent batch sent again had been written already",
+    "a consumer read records",
+    "a consumer was refused damaged records",
+    "a consumer read from the start again",
+    "records were deleted",
+    "a topic was created under fire",
+    # Processes.
+    "the power failed",
+    "the power failed within an operation",
+    "the power failed while the node was starting",
+    "the node was killed",
+    "the node was stopped in order",
+    "the node died of a failed sync",
+    # Disks.
+    "a write was torn",
+    "unsynced blocks were lost before later ones",
+    "unsynced content was lost and its size was not",
+    "unsynced names were lost",
+    "a rename was lost",
+    "a truncation was undone",
+    "a sync failed",
+    "a write met a full disk",
+    "a write was short",
+    "the disk stalled",
+    "durable bytes rotted",
+    "cached pages were evicted",
+    "a segment was closed",
+    # Networks and clocks.
+    "a connection was reset",
+    "a direction was cut",
+    "a host was cut off",
+    "a connection went silent",
+    "the clock jumped forward",
+    "the clock jumped back",
+)
+
+
+class Sometimes:
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def note(self, what: str) -> None:
+        assert what in _NAMES, what
+        self.counts[what] += 1
+
+
+def never(counts: Counter[str]) -> list[str]:
+    """What should have happened and did not."""
+    return [what for what in EXPECTED if not counts[what]]
+
+
+_NAMES: Final = frozenset(EXPECTED)
