@@ -9,7 +9,7 @@ The checker knows nothing of brokers: it is told what was sent, acknowledged and
 whole content of the log.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -36,6 +36,14 @@ class Violation(NamedTuple):
     detail: str
 
 
+class Known(NamedTuple):
+    """What had been promised when reading began: offsets, and records acknowledged without one."""
+
+    acknowledged: list[int]
+    consumed: list[int]
+    unplaced: list[Sent]
+
+
 @dataclass(slots=True)
 class Tally:
     """Everything known about one partition from outside."""
@@ -45,6 +53,8 @@ class Tally:
     idempotent_writers: frozenset[str]
     sent_counts: dict[str, int] = field(default_factory=dict)
     acknowledged: dict[int, Sent] = field(default_factory=dict)
+    unplaced: list[Sent] = field(default_factory=list)
+    """Acknowledged as a repetition of something written long ago, so without an offset."""
     consumed: dict[int, Sent] = field(default_factory=dict)
     violations: list[Violation] = field(default_factory=list)
 
@@ -55,6 +65,9 @@ class Tally:
         return Sent(writer, number)
 
     def on_acknowledged(self, offset: int, sent: Sent) -> None:
+        if offset < 0:
+            self.unplaced.append(sent)
+            return
         other = self.acknowledged.setdefault(offset, sent)
         if other != sent:
             self._report("one offset is acknowledged once", f"{offset}: {other} and {sent}")
@@ -66,17 +79,23 @@ class Tally:
             if other != sent:
                 self._report("what was consumed stays", f"{stored.offset}: first {other}, then {sent}")
 
-    def check(self, log: Sequence[Stored], acknowledged: Iterable[int], consumed: Iterable[int]) -> None:
-        """`log` is the partition from offset 0 to its end; the offsets are those known before it was read."""
+    def known(self) -> Known:
+        return Known(list(self.acknowledged), list(self.consumed), list(self.unplaced))
+
+    def check(self, log: Sequence[Stored], known: Known) -> None:
+        """`log` is the partition from offset 0 to its end, read after `known` was taken."""
         at = {stored.offset: sent for stored in log if (sent := self._recognise(stored)) is not None}
-        for offset in acknowledged:
-            if at.get(offset) != self.acknowledged[offset]:
-                detail = f"{offset}: {self.acknowledged[offset]}, found {at.get(offset)}"
-                self._report("acknowledged records are there", detail)
-        for offset in consumed:
-            if at.get(offset) != self.consumed[offset]:
-                detail = f"{offset}: {self.consumed[offset]}, found {at.get(offset)}"
-                self._report("what was consumed stays", detail)
+        for claim, promised, offsets in (
+            ("acknowledged records are there", self.acknowledged, known.acknowledged),
+            ("what was consumed stays", self.consumed, known.consumed),
+        ):
+            for offset in offsets:
+                if at.get(offset) != promised[offset]:
+                    self._report(claim, f"{offset}: {promised[offset]}, found {at.get(offset)}")
+        present = set(at.values()) if known.unplaced else set()
+        for sent in known.unplaced:
+            if sent not in present:
+                self._report("acknowledged records are there", f"unknown: {sent}")
         for expected, stored in enumerate(log):
             if stored.offset != expected:
                 self._report("no offset is left out", f"expected {expected}, found {stored.offset}")

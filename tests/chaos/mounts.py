@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -85,12 +86,17 @@ class Ext4Mount:
         self._image().unlink()
 
     def cut_power(self) -> None:
+        self.cut_power_of_frozen(lambda: None)
+
+    def cut_power_of_frozen(self, end_users: Callable[[], None]) -> None:
+        """As `cut_power`, while processes that have files open are merely frozen; `end_users` is then to end them."""
         crashed, copy = self._image(), self._scratch / f"{self._generation + 1}.img"
         while True:
             before = self._device_writes()
             _run("cp", "--sparse=always", str(crashed), str(copy))
             if self._device_writes() == before:
                 break
+        end_users()
         _unmount(self.path)
         crashed.unlink()
         self._generation += 1

@@ -66,7 +66,7 @@ GOOD = [("once", 0), ("often", 0), ("once", 1)]
 )
 def test_what_the_checker_says_of_a_log(stored: list[Stored], claim: str | None) -> None:
     known = tally()
-    known.check(stored, list(known.acknowledged), list(known.consumed))
+    known.check(stored, known.known())
     claims = {violation.claim for violation in known.violations}
     assert (claim in claims) if claim else not claims
 
@@ -75,6 +75,15 @@ def test_two_acknowledgements_of_one_offset_are_a_violation() -> None:
     known = tally()
     known.on_acknowledged(0, Sent("often", 2))
     assert [violation.claim for violation in known.violations] == ["one offset is acknowledged once"]
+
+
+def test_a_record_acknowledged_without_an_offset_must_be_somewhere() -> None:
+    known = tally()
+    known.on_acknowledged(-1001, Sent("once", 2))
+    known.check(log(*GOOD, ("once", 2)), known.known())
+    assert not known.violations
+    known.check(log(*GOOD), known.known())
+    assert [violation.claim for violation in known.violations] == ["acknowledged records are there"]
 
 
 def test_a_consumer_that_is_told_two_stories_is_a_violation() -> None:

@@ -1,0 +1,86 @@
+"""One node as a process of its own, to be stopped in unkind ways."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+READY_WITHIN_S = 60.0
+STOPPED_WITHIN_S = 30.0
+
+
+class NodeProcess:
+    """Started again and again on the same data and the same address, so that clients find it as they left it."""
+
+    def __init__(self, data: Path, scratch: Path, settings: tuple[str, ...] = ()) -> None:
+        self.address = "127.0.0.1:0"
+        self.start_times_s: list[float] = []
+        self._data = data
+        self._settings = settings
+        self._ready_file = scratch / "ready.json"
+        self._output = (scratch / "node.log").open("ab")
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Returns when the node is ready; the first start chooses the port."""
+        self._ready_file.unlink(missing_ok=True)
+        command = [str(Path(sys.executable).parent / "ropewalk"), "up", "--data", str(self._data)]
+        command += ["--kafka", self.address, "--ready-file", str(self._ready_file)]
+        for setting in self._settings:
+            command += ["--set", setting]
+        began = time.monotonic()
+        self._process = subprocess.Popen(
+            command, stdout=self._output, stderr=self._output, start_new_session=True
+        )
+        ready = self._wait_until_ready(began + READY_WITHIN_S)
+        self.address = ready["kafka"][0]
+        self.start_times_s.append(time.monotonic() - began)
+
+    def kill(self) -> None:
+        """End every process of the node at once. Returns when none can write any more."""
+        assert self._process is not None, "the node was started"
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait(timeout=STOPPED_WITHIN_S)
+
+    def freeze(self) -> None:
+        """Stop every thread where it is. Returns when none is inside the kernel any more."""
+        assert self._process is not None, "the node was started"
+        os.killpg(self._process.pid, signal.SIGSTOP)
+        deadline = time.monotonic() + STOPPED_WITHIN_S
+        while not all(state == "T" for state in self._thread_states()):
+            if time.monotonic() > deadline:
+                raise RuntimeError("the node could not be frozen")
+            time.sleep(0.001)
+
+    def stop(self) -> int:
+        """Ask the node to stop. Returns its exit code."""
+        assert self._process is not None, "the node was started"
+        self._process.terminate()
+        try:
+            return self._process.wait(timeout=STOPPED_WITHIN_S)
+        finally:
+            if self._process.poll() is None:
+                self.kill()
+            self._output.close()
+
+    def _wait_until_ready(self, deadline: float) -> dict[str, list[str]]:
+        assert self._process is not None, "the node was started"
+        while True:
+            if self._process.poll() is not None:
+                raise RuntimeError(f"the node ended with {self._process.returncode}; see {self._output.name}")
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"the node was not ready in {READY_WITHIN_S} s; see {self._output.name}")
+            try:
+                ready: dict[str, list[str]] = json.loads(self._ready_file.read_text())
+            except (FileNotFoundError, json.JSONDecodeError):
+                time.sleep(0.01)
+                continue
+            return ready
+
+    def _thread_states(self) -> list[str]:
+        assert self._process is not None, "the node was started"
+        tasks = Path(f"/proc/{self._process.pid}/task")
+        return [(task / "stat").read_text().rpartition(")")[2].split()[0] for task in tasks.iterdir()]
