@@ -35,7 +35,7 @@ class Direction:
 
     def __init__(self, api: AnyApi, name: str) -> None:
         self.api, self.name = api, name
-        self.message = api.request if name == "request" else api.response
+        self.message: type[Message] = api.request if name == "request" else api.response
 
     def __str__(self) -> str:
         return f"{self.api.name}-{self.name}"
@@ -48,7 +48,8 @@ class Direction:
         """Decodes from the middle of a larger buffer, as a connection does."""
         decode = self.api.decode_request if self.name == "request" else self.api.decode_response
         buffer = memoryview(before + encoded + after)
-        return decode(version, buffer, len(before), len(before) + len(encoded))
+        message: Message = decode(version, buffer, len(before), len(before) + len(encoded))
+        return message
 
 
 DIRECTIONS: Final = [

@@ -7,7 +7,7 @@ messages; the development script walks it to compare our classes with Kafka's ow
 import types
 from functools import cache
 from struct import calcsize
-from typing import Annotated, Any, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields as struct_fields
@@ -92,7 +92,7 @@ def _default(value: object, factory: object) -> object:
     return value
 
 
-def _field(name: str, hint: Any, default: object) -> Field:
+def _field(name: str, hint: object, default: object) -> Field:
     annotated, marks = _split(hint)
     versions, nullable_since, tag, wire = Versions(), 0, None, None
     for mark in marks:
@@ -112,7 +112,7 @@ def _field(name: str, hint: Any, default: object) -> Field:
     return Field(name, kind, versions, nullable_since if can_be_null else _NEVER_NULL, tag, default)
 
 
-def _kind(annotation: Any) -> Kind:
+def _kind(annotation: object) -> Kind:
     annotation, marks = _split(annotation)
     for mark in marks:
         if isinstance(mark, Fixed):
@@ -127,18 +127,19 @@ def _kind(annotation: Any) -> Kind:
         element, ellipsis = get_args(annotation)
         assert ellipsis is ..., f"{annotation!r} is not an array"
         return Array(_kind(element))
+    assert isinstance(annotation, type), f"{annotation!r} has no wire type"
     assert issubclass(annotation, Message), f"{annotation!r} has no wire type"
     return Structure(annotation)
 
 
-def _split(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+def _split(hint: object) -> tuple[object, tuple[object, ...]]:
     if get_origin(hint) is Annotated:
         annotated, *marks = get_args(hint)
         return annotated, tuple(marks)
     return hint, ()
 
 
-def _without_none(annotation: Any) -> tuple[Any, bool]:
+def _without_none(annotation: object) -> tuple[object, bool]:
     if get_origin(annotation) not in (Union, types.UnionType):
         return annotation, False
     members = get_args(annotation)

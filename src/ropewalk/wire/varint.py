@@ -13,15 +13,30 @@ STRING_BYTES_MAX: Final = 0x7FFF
 _VALUE_MAX: Final = 0x7FFFFFFF
 
 
+VARINTS: Final = tuple(bytes((value,)) for value in range(0x80))
+"""All that take one byte."""
+
+
 def encode_varint(value: int) -> bytes:
+    # Unrolled, because every record set has one of these and a loop takes twice as long.
     if value < 0x80:
-        return value.to_bytes(1, "big")
-    encoded = bytearray()
-    while value >= 0x80:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
+        return VARINTS[value]
+    if value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
+    if value < 0x20_0000:
+        return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
+    if value < 0x1000_0000:
+        return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14 & 0x7F | 0x80, value >> 21))
+    assert value <= 0xFFFF_FFFF, f"{value} is no length"
+    return bytes(
+        (
+            value & 0x7F | 0x80,
+            value >> 7 & 0x7F | 0x80,
+            value >> 14 & 0x7F | 0x80,
+            value >> 21 & 0x7F | 0x80,
+            value >> 28,
+        )
+    )
 
 
 def decode_varint(buffer: memoryview, position: int) -> tuple[int, int]:
