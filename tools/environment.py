@@ -70,17 +70,18 @@ def _make(purpose: str) -> None:
 
 
 def _install_uv() -> str:
-    if (
-        not PYTHON.exists()
-        or subprocess.run([PYTHON, "-m", "pip", "--version"], capture_output=True).returncode
-    ):
-        command = [sys.executable, "-m", "venv", str(ENVIRONMENT)]
-        if subprocess.run(command, capture_output=True).returncode:
-            version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-            raise CannotInstall(
-                f"{sys.executable} cannot make a virtual environment (its venv or ensurepip is missing).\n"
-                f"Install them (Debian: apt install {version}-venv), or install uv, and start again."
-            )
+    """uv in the environment itself, put there by pip."""
+    if not PYTHON.exists():
+        made = _works([sys.executable, "-m", "venv", str(ENVIRONMENT)])
+    else:
+        pip = [str(PYTHON), "-m", "pip", "--version"]
+        made = _works(pip) or _works([str(PYTHON), "-m", "ensurepip"])
+    if not made:
+        version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+        raise CannotInstall(
+            f"{sys.executable} cannot make a virtual environment (its venv or ensurepip is missing).\n"
+            f"Install them (Debian: apt install {version}-venv), or install uv, and start again."
+        )
     command = [
         str(PYTHON),
         "-m",
@@ -128,12 +129,21 @@ def _pip_settings() -> dict[str, str]:
     return {name: value for name, (_, value) in found.items()}
 
 
+def _works(command: list[str]) -> bool:
+    return subprocess.run(command, capture_output=True).returncode == 0
+
+
 def _call(command: list[str], hint: str, environment: dict[str, str] | None = None) -> None:
     if subprocess.run(command, env=environment).returncode:
         raise CannotInstall(hint)
 
 
 def _is_current(purpose: str) -> bool:
+    # What is good enough for the tests is good enough for a node.
+    return any(_was_made_for(each) for each in {purpose, "test"})
+
+
+def _was_made_for(purpose: str) -> bool:
     try:
         return _stamp(purpose).read_text() == _fingerprint(purpose)
     except FileNotFoundError:

@@ -30,7 +30,7 @@ _REGION: Final = re.compile(r"(<!-- table: ([a-z-]+) -->\n).*?(<!-- end -->)", r
 
 def rewritten(page: str) -> str:
     """The page with every table as the code has it."""
-    return _REGION.sub(lambda match: f"{match[1]}\n{_TABLES[match[2]]()}\n{match[3]}", page)
+    return _REGION.sub(lambda match: f"{match[1]}\n{TABLES[match[2]]()}\n{match[3]}", page)
 
 
 def table_names(page: str) -> set[str]:
@@ -157,7 +157,7 @@ def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
 
 
-_TABLES: Final[dict[str, Callable[[], str]]] = {
+TABLES: Final[dict[str, Callable[[], str]]] = {
     "topic-settings": _topic_settings,
     "broker-settings": _broker_settings,
     "node-settings": _node_settings,
