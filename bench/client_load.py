@@ -25,19 +25,22 @@ class LoadFailed(Exception):
 
 
 def create_topic(broker: Broker, label: str, partition_count: int = PARTITION_COUNT) -> str:
-    """Returns when every partition has a leader."""
+    """Returns when every partition has a leader that answers."""
     name = f"bench-{label}-{time.monotonic_ns()}"
     admin = AdminClient({"bootstrap.servers": broker.bootstrap, **_QUIET})
     topic = NewTopic(name, num_partitions=partition_count, replication_factor=1, config=broker.topic_settings)
     admin.create_topics([topic])[name].result(_TIMEOUT_SECONDS)
     deadline = time.monotonic() + _TIMEOUT_SECONDS
-    while time.monotonic() < deadline:
-        found = admin.list_topics(name, timeout=_TIMEOUT_SECONDS).topics[name]
-        leaders = [partition.leader for partition in found.partitions.values()]
-        if found.error is None and len(leaders) == partition_count and min(leaders) >= 0:
-            return name
-        time.sleep(0.02)
-    raise LoadFailed(f"{broker.name} gave {name} no leaders")
+    while True:
+        try:
+            if held_count(broker, name, partition_count) == 0:
+                return name
+            raise LoadFailed(f"{broker.name} made {name} with records in it")
+        except KafkaException:
+            # A broker may answer that a topic is made before its partitions know that they lead.
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
 
 
 def delete_topic(broker: Broker, name: str) -> None:
@@ -45,13 +48,22 @@ def delete_topic(broker: Broker, name: str) -> None:
     admin.delete_topics([name])[name].result(_TIMEOUT_SECONDS)
 
 
-def check_held(broker: Broker, topic: str, record_count: int, partition_count: int = PARTITION_COUNT) -> None:
+def held_count(broker: Broker, topic: str, partition_count: int) -> int:
+    """How many records the broker says it has."""
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "bench", **_QUIET})
-    held = 0
-    for partition in range(partition_count):
-        low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_TIMEOUT_SECONDS)
-        held += high - low
-    consumer.close()
+    try:
+        watermarks = [
+            consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_TIMEOUT_SECONDS)
+            for partition in range(partition_count)
+        ]
+    finally:
+        consumer.close()
+    return sum(high - low for low, high in watermarks)
+
+
+def check_held(broker: Broker, topic: str, record_count: int, partition_count: int = PARTITION_COUNT) -> None:
+    """The topic must hold exactly what was acknowledged."""
+    held = held_count(broker, topic, partition_count)
     if held != record_count:
         raise LoadFailed(f"{broker.name} acknowledged {record_count} records and holds {held}")
 

@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 from typing import Final
 
+from confluent_kafka import KafkaException
+
 from bench import client_load, raw_load
 from bench.brokers import Unavailable, start_ropewalk
 from bench.report import figure, machine
@@ -107,7 +109,7 @@ def main() -> int:
             repetitions=arguments.repetitions,
             seconds=arguments.seconds,
         )
-    except (Unavailable, client_load.LoadFailed) as error:
+    except (Unavailable, client_load.LoadFailed, KafkaException) as error:
         print(f"bench/partitions: {error}", file=sys.stderr)
         return 1
     table = markdown(found, arguments.flush)

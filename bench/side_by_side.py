@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Final
 
 import confluent_kafka
+from confluent_kafka import KafkaException
 
 from bench import client_load, raw_load
 from bench.brokers import KAFKA_VERSION, Broker, Unavailable, start_kafka, start_ropewalk
@@ -275,7 +276,7 @@ def main() -> int:
             comparison = Comparison(brokers, arguments)
             for mode in modes:
                 getattr(comparison, mode)()
-    except (Unavailable, client_load.LoadFailed) as error:
+    except (Unavailable, client_load.LoadFailed, KafkaException) as error:
         print(f"bench/kafka: {error}", file=sys.stderr)
         return 1
     versions = f"confluent-kafka {confluent_kafka.version()}"
