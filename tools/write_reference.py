@@ -12,12 +12,14 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 import ropewalk.base.errors
 import ropewalk.base.limits
+from ropewalk.kafka.apis import SERVED_APIS, advertised
 from ropewalk.kafka.errors import CODES
 from ropewalk.metadata.settings.broker import BROKER_SETTINGS
 from ropewalk.metadata.settings.setting import Change, Setting
@@ -49,6 +51,24 @@ def main(arguments: list[str]) -> int:
     if stale:
         print(f"{'out of date' if '--check' in arguments else 'rewritten'}: {', '.join(stale)}")
     return 1 if stale and "--check" in arguments else 0
+
+
+def _apis() -> str:
+    rows = []
+    for entry in advertised():
+        api = next(api for api in SERVED_APIS if api.key == entry.api_key)
+        rows.append((str(api.key), api.name, f"{api.version_min}–{api.version_max}", _purpose(api.request)))
+    return _table(("key", "API", "versions", "what it does"), rows)
+
+
+def _purpose(message: type) -> str:
+    """What stands behind the colon in the first paragraph of the handler's module, named as the message's is."""
+    handler = import_module(f"ropewalk.kafka.handlers.{message.__module__.rpartition('.')[2]}")
+    documentation = inspect.getdoc(handler)
+    assert documentation is not None, f"{handler.__name__} says nothing"
+    purpose = " ".join(documentation.partition("\n\n")[0].partition(": ")[2].split())
+    assert purpose, f"{handler.__name__} does not begin with the name of its API and a colon"
+    return purpose[0].upper() + purpose[1:]
 
 
 def _topic_settings() -> str:
@@ -158,6 +178,7 @@ def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 TABLES: Final[dict[str, Callable[[], str]]] = {
+    "apis": _apis,
     "topic-settings": _topic_settings,
     "broker-settings": _broker_settings,
     "node-settings": _node_settings,
