@@ -7,7 +7,7 @@ from `wire/`, so a client sees real bytes. What it does not know of is not offer
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ropewalk.base.ports import Listener, Network
 from ropewalk.client.address import Address
@@ -187,10 +187,9 @@ class _Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)
         self._broker.connection_count += 1
-        self._broker._connections.append(transport)
+        self._broker._connections.append(self._transport)
 
     def data_received(self, data: bytes) -> None:
         for payload in self._frames.feed(data):

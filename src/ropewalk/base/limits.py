@@ -79,3 +79,12 @@ VERIFY_INLINE_BYTES_MAX: Final = 1 << 16
 
 CLIENT_LINE_BYTES_MAX: Final = 1 << 27
 """The longest message the command line gathers from its input: more than any broker takes in one request."""
+
+SCRUB_BYTES_PER_TICK: Final = 1 << 23
+"""Closed segments verified in one go: a disk read of some 10 ms that others hardly notice."""
+
+SCRUB_DELAY_MS: Final = 60 * 1000
+"""From the start of a node to its first round of verifying: start-up has the disk to itself."""
+
+SCRUB_REST_MS: Final = 24 * 60 * 60 * 1000
+"""Between two rounds of verifying everything. Bit rot is slow, and reads verify what they serve anyway."""

@@ -15,7 +15,7 @@ What a reader could get wrong
 import asyncio
 from collections import deque
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from msgspec import Struct
 
@@ -222,11 +222,11 @@ class _Socket(asyncio.Protocol):
         self._wake_writers()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # uvloop's transports have the methods of `asyncio.Transport` but not the class.
+        self._transport = cast("asyncio.Transport", transport)
         self.is_open = self._ended_by is None
         if self._ended_by is not None:  # closed while it was being made
-            transport.abort()
+            self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         reason = _reason(exc) if isinstance(exc, OSError) else "closed by the broker"

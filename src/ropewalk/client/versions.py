@@ -1,16 +1,27 @@
 """Which version of an API to speak with a broker, from what it says it offers."""
 
 from collections.abc import Iterable
-from typing import Final, TypeVar
+from typing import Final, Protocol
 
 from ropewalk.client.errors import ApiNotOffered, RemoteError
-from ropewalk.wire.api import Api
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import api_versions
-from ropewalk.wire.types import Message
 
-Q = TypeVar("Q", bound=Message)
-R = TypeVar("R", bound=Message)
+
+class VersionedApi(Protocol):
+    """As much of an `Api` as a choice of version depends on."""
+
+    @property
+    def key(self) -> int: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def version_min(self) -> int: ...
+
+    @property
+    def version_max(self) -> int: ...
 
 
 class Versions:
@@ -24,10 +35,10 @@ class Versions:
     def __len__(self) -> int:
         return len(self._offered)
 
-    def offers(self, api: Api[Q, R]) -> bool:
+    def offers(self, api: VersionedApi) -> bool:
         return api.key in self._offered
 
-    def choose(self, api: Api[Q, R], *, version_max: int | None = None) -> int:
+    def choose(self, api: VersionedApi, *, version_max: int | None = None) -> int:
         """The newest version that both sides speak, and no newer than `version_max`."""
         if api.key not in self._offered:
             raise ApiNotOffered(f"the broker does not offer {api.name}")

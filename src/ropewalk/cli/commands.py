@@ -1,0 +1,47 @@
+"""Which commands there are, and where. A command's module is imported when it is called or listed."""
+
+from importlib import import_module
+from typing import Final, cast
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+COMMANDS: Final = {
+    "up": "ropewalk.cli.up",
+    "serve": "ropewalk.cli.serve",
+    "topic": "ropewalk.cli.topic",
+    "produce": "ropewalk.cli.produce",
+    "consume": "ropewalk.cli.consume",
+    "config": "ropewalk.cli.config",
+    "doctor": "ropewalk.cli.doctor",
+}
+"""In the order of the help page. Each module has an `app`."""
+
+
+class Commands(TyperGroup):
+    """The root group: its commands are found in the table above."""
+
+    def list_commands(self, _ctx: object) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, _ctx: object, cmd_name: str) -> TyperCommand | TyperGroup | None:
+        if cmd_name not in COMMANDS:
+            return None
+        # Typer builds one of its own two kinds; what it says it returns is private to it.
+        command = cast(
+            "TyperCommand | TyperGroup", typer.main.get_command(import_module(COMMANDS[cmd_name]).app)
+        )
+        command.name = cmd_name
+        return command
+
+
+def new_app(documentation: str | None = None) -> typer.Typer:
+    """An app with the house's manners: plain help, since rich would cost a third of the start-up time."""
+    return typer.Typer(
+        help=documentation,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        no_args_is_help=documentation is not None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )

@@ -1,0 +1,42 @@
+"""The entry point: `ropewalk`."""
+
+from typing import Annotated
+
+import typer
+
+from ropewalk.cli.commands import Commands
+from ropewalk.cli.options import GlobalBootstrap, GlobalOutput, Globals, Output
+
+app = typer.Typer(
+    cls=Commands,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from ropewalk import __version__
+
+        print(f"ropewalk {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def ropewalk(
+    ctx: typer.Context,
+    bootstrap: GlobalBootstrap = "127.0.0.1:9092",
+    output: GlobalOutput = Output.TABLE,
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None:
+    """A message queue that speaks Kafka. Start a node with `ropewalk up`; try `ropewalk COMMAND --help`."""
+    ctx.obj = Globals(bootstrap, output)
+
+
+def main() -> None:
+    app(prog_name="ropewalk")

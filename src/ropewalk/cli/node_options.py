@@ -1,0 +1,36 @@
+"""The options of the commands that run a node, `up` and `serve`, and of `config show`, which explains them."""
+
+from typing import Annotated
+
+import typer
+
+KafkaOption = Annotated[
+    str | None,
+    typer.Option(
+        "--kafka",
+        metavar="HOST:PORT",
+        help="Where Kafka clients connect; port 0 is any free one. [127.0.0.1:9092]",
+    ),
+]
+DataOption = Annotated[
+    str | None, typer.Option("--data", metavar="DIR", help="Where the node keeps its data. [./ropewalk-data]")
+]
+MemoryOption = Annotated[bool, typer.Option("--memory", help="Keep nothing on disk; all is gone at the end.")]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Any setting, Kafka's by their names: --set num.partitions=4."
+    ),
+]
+ConfigOption = Annotated[
+    str | None, typer.Option("--config", metavar="FILE", help="A TOML file of settings.")
+]
+ReadyFileOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ready-file", metavar="FILE", help="Write addresses and process ids here, as JSON, when ready."
+    ),
+]
+LogLevelOption = Annotated[
+    str | None, typer.Option("--log-level", metavar="LEVEL", help="debug, info, warning or error.")
+]

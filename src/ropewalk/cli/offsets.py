@@ -1,0 +1,148 @@
+"""Offsets as people write them, in kcat's manner, and what they come to in each partition.
+
+beginning, earliest, start    the oldest record there is
+end, latest                   after the newest
+17                            offset 17
+-5                            five before the end
+s@TIME, e@TIME                the first record at or after TIME, as a place to start and to stop;
+                              TIME is milliseconds since 1970 or a date such as 2026-11-15T10:00
+"""
+
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Final
+
+import typer
+from msgspec import Struct
+
+from ropewalk.cli.failure import Failed
+from ropewalk.client.client import Client
+from ropewalk.client.list_offsets import Isolation, OffsetQuery
+
+
+class Anchor(Enum):
+    BEGINNING = "beginning"
+    END = "end"
+    ABSOLUTE = "absolute"
+    BEFORE_END = "before end"
+    TIME = "time"
+
+
+class Where(Struct, frozen=True):
+    """`number` is an offset, a distance from the end or an instant, as the anchor says."""
+
+    anchor: Anchor
+    number: int = 0
+
+
+class Bound(Struct, frozen=True):
+    """Where a partition's reading begins, and the offsets it had when we asked."""
+
+    partition: int
+    offset: int
+    start: int
+    end: int
+
+
+_WORDS: Final = {
+    "beginning": Anchor.BEGINNING,
+    "earliest": Anchor.BEGINNING,
+    "start": Anchor.BEGINNING,
+    "end": Anchor.END,
+    "latest": Anchor.END,
+}
+
+
+def parse_offset(text: str, *, option: str) -> Where:
+    """Everything but `e@TIME`, which is a place to stop and not to start."""
+    if text in _WORDS:
+        return Where(_WORDS[text])
+    if text.startswith("s@"):
+        return Where(Anchor.TIME, parse_time(text[2:], option=option))
+    try:
+        number = int(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is not an offset; write beginning, end, 17, -5 or s@TIME", param_hint=option
+        ) from None
+    return Where(Anchor.BEFORE_END, -number) if text.startswith("-") else Where(Anchor.ABSOLUTE, number)
+
+
+def parse_time(text: str, *, option: str) -> int:
+    """Milliseconds since 1970. A date without a zone is meant in UTC."""
+    if text.isascii() and text.isdigit():
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is not a time; write milliseconds since 1970 or 2026-11-15T10:00", param_hint=option
+        ) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return int(moment.timestamp() * 1000)
+
+
+def parse_partitions(text: str | None) -> list[int] | None:
+    """`0,2,5`; None stands for all."""
+    if text is None:
+        return None
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError:
+        numbers = [-1]
+    if min(numbers) < 0:
+        raise typer.BadParameter(
+            f"{text!r} is not a list of partitions such as 0,2", param_hint="--partitions"
+        )
+    return sorted(set(numbers))
+
+
+async def resolve_starts(
+    client: Client,
+    topic: str,
+    partitions: list[int] | None,
+    where: Where,
+    *,
+    isolation: Isolation = Isolation.READ_UNCOMMITTED,
+) -> list[Bound]:
+    """Refuses an absolute offset that a partition does not have, naming those it has."""
+    chosen = (
+        partitions
+        if partitions is not None
+        else [partition.index for partition in (await client.topic(topic)).partitions]
+    )
+    starts = await client.list_offsets(topic, dict.fromkeys(chosen, OffsetQuery.EARLIEST))
+    ends = await client.list_offsets(topic, dict.fromkeys(chosen, OffsetQuery.LATEST), isolation=isolation)
+    at_time = (
+        await client.list_offsets(topic, dict.fromkeys(chosen, where.number))
+        if where.anchor is Anchor.TIME
+        else {}
+    )
+    bounds = []
+    for index in chosen:
+        start, end = starts[index].offset, ends[index].offset
+        match where.anchor:
+            case Anchor.BEGINNING:
+                offset = start
+            case Anchor.END:
+                offset = end
+            case Anchor.BEFORE_END:
+                offset = max(start, end - where.number)
+            case Anchor.TIME:
+                offset = at_time[index].offset if at_time[index].offset >= 0 else end
+            case Anchor.ABSOLUTE:
+                offset = where.number
+                if not start <= offset <= end:
+                    raise Failed(
+                        f"{topic}-{index} has offsets {start} to {end}, not {offset}; "
+                        "choose one of these, or one partition with -p"
+                    )
+        bounds.append(Bound(index, offset, start, end))
+    return bounds
+
+
+async def resolve_stops(client: Client, topic: str, partitions: list[int], instant_ms: int) -> dict[int, int]:
+    """For each partition the first offset at or after the instant; a partition without one is left out."""
+    listed = await client.list_offsets(topic, dict.fromkeys(partitions, instant_ms))
+    return {index: answer.offset for index, answer in listed.items() if answer.offset >= 0}

@@ -1,0 +1,60 @@
+"""Results on stdout: a table for people, JSON for scripts."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+
+def print_json(value: object) -> None:
+    """One document, indented; anything that msgspec can encode."""
+    import msgspec
+
+    print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Columns in capitals. In a pipe it is plain text, aligned, one row per line, whatever the width."""
+    cells = [[_text(cell) for cell in row] for row in rows]
+    if is_terminal():
+        _print_rich(columns, cells)
+        return
+    widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
+    for line in (columns, *cells):
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def is_terminal() -> bool:
+    """Whether stdout is a terminal that likes colour (https://no-color.org)."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def note(text: str) -> None:
+    """A word to the person at the terminal; scripts do not see it."""
+    if sys.stderr.isatty():
+        print(text, file=sys.stderr)
+
+
+def _print_rich(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        # Text, because a topic's settings may contain what rich would take for markup.
+        table.add_row(*map(Text, row))
+    Console().print(table)
+
+
+def _text(cell: object) -> str:
+    match cell:
+        case None:
+            return "-"
+        case bool():
+            return "yes" if cell else "no"
+        case list() | tuple():
+            return ",".join(map(str, cell))
+        case _:
+            return str(cell)

@@ -1,0 +1,130 @@
+"""`ropewalk produce`: one record per line of stdin, in kcat's manner."""
+
+import sys
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ropewalk.cli.commands import new_app
+from ropewalk.cli.failure import guarded
+from ropewalk.cli.options import BootstrapOption, Output, OutputOption, PropertyOption, chosen_output, pairs
+from ropewalk.cli.output import note, print_json
+
+if TYPE_CHECKING:
+    from ropewalk.client.client import Client
+    from ropewalk.client.producer import Delivered
+
+app = new_app()
+
+
+class CodecName(Enum):
+    NONE = "none"
+    GZIP = "gzip"
+    SNAPPY = "snappy"
+    LZ4 = "lz4"
+    ZSTD = "zstd"
+
+
+class AcksName(Enum):
+    ALL = "all"
+    ALL_AS_NUMBER = "-1"
+    LEADER = "1"
+    NONE = "0"
+
+
+@app.command(epilog="Example: echo 'alice:hello' | ropewalk produce greetings -K :")
+@guarded
+def produce(
+    ctx: typer.Context,
+    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    key_delimiter: Annotated[
+        str | None,
+        typer.Option(
+            "--key-delimiter", "-K", help="Split each message at the first of these into key and value."
+        ),
+    ] = None,
+    key: Annotated[str | None, typer.Option("--key", "-k", help="The same key for every message.")] = None,
+    partition: Annotated[
+        int | None,
+        typer.Option("--partition", "-p", min=0, help="[default: by key as Java does, in turn without one]"),
+    ] = None,
+    headers: Annotated[
+        list[str] | None, typer.Option("--header", "-H", metavar="NAME=VALUE", help="Added to every message.")
+    ] = None,
+    codec: Annotated[
+        CodecName, typer.Option("--codec", "-z", help="How batches are compressed.")
+    ] = CodecName.NONE,
+    acks: Annotated[
+        AcksName, typer.Option("--acks", help="Who must have a record before it counts as sent.")
+    ] = AcksName.ALL,
+    delimiter: Annotated[
+        str,
+        typer.Option(
+            "--delimiter", "-D", help="What ends a message. [default: a new line]", show_default=False
+        ),
+    ] = "\n",
+    empty_as_null: Annotated[
+        bool, typer.Option("--null", "-Z", help="An empty value is null: a tombstone on a compacted topic.")
+    ] = False,
+    bootstrap: BootstrapOption = None,
+    output: OutputOption = None,
+    properties: PropertyOption = None,
+) -> None:
+    """Send each line of stdin as a record. It has arrived when the command ends with 0."""
+    from ropewalk.cli.connect import with_client
+    from ropewalk.cli.lines import read_messages
+    from ropewalk.cli.message import Template
+    from ropewalk.client.produce import Acks
+    from ropewalk.client.producer import Producer
+    from ropewalk.records.codec import Codec
+
+    if not delimiter or key_delimiter == "":
+        raise typer.BadParameter("a delimiter has at least one character", param_hint="--delimiter")
+    if key is not None and key_delimiter is not None:
+        raise typer.BadParameter("choose one of --key and --key-delimiter", param_hint="--key")
+    template = Template(
+        key=None if key is None else key.encode(),
+        key_delimiter=None if key_delimiter is None else unescape(key_delimiter),
+        headers=tuple((name, value.encode()) for name, value in pairs(headers, "--header")),
+        empty_as_null=empty_as_null,
+    )
+    wanted_acks = {AcksName.NONE: Acks.NONE, AcksName.LEADER: Acks.LEADER}.get(acks, Acks.ALL)
+    if sys.stdin.isatty():
+        note("one record per line; Ctrl-D ends")
+
+    async def work(client: "Client") -> "list[Delivered]":
+        producer = Producer(client, topic, acks=wanted_acks, codec=Codec[codec.name])
+        delivered: list[Delivered] = []
+        async for messages in read_messages(sys.stdin.buffer, unescape(delimiter)):
+            now_ms = client.session.clock.now_ms()
+            records = [template.record(message, now_ms) for message in messages]
+            delivered = _tally(delivered, await producer.send(records, partition=partition))
+        return delivered
+
+    delivered = with_client(ctx, work, bootstrap=bootstrap, properties=properties)
+    record_count = sum(part.record_count for part in delivered)
+    if chosen_output(ctx, output) is Output.JSON:
+        print_json({"topic": topic, "records": record_count, "partitions": delivered})
+    else:
+        note(f"{record_count} records to {topic}")
+
+
+def unescape(text: str) -> bytes:
+    """`\\t` and its like as a shell passes them on; anything else as it is."""
+    for written, meant in (("\\n", "\n"), ("\\t", "\t"), ("\\r", "\r"), ("\\0", "\0")):
+        text = text.replace(written, meant)
+    return text.encode()
+
+
+def _tally(former: "list[Delivered]", latter: "list[Delivered]") -> "list[Delivered]":
+    """One entry per partition: where its first batch went, and how many records in all."""
+    from ropewalk.client.producer import Delivered
+
+    sums = {entry.partition: entry for entry in former}
+    for entry in latter:
+        known = sums.get(entry.partition)
+        if known is not None:
+            entry = Delivered(entry.partition, known.base_offset, known.record_count + entry.record_count)
+        sums[entry.partition] = entry
+    return [sums[partition] for partition in sorted(sums)]

@@ -1,0 +1,43 @@
+"""`ropewalk serve`: run one node from a configuration file, as a service manager does."""
+
+from ropewalk.cli.commands import new_app
+from ropewalk.cli.failure import guarded
+from ropewalk.cli.node_options import (
+    ConfigOption,
+    DataOption,
+    KafkaOption,
+    LogLevelOption,
+    MemoryOption,
+    ReadyFileOption,
+    SetOption,
+)
+
+app = new_app()
+
+
+@app.command(epilog="Example: ropewalk serve --config /etc/ropewalk/node.toml")
+@guarded
+def serve(
+    config: ConfigOption = None,
+    kafka: KafkaOption = None,
+    data: DataOption = None,
+    memory: MemoryOption = False,
+    settings: SetOption = None,
+    ready_file: ReadyFileOption = None,
+    log_level: LogLevelOption = None,
+) -> None:
+    """Run one node until SIGTERM. Settings: default < file < environment < command line."""
+    from ropewalk.node.main import run_serve
+    from ropewalk.node.options import NodeOptions
+
+    run_serve(
+        NodeOptions(
+            kafka=kafka,
+            data=data,
+            memory=memory,
+            ready_file=ready_file,
+            config=config,
+            settings=tuple(settings or ()),
+            log_level=log_level,
+        )
+    )

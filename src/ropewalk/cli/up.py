@@ -1,0 +1,58 @@
+"""`ropewalk up`: start a node here and now."""
+
+from typing import Annotated
+
+import typer
+
+from ropewalk.cli.commands import new_app
+from ropewalk.cli.failure import guarded
+from ropewalk.cli.node_options import (
+    ConfigOption,
+    DataOption,
+    KafkaOption,
+    LogLevelOption,
+    MemoryOption,
+    ReadyFileOption,
+    SetOption,
+)
+
+app = new_app()
+
+
+@app.command(
+    epilog="Settings also come from ROPEWALK_SECTION__KEY; `ropewalk config show --origin` explains them."
+)
+@guarded
+def up(
+    kafka: KafkaOption = None,
+    data: DataOption = None,
+    memory: MemoryOption = False,
+    nodes: Annotated[
+        int, typer.Option("--nodes", min=1, help="How many nodes, as processes of their own.")
+    ] = 1,
+    settings: SetOption = None,
+    config: ConfigOption = None,
+    ready_file: ReadyFileOption = None,
+    log_level: LogLevelOption = None,
+    demo: Annotated[
+        bool,
+        typer.Option("--demo", help="Show a record going in and coming out; take a free port if need be."),
+    ] = False,
+) -> None:
+    """Start a node and serve until Ctrl-C or SIGTERM. Prints one line when it is ready."""
+    from ropewalk.node.main import run_up
+    from ropewalk.node.options import NodeOptions
+
+    run_up(
+        NodeOptions(
+            kafka=kafka,
+            data=data,
+            memory=memory,
+            nodes=nodes,
+            ready_file=ready_file,
+            config=config,
+            settings=tuple(settings or ()),
+            log_level=log_level,
+            demo=demo,
+        )
+    )
