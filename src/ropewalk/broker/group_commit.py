@@ -1,0 +1,74 @@
+"""Group commit: one sync for all the writes that wait, over all partitions of the node.
+
+While one sync runs, writes gather for the next; nobody waits longer than two syncs, and the number of
+syncs does not depend on the number of writers. On a file system where `syncfs` is trusted one call covers
+every partition; elsewhere each dirty file is synced by itself (ADR 0003).
+
+What a reader could get wrong
+    A sync covers what was written before it began: the end offsets are noted first.
+    After a failed sync the page cache may hold pages that the kernel believes clean and the disk never got
+    (fsyncgate). `run` ends with that error, and the node ends with `run`.
+"""
+
+import asyncio
+
+from ropewalk.base.limits import SYNC_FILES_SINGLY_MAX
+from ropewalk.base.ports import Clock, Disk, Pool
+from ropewalk.broker.partition import Partition
+from ropewalk.broker.stalls import Durations
+from ropewalk.log.log import SyncTargets
+
+
+class GroupCommit:
+    def __init__(self, disk: Disk, pool: Pool, clock: Clock) -> None:
+        self._disk = disk
+        self._pool = pool
+        self._clock = clock
+        self._dirty: dict[Partition, None] = {}
+        self._syncing: dict[Partition, SyncTargets] = {}
+        self._wake: asyncio.Future[None] | None = None
+        self.durations = Durations()
+
+    def note(self, partition: Partition) -> None:
+        """`partition` has bytes that somebody waits for."""
+        self._dirty[partition] = None
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+
+    def forget(self, partition: Partition) -> None:
+        self._dirty.pop(partition, None)
+        self._syncing.pop(partition, None)
+
+    def waiting(self) -> list[Partition]:
+        """The partitions on which somebody may be waiting for the disk."""
+        return [*self._syncing, *self._dirty]
+
+    async def run(self) -> None:
+        while True:
+            if not self._dirty:
+                self._wake = asyncio.get_running_loop().create_future()
+                await self._wake
+            await self.commit()
+
+    async def commit(self) -> None:
+        """Make everything noted so far durable, and say so to the partitions."""
+        self._syncing = {partition: partition.begin_sync() for partition in self._dirty}
+        self._dirty = {}
+        targets = list(self._syncing.values())
+        began_ms = self._clock.monotonic_ms()
+        await self._pool.run(self._sync, targets)
+        self.durations.add(self._clock.monotonic_ms() - began_ms)
+        synced, self._syncing = self._syncing, {}
+        for partition, target in synced.items():
+            partition.on_durable(target.end_offset)
+
+    def _sync(self, targets: list[SyncTargets]) -> None:
+        file_count = sum(len(target.files) + len(target.directories) for target in targets)
+        if file_count > SYNC_FILES_SINGLY_MAX and self._disk.can_sync_everything:
+            self._disk.sync_everything()
+            return
+        for target in targets:
+            for file in target.files:
+                file.sync()
+            for directory in target.directories:
+                self._disk.sync_directory(directory)

@@ -1,0 +1,259 @@
+"""All partitions of this node, in step with the image: opened when it names them, closed when it does not.
+
+`find` and `find_by_id` are the way from a door to a partition.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+import structlog
+
+from ropewalk.base.errors import NotLeader, UnknownPartition, UnknownTopic, UnknownTopicId
+from ropewalk.base.ids import NodeId, Offset, TopicId, TopicPartition, format_id
+from ropewalk.base.ports import Clock, Pool
+from ropewalk.broker.group_commit import GroupCommit
+from ropewalk.broker.log_starts import LogStarts
+from ropewalk.broker.partition import Partition, node_stopping, topic_deleted
+from ropewalk.broker.topic_rules import log_settings, record_rules
+from ropewalk.log.directory import DataDirectory
+from ropewalk.log.log import Log
+from ropewalk.log.settings import LogSettings
+from ropewalk.metadata.image import Image, Topic
+from ropewalk.metadata.image import Partition as PartitionFacts
+from ropewalk.metadata.records import (
+    BrokerRegistered,
+    BrokerSettingsChanged,
+    ClusterCreated,
+    MetadataRecord,
+    ProducerIdsAllocated,
+)
+from ropewalk.metadata.settings.applied import (
+    BrokerSettings,
+    TopicSettings,
+    resolve_broker_settings,
+    resolve_topic_settings,
+)
+from ropewalk.metadata.settings.effective import SettingsView
+
+_log = structlog.get_logger()
+
+
+class Home:
+    """A directory that holds partitions, and who makes them durable there."""
+
+    def __init__(self, directory: DataDirectory, log_starts: LogStarts, commits: GroupCommit) -> None:
+        self.directory = directory
+        self.log_starts = log_starts
+        self.commits = commits
+
+
+class Partitions:
+    def __init__(
+        self,
+        *,
+        image: Image,
+        view: SettingsView,
+        node_id: NodeId,
+        disk: Home,
+        memory: Home,
+        pool: Pool,
+        clock: Clock,
+    ) -> None:
+        self._image = image
+        self._view = view
+        self._node_id = node_id
+        self._disk = disk
+        self._memory = memory
+        self._pool = pool
+        self._clock = clock
+        self._by_name: dict[str, dict[int, Partition]] = {}
+        self._by_id: dict[TopicId, dict[int, Partition]] = {}
+
+    def __iter__(self) -> Iterator[Partition]:
+        for partitions in list(self._by_id.values()):
+            yield from list(partitions.values())
+
+    def find(self, topic: str, index: int) -> Partition:
+        """The partition, if it is led here; else an error that says where it stands."""
+        partitions = self._by_name.get(topic)
+        if partitions is None:
+            raise UnknownTopic(f"there is no topic {topic!r}")
+        partition = partitions.get(index)
+        if partition is None:
+            raise self._missing(topic, index)
+        return partition
+
+    def find_by_id(self, topic_id: TopicId, index: int) -> Partition:
+        partitions = self._by_id.get(topic_id)
+        if partitions is None:
+            raise UnknownTopicId(f"there is no topic with id {format_id(topic_id)}")
+        partition = partitions.get(index)
+        if partition is None:
+            raise self._missing(self._image.topic_by_id(topic_id).name, index)
+        return partition
+
+    async def open_all(self) -> None:
+        """Open what the image says this node leads, and remove what it no longer names."""
+        wanted = {topic.topic_id for topic in self._image.topics.values()}
+        for held in await self._pool.run(self._disk.directory.partitions):
+            if held.topic_id not in wanted:
+                # The committed metadata says that the topic is deleted: the node stopped before it got to this.
+                await self._pool.run(self._disk.directory.delete_partition, held.name, held.topic_id)
+                self._disk.directory.forget_partition(held.name)
+        for topic in list(self._image.topics.values()):
+            await self._reconcile(topic)
+
+    async def follow(self, records: Sequence[MetadataRecord]) -> None:
+        """Bring the partitions in step with records that have just been applied to the image."""
+        touched: dict[TopicId, None] = {}
+        for record in records:
+            match record:
+                case BrokerSettingsChanged():
+                    touched.update(dict.fromkeys(topic.topic_id for topic in self._image.topics.values()))
+                case ClusterCreated() | BrokerRegistered() | ProducerIdsAllocated():
+                    pass
+                case _:
+                    touched[record.topic_id] = None
+        for topic_id in touched:
+            if topic_id in self._image.topics_by_id:
+                await self._reconcile(self._image.topics_by_id[topic_id])
+            else:
+                await self._drop(topic_id)
+
+    async def trim(self, partition: Partition, offset: Offset) -> None:
+        """Delete the records below `offset`; returns when no restart can bring them back."""
+        home = self.home_of(partition)
+        partition.log.advance_start(offset, limit_offset=partition.high_watermark)
+        home.directory.note(partition.name, partition.topic_id, partition.log)
+        durable = await home.log_starts.save()
+        await self.remove_expired(partition, durable)
+
+    async def remove_expired(self, partition: Partition, durable_starts: dict[str, Offset]) -> None:
+        """Remove the files below a start that is durable."""
+        start_offset = durable_starts.get(str(partition.name))
+        if start_offset is not None:
+            removal = partition.log.take_removal(start_offset_durable=start_offset)
+            if removal is not None:
+                await self._pool.run(removal.run)
+
+    def home_of(self, partition: Partition) -> Home:
+        return self._memory if partition.in_memory else self._disk
+
+    def end(self) -> None:
+        """Refuse everything from here on: the node stops."""
+        for partition in self:
+            partition.end(node_stopping(partition.name))
+
+    async def close(self) -> None:
+        """Everything is durable: write what makes the next start quick."""
+        for partition in self:
+            if partition.in_memory:
+                continue
+            snapshot = partition.log.close(self._clock.now_ms())
+            if snapshot is not None:
+                await self._pool.run(snapshot.run)
+            self._disk.directory.note(partition.name, partition.topic_id, partition.log)
+        await self._pool.run(self._disk.directory.mark_clean)
+
+    async def _reconcile(self, topic: Topic) -> None:
+        settings = resolve_topic_settings(self._view, topic)
+        broker_settings = resolve_broker_settings(self._view)
+        led = [facts for facts in topic.partitions if facts.leader == self._node_id]
+        hosted = self._by_id.setdefault(topic.topic_id, {})
+        self._by_name[topic.name] = hosted
+        missing = [facts for facts in led if facts.index not in hosted]
+        for facts in led:
+            if facts.index in hosted:
+                self._update(hosted[facts.index], facts, settings, broker_settings)
+        opened = await asyncio.gather(
+            *(self._open(topic, facts, settings, broker_settings) for facts in missing)
+        )
+        for partition in opened:
+            hosted[partition.name.partition] = partition
+            if partition.log.dirty and partition.durable_first:
+                self.home_of(partition).commits.note(partition)
+
+    async def _open(
+        self, topic: Topic, facts: PartitionFacts, settings: TopicSettings, broker_settings: BrokerSettings
+    ) -> Partition:
+        name = TopicPartition(topic.name, facts.index)
+        home = self._memory if settings.storage == "memory" else self._disk
+        log = await self._pool.run(
+            self._open_log, home.directory, name, topic.topic_id, log_settings(settings, broker_settings)
+        )
+        _report(name, log)
+        return Partition(
+            name,
+            topic.topic_id,
+            log,
+            leader_epoch=facts.leader_epoch,
+            rules=record_rules(settings),
+            durable_first=settings.flush == "group" and home is not self._memory,
+            in_memory=home is self._memory,
+            commits=home.commits,
+            clock=self._clock,
+        )
+
+    def _open_log(
+        self, directory: DataDirectory, name: TopicPartition, topic_id: TopicId, settings: LogSettings
+    ) -> Log:
+        directory.create_partition(name, topic_id)
+        return directory.open_log(name, topic_id, settings, now_ms=self._clock.now_ms())
+
+    def _update(
+        self,
+        partition: Partition,
+        facts: PartitionFacts,
+        settings: TopicSettings,
+        broker_settings: BrokerSettings,
+    ) -> None:
+        partition.leader_epoch = facts.leader_epoch
+        partition.rules = record_rules(settings)
+        partition.log.settings = log_settings(settings, broker_settings)
+        partition.set_durable_first(settings.flush == "group" and not partition.in_memory)
+
+    async def _drop(self, topic_id: TopicId) -> None:
+        partitions = self._by_id.pop(topic_id, {})
+        for index, partition in partitions.items():
+            home = self.home_of(partition)
+            self._by_name.pop(partition.name.topic, None)
+            partition.end(topic_deleted(partition.name))
+            home.commits.forget(partition)
+            partition.log.forget()
+            await self._pool.run(
+                home.directory.delete_partition, TopicPartition(partition.name.topic, index), topic_id
+            )
+            home.directory.forget_partition(partition.name)
+
+    def _missing(self, topic: str, index: int) -> UnknownPartition | NotLeader:
+        facts = self._image.topic(topic).partitions
+        if 0 <= index < len(facts):
+            return NotLeader(f"{topic}-{index} is led by node {facts[index].leader}")
+        return UnknownPartition(f"{topic} has {len(facts)} partitions, so none is numbered {index}")
+
+
+def _report(name: TopicPartition, log: Log) -> None:
+    """One line for a log that was not closed in order, a warning where something is lost or damaged."""
+    found = log.recovered
+    if found.cut_bytes:
+        _log.warning(
+            "partition recovered: an unacknowledged tail was cut",
+            partition=str(name),
+            end_offset=found.end_offset,
+            cut_bytes=found.cut_bytes,
+            reason=found.cut_reason,
+        )
+    elif not found.is_clean and found.scanned_bytes:
+        _log.info(
+            "partition recovered",
+            partition=str(name),
+            end_offset=found.end_offset,
+            scanned_bytes=found.scanned_bytes,
+        )
+    for damaged in found.damaged:
+        _log.error(
+            "partition is damaged: reads of this range are refused",
+            partition=str(name),
+            start_offset=damaged.start_offset,
+            end_offset=damaged.end_offset,
+        )

@@ -1,0 +1,35 @@
+"""What a topic's settings mean for its log and for the batches that enter it."""
+
+from ropewalk.log.settings import UNLIMITED, LogSettings
+from ropewalk.metadata.settings.applied import BrokerSettings, TopicSettings
+from ropewalk.records.codec import Codec
+from ropewalk.records.validate import Rules, TimestampType
+
+
+def log_settings(topic: TopicSettings, broker: BrokerSettings) -> LogSettings:
+    return LogSettings(
+        segment_bytes=topic.segment_bytes,
+        segment_ms=topic.segment_ms,
+        retention_bytes=topic.retention_bytes if topic.deletes else UNLIMITED,
+        retention_ms=topic.retention_ms if topic.deletes else UNLIMITED,
+        index_interval_bytes=topic.index_interval_bytes,
+        producer_expiry_ms=broker.producer_id_expiration_ms,
+    )
+
+
+def record_rules(topic: TopicSettings) -> Rules:
+    return Rules(
+        bytes_max=topic.max_message_bytes,
+        timestamp_type=TimestampType(topic.message_timestamp_type),
+        before_max_ms=topic.message_timestamp_before_max_ms,
+        after_max_ms=topic.message_timestamp_after_max_ms,
+        keys_required=topic.keys_required,
+        compression=_codec(topic.compression_type),
+        compression_level=topic.compression_level,
+    )
+
+
+def _codec(name: str) -> Codec | None:
+    if name == "producer":
+        return None
+    return Codec.NONE if name == "uncompressed" else Codec[name.upper()]

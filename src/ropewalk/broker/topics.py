@@ -1,0 +1,80 @@
+"""Making, growing, changing and deleting topics, as any door may ask for it."""
+
+from collections.abc import Sequence
+
+from ropewalk.base.errors import PolicyViolation, UnknownTopic
+from ropewalk.base.ids import NodeId, TopicId
+from ropewalk.base.ports import Rng
+from ropewalk.broker.cluster import Cluster
+from ropewalk.controller.topics import (
+    CreatePartitions,
+    CreateTopic,
+    decide_create_partitions,
+    decide_create_topic,
+    decide_delete_topic,
+)
+from ropewalk.metadata.image import Image, Topic
+from ropewalk.metadata.records import MetadataRecord
+from ropewalk.metadata.settings.applied import BrokerSettings, resolve_broker_settings
+from ropewalk.metadata.settings.effective import SettingsView
+
+
+class Topics:
+    def __init__(self, cluster: Cluster, node_id: NodeId, configuration: dict[str, str], rng: Rng) -> None:
+        self._cluster = cluster
+        self._rng = rng
+        self.view = SettingsView(cluster.image, node_id, configuration)
+
+    @property
+    def image(self) -> Image:
+        return self._cluster.image
+
+    @property
+    def broker_settings(self) -> BrokerSettings:
+        return resolve_broker_settings(self.view)
+
+    @property
+    def creates_automatically(self) -> bool:
+        return self.view.of_broker("auto.create.topics.enable").parsed is True
+
+    async def create_automatically(self, name: str) -> None:
+        """As Kafka does for a topic that a client asks about; names of the node's own topics are out of reach."""
+        if name.startswith("__"):
+            raise UnknownTopic(f"there is no topic {name!r}, and internal topics are not made on demand")
+        await self.create(CreateTopic(name=name))
+
+    async def create(self, command: CreateTopic, *, validate_only: bool = False) -> Topic | None:
+        """The topic, ready for use; None if it was only to be validated."""
+
+        def decide(image: Image) -> Sequence[MetadataRecord]:
+            return decide_create_topic(image, command, self.broker_settings, self._rng)
+
+        if validate_only:
+            decide(self.image)
+            return None
+        await self._cluster.propose(decide)
+        return self.image.topic(command.name)
+
+    async def add_partitions(self, command: CreatePartitions, *, validate_only: bool = False) -> None:
+        def decide(image: Image) -> Sequence[MetadataRecord]:
+            return decide_create_partitions(image, command, self._rng)
+
+        if validate_only:
+            decide(self.image)
+        else:
+            await self._cluster.propose(decide)
+
+    async def delete(self, topic_id: TopicId) -> None:
+        """Raises UnknownTopicId if somebody else was quicker."""
+
+        def decide(image: Image) -> Sequence[MetadataRecord]:
+            return decide_delete_topic(image, image.topic_by_id(topic_id), self.broker_settings)
+
+        await self._cluster.propose(decide)
+
+
+def check_records_may_be_deleted(topic: Topic, view: SettingsView) -> None:
+    """Kafka refuses DeleteRecords where a topic is compacted only: its records are state, not history."""
+    policy = view.of_topic(topic, "cleanup.policy").parsed
+    if policy == ("compact",):
+        raise PolicyViolation(f"{topic.name} is compacted; records cannot be deleted from its start")

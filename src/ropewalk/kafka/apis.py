@@ -1,0 +1,102 @@
+"""Every API this node serves, with its versions and its handler. No listing, no API."""
+
+from functools import partial
+from typing import Any, Final
+
+from ropewalk.base.ids import NodeId
+from ropewalk.base.ports import Pool
+from ropewalk.broker.topics import Topics
+from ropewalk.kafka.handlers import (
+    api_versions,
+    create_partitions,
+    create_topics,
+    delete_records,
+    delete_topics,
+    describe_cluster,
+    describe_configs,
+    fetch,
+    init_producer_id,
+    list_offsets,
+    metadata,
+    offset_for_leader_epoch,
+    produce,
+)
+from ropewalk.kafka.handlers.delete_records import Trimming
+from ropewalk.kafka.handlers.init_producer_id import ProducerIds
+from ropewalk.kafka.leaders import Leaders
+from ropewalk.kafka.served import Handle, ServedApi
+from ropewalk.wire.api import Api
+from ropewalk.wire.messages.api_versions import API as API_VERSIONS
+from ropewalk.wire.messages.api_versions import ApiVersion
+from ropewalk.wire.messages.create_partitions import API as CREATE_PARTITIONS
+from ropewalk.wire.messages.create_topics import API as CREATE_TOPICS
+from ropewalk.wire.messages.delete_records import API as DELETE_RECORDS
+from ropewalk.wire.messages.delete_topics import API as DELETE_TOPICS
+from ropewalk.wire.messages.describe_cluster import API as DESCRIBE_CLUSTER
+from ropewalk.wire.messages.describe_configs import API as DESCRIBE_CONFIGS
+from ropewalk.wire.messages.fetch import API as FETCH
+from ropewalk.wire.messages.init_producer_id import API as INIT_PRODUCER_ID
+from ropewalk.wire.messages.list_offsets import API as LIST_OFFSETS
+from ropewalk.wire.messages.metadata import API as METADATA
+from ropewalk.wire.messages.offset_for_leader_epoch import API as OFFSET_FOR_LEADER_EPOCH
+from ropewalk.wire.messages.produce import API as PRODUCE
+
+ADVERTISED_MIN: Final = {PRODUCE.key: 0}
+"""Kafka says 0 for Produce although it understands 3 and up: older librdkafka stops compressing otherwise."""
+
+SERVED_APIS: Final[tuple[Api[Any, Any], ...]] = (
+    PRODUCE,
+    FETCH,
+    LIST_OFFSETS,
+    METADATA,
+    API_VERSIONS,
+    CREATE_TOPICS,
+    DELETE_TOPICS,
+    DELETE_RECORDS,
+    INIT_PRODUCER_ID,
+    OFFSET_FOR_LEADER_EPOCH,
+    DESCRIBE_CONFIGS,
+    CREATE_PARTITIONS,
+    DESCRIBE_CLUSTER,
+)
+"""Each in all the versions its codec knows."""
+
+
+def serve(
+    *,
+    leaders: Leaders,
+    topics: Topics,
+    trimming: Trimming,
+    producer_ids: ProducerIds,
+    pool: Pool,
+    node_id: NodeId,
+) -> dict[int, ServedApi]:
+    """The table by API key: each handler bound to just what it may touch."""
+    image = topics.image
+    handlers: dict[int, Handle] = {
+        PRODUCE.key: partial(produce.handle, leaders=leaders, pool=pool),
+        FETCH.key: partial(fetch.handle, leaders=leaders, pool=pool),
+        LIST_OFFSETS.key: partial(list_offsets.handle, leaders=leaders, pool=pool),
+        METADATA.key: partial(metadata.handle, image=image, creation=topics),
+        API_VERSIONS.key: partial(api_versions.handle, advertised=advertised()),
+        CREATE_TOPICS.key: partial(create_topics.handle, topics=topics),
+        DELETE_TOPICS.key: partial(delete_topics.handle, topics=topics),
+        DELETE_RECORDS.key: partial(delete_records.handle, leaders=leaders, topics=topics, trimming=trimming),
+        INIT_PRODUCER_ID.key: partial(init_producer_id.handle, producer_ids=producer_ids),
+        OFFSET_FOR_LEADER_EPOCH.key: partial(offset_for_leader_epoch.handle, leaders=leaders),
+        DESCRIBE_CONFIGS.key: partial(
+            describe_configs.handle, image=image, view=topics.view, node_id=node_id
+        ),
+        CREATE_PARTITIONS.key: partial(create_partitions.handle, topics=topics),
+        DESCRIBE_CLUSTER.key: partial(describe_cluster.handle, image=image),
+    }
+    return {
+        api.key: ServedApi(api, api.version_min, api.version_max, handlers[api.key]) for api in SERVED_APIS
+    }
+
+
+def advertised() -> tuple[ApiVersion, ...]:
+    return tuple(
+        ApiVersion(api.key, ADVERTISED_MIN.get(api.key, api.version_min), api.version_max)
+        for api in sorted(SERVED_APIS, key=lambda api: api.key)
+    )

@@ -1,0 +1,40 @@
+"""Who sent a request, as far as a handler may know, and what it may ask of the connection."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+
+class Disconnect(Exception):
+    """Raised by a handler where Kafka's answer is to close the connection: acks=0 has no other way to say no."""
+
+
+class Holdable(Protocol):
+    def hold(self) -> None: ...
+
+    def release(self) -> None: ...
+
+
+class Caller:
+    """One request's view of its connection."""
+
+    __slots__ = ("_connection", "client_id", "host", "version")
+
+    def __init__(self, connection: Holdable, *, client_id: str | None, host: str, version: int) -> None:
+        self._connection = connection
+        self.client_id = client_id
+        self.host = host
+        self.version = version
+        """Of the API being called: a few answers are spelled differently for older clients."""
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Keep the connection's next request back: this one has to wait before it takes effect.
+
+        Whatever a handler still needs of the request's record batches must have been copied by then.
+        """
+        self._connection.hold()
+        try:
+            yield
+        finally:
+            self._connection.release()

@@ -1,0 +1,263 @@
+"""One client connection: frames in, answers out, both in order.
+
+Behaviour worth knowing
+    Requests take effect in the order in which they arrive: a handler runs to its first wait before the next
+    frame is looked at, and one that must wait before its effect holds the next request back.
+    Answers leave in the order of the requests, however long each takes.
+    Reading pauses while too many answers are due, while the client does not take its answers, while a request is
+    held, and while the node's byte budget is spent. Nothing that was read is dropped.
+    Bytes that are not the protocol end the connection with one line in the log, as in Kafka; only ApiVersions of
+    an unknown version is answered (in version 0's layout, so that any client can read it).
+"""
+
+import asyncio
+from collections import deque
+from typing import Final, cast
+
+from ropewalk.base.budget import ByteBudget
+from ropewalk.base.errors import ProtocolError
+from ropewalk.base.limits import CONNECTION_ANSWER_BYTES_MAX, CONNECTION_REQUESTS_MAX
+from ropewalk.kafka.caller import Caller, Disconnect
+from ropewalk.kafka.connections import Connections
+from ropewalk.kafka.receive_buffer import ReceiveBuffer
+from ropewalk.kafka.served import ServedApi
+from ropewalk.runtime.steps import begin
+from ropewalk.wire.error_code import ErrorCode
+from ropewalk.wire.headers import decode_request_header, encode_response_header
+from ropewalk.wire.messages import api_versions
+from ropewalk.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
+from ropewalk.wire.types import Buffer, Message
+
+_API_VERSIONS: Final = api_versions.API.key
+
+
+class Connection(asyncio.BufferedProtocol):
+    def __init__(self, connections: Connections, served: dict[int, ServedApi], budget: ByteBudget) -> None:
+        self._connections = connections
+        self._served = served
+        self._budget = budget
+        self._buffer = ReceiveBuffer(connections.frame_bytes_max)
+        self._answers: deque[_Answer] = deque()
+        self._transport: asyncio.Transport | None = None
+        self._host = ""
+        self._holds = 0
+        self._handling = False
+        self._writing_paused = False
+        self._reading_paused = False
+        self._input_ended = False
+        self._charged_bytes = 0
+        self.active_at_ms = 0.0
+
+    # What the transport calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's and the simulator's transports are Transports in all but their ancestry.
+        self._transport = cast(asyncio.Transport, transport)
+        peer = transport.get_extra_info("peername")
+        self._host = str(peer[0]) if peer else "unknown"
+        self._transport.set_write_buffer_limits(high=CONNECTION_ANSWER_BYTES_MAX, low=0)
+        self._connections.on_opened(self)
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self._transport = None
+        self._answers.clear()
+        self._budget.leave(self._go_on)
+        self._charge(0)
+        self._connections.on_closed(self)
+
+    def get_buffer(self, _: int) -> memoryview:
+        return self._buffer.writable()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._buffer.on_received(nbytes)
+        self.active_at_ms = self._connections.clock.monotonic_ms()
+        self._go_on()
+
+    def eof_received(self) -> bool:
+        """The client sends no more, but may still want its answers."""
+        self._input_ended = True
+        self._close_if_finished()
+        return self._transport is not None and not self._transport.is_closing()
+
+    def pause_writing(self) -> None:
+        self._writing_paused = True
+
+    def resume_writing(self) -> None:
+        self._writing_paused = False
+        self._go_on()
+
+    # What handlers and the listener call
+
+    @property
+    def host(self) -> str:
+        return self._host
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._answers and self._buffer.unhandled_bytes == 0
+
+    def hold(self) -> None:
+        self._holds += 1
+
+    def release(self) -> None:
+        self._holds -= 1
+        if self._holds == 0 and not self._handling:
+            self._go_on()
+
+    def release_memory(self) -> None:
+        self._buffer.release()
+        self._charge(self._buffer.capacity_bytes)
+
+    def close(self, reason: str | None = None) -> None:
+        """Drop the connection; a reason is worth a line in the log."""
+        if self._transport is not None and not self._transport.is_closing():
+            if reason is not None:
+                self._connections.on_refused(self, reason)
+            self._transport.abort()
+
+    def on_answered(self) -> None:
+        if not self._handling:
+            self._send()
+            if self._reading_paused:
+                self._go_on()
+
+    # The machine
+
+    def _go_on(self) -> None:
+        """Handle every frame that may be handled now, then decide whether to read more."""
+        if self._transport is None or self._handling:
+            return
+        self._handling = True
+        try:
+            while self._may_handle():
+                frame = self._buffer.next_frame()
+                if frame is None:
+                    break
+                self._handle(*frame)
+        except ProtocolError as error:
+            self._send()
+            self.close(str(error))
+        finally:
+            self._handling = False
+        self._send()
+        self._buffer.settle()
+        self._read_or_pause()
+        self._close_if_finished()
+
+    def _may_handle(self) -> bool:
+        return (
+            self._holds == 0
+            and not self._writing_paused
+            and len(self._answers) < CONNECTION_REQUESTS_MAX
+            and self._transport is not None
+            and not self._transport.is_closing()
+        )
+
+    def _handle(self, position: int, end: int) -> None:
+        view = self._buffer.view
+        header, body = decode_request_header(view, position, end, self._connections.flexible_since)
+        served = self._served.get(header.api_key)
+        if served is None:
+            raise ProtocolError(f"API key {header.api_key} is not served")
+        if not served.version_min <= header.version <= served.version_max:
+            if header.api_key != _API_VERSIONS:
+                raise ProtocolError(
+                    f"{served.api.name} v{header.version} is not served, "
+                    f"v{served.version_min} to v{served.version_max} are"
+                )
+            self._refuse_api_versions(header.correlation_id, served)
+            return
+        request = served.api.decode_request(header.version, view, body, end)
+        answer = _Answer(self, served, header.version, header.correlation_id)
+        self._answers.append(answer)
+        caller = Caller(self, client_id=header.client_id, host=self._host, version=header.version)
+        begin(served.handle(request, caller), answer.on_done)
+
+    def _refuse_api_versions(self, correlation_id: int, served: ServedApi) -> None:
+        """The one mismatch that is answered: any client can read version 0, and learns what to ask for."""
+        answer = _Answer(self, served, 0, correlation_id)
+        self._answers.append(answer)
+        entry = ApiVersion(
+            api_key=_API_VERSIONS, min_version=served.version_min, max_version=served.version_max
+        )
+        answer.on_done(ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=(entry,)), None)
+
+    def _send(self) -> None:
+        transport = self._transport
+        answers = self._answers
+        if transport is None or not answers or not answers[0].is_done:
+            return
+        chunks: list[Buffer] = []
+        while answers and answers[0].is_done:
+            chunks += answers.popleft().chunks
+        if chunks:
+            transport.writelines(chunks)
+            self._charge(self._buffer.capacity_bytes)
+
+    def _read_or_pause(self) -> None:
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        self._charge(self._buffer.capacity_bytes)
+        pause = not self._may_handle()
+        if not pause and self._budget.is_spent and self._buffer.unhandled_bytes:
+            self._budget.wait(self._go_on)
+            pause = True
+        if pause != self._reading_paused:
+            self._reading_paused = pause
+            if pause:
+                transport.pause_reading()
+            else:
+                transport.resume_reading()
+
+    def _charge(self, buffer_bytes: int) -> None:
+        """Keep the node's budget in step with what this connection holds."""
+        held = buffer_bytes
+        if self._transport is not None:
+            held += self._transport.get_write_buffer_size()
+        if held > self._charged_bytes:
+            self._budget.take(held - self._charged_bytes)
+        elif held < self._charged_bytes:
+            released, self._charged_bytes = self._charged_bytes - held, held
+            self._budget.give_back(released)
+        self._charged_bytes = held
+
+    def _close_if_finished(self) -> None:
+        if self._input_ended and not self._answers and self._transport is not None:
+            self._transport.close()
+
+
+class _Answer:
+    """The place of one request in the order of answers."""
+
+    __slots__ = ("_connection", "_correlation_id", "_served", "_version", "chunks", "is_done")
+
+    def __init__(self, connection: Connection, served: ServedApi, version: int, correlation_id: int) -> None:
+        self._connection = connection
+        self._served = served
+        self._version = version
+        self._correlation_id = correlation_id
+        self.chunks: list[Buffer] = []
+        self.is_done = False
+
+    def on_done(self, response: Message | None, error: BaseException | None) -> None:
+        if isinstance(error, Disconnect):
+            self._connection.close(str(error))
+            return
+        if error is not None:
+            self._connection.close(f"{self._served.api.name} failed: {error!r}")
+            raise error
+        if response is not None:
+            self.chunks = self._framed(response)
+        self.is_done = True
+        self._connection.on_answered()
+
+    def _framed(self, response: Message) -> list[Buffer]:
+        api, version = self._served.api, self._version
+        header = encode_response_header(api, version, self._correlation_id)
+        body = api.encode_response(version, response)
+        size = len(header) + sum(map(len, body))
+        if len(body) == 1:
+            return [b"".join((size.to_bytes(4, "big"), header, body[0]))]
+        body[0] = b"".join((size.to_bytes(4, "big"), header, body[0]))
+        return body

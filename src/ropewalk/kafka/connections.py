@@ -1,0 +1,89 @@
+"""All connections of one Kafka listener: how many there may be, and which have been idle too long."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+import structlog
+
+from ropewalk.base.ports import Clock
+
+_log = structlog.get_logger()
+
+MEMORY_KEPT_MS: Final = 10_000
+"""How long a silent connection keeps its receive buffer."""
+
+
+class Connected(Protocol):
+    active_at_ms: float
+
+    @property
+    def host(self) -> str: ...
+
+    @property
+    def is_idle(self) -> bool: ...
+
+    def release_memory(self) -> None: ...
+
+    def close(self, reason: str | None = None) -> None: ...
+
+
+class Connections:
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        flexible_since: Mapping[int, int],
+        frame_bytes_max: int,
+        count_max: int,
+        count_per_host_max: int,
+        idle_ms_max: int,
+    ) -> None:
+        self.clock = clock
+        self.flexible_since = flexible_since
+        """By API key: the first version whose headers have a tagged section."""
+
+        self.frame_bytes_max = frame_bytes_max
+        self._count_max = count_max
+        self._count_per_host_max = count_per_host_max
+        self._idle_ms_max = idle_ms_max
+        self._open: dict[Connected, None] = {}
+        self._by_host: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def on_opened(self, connection: Connected) -> None:
+        connection.active_at_ms = self.clock.monotonic_ms()
+        self._open[connection] = None
+        self._by_host[connection.host] += 1
+        if len(self._open) > self._count_max:
+            connection.close(f"{len(self._open)} connections, max.connections is {self._count_max}")
+        elif self._by_host[connection.host] > self._count_per_host_max:
+            connection.close(
+                f"{self._by_host[connection.host]} connections from one address, "
+                f"max.connections.per.ip is {self._count_per_host_max}"
+            )
+
+    def on_closed(self, connection: Connected) -> None:
+        del self._open[connection]
+        self._by_host[connection.host] -= 1
+        if not self._by_host[connection.host]:
+            del self._by_host[connection.host]
+
+    def on_refused(self, connection: Connected, reason: str) -> None:
+        _log.warning("connection closed", client=connection.host, reason=reason)
+
+    def sweep(self) -> None:
+        """Called every few seconds: ends what has been silent too long, takes memory from what is silent."""
+        now_ms = self.clock.monotonic_ms()
+        for connection in list(self._open):
+            silent_ms = now_ms - connection.active_at_ms
+            if silent_ms > self._idle_ms_max:
+                connection.close()
+            elif silent_ms > MEMORY_KEPT_MS and connection.is_idle:
+                connection.release_memory()
+
+    def close_all(self) -> None:
+        for connection in list(self._open):
+            connection.close()

@@ -1,0 +1,44 @@
+"""How the engine's errors are spelled in Kafka."""
+
+from typing import Final
+
+from ropewalk.base import errors
+from ropewalk.base.errors import RopewalkError
+from ropewalk.wire.error_code import ErrorCode
+
+CODES: Final[dict[type[RopewalkError], ErrorCode]] = {
+    errors.InvalidRequest: ErrorCode.INVALID_REQUEST,
+    errors.UnknownTopic: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    errors.UnknownTopicId: ErrorCode.UNKNOWN_TOPIC_ID,
+    errors.UnknownPartition: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    errors.TopicExists: ErrorCode.TOPIC_ALREADY_EXISTS,
+    errors.InvalidTopicName: ErrorCode.INVALID_TOPIC_EXCEPTION,
+    errors.InvalidPartitionCount: ErrorCode.INVALID_PARTITIONS,
+    errors.InvalidReplicationFactor: ErrorCode.INVALID_REPLICATION_FACTOR,
+    errors.InvalidReplicaAssignment: ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+    errors.InvalidSetting: ErrorCode.INVALID_CONFIG,
+    errors.PolicyViolation: ErrorCode.POLICY_VIOLATION,
+    errors.TopicDeletionDisabled: ErrorCode.TOPIC_DELETION_DISABLED,
+    errors.NotLeader: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    errors.FencedEpoch: ErrorCode.FENCED_LEADER_EPOCH,
+    errors.UnknownEpoch: ErrorCode.UNKNOWN_LEADER_EPOCH,
+    errors.NotEnoughReplicas: ErrorCode.NOT_ENOUGH_REPLICAS,
+    errors.OffsetOutOfRange: ErrorCode.OFFSET_OUT_OF_RANGE,
+    errors.CorruptBatch: ErrorCode.CORRUPT_MESSAGE,
+    errors.InvalidRecord: ErrorCode.INVALID_RECORD,
+    errors.UnsupportedFormat: ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+    errors.UnsupportedCompression: ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+    errors.InvalidTimestamp: ErrorCode.INVALID_TIMESTAMP,
+    errors.BatchTooLarge: ErrorCode.MESSAGE_TOO_LARGE,
+    errors.BatchExceedsSegment: ErrorCode.RECORD_LIST_TOO_LARGE,
+    errors.OutOfOrderSequence: ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+    errors.ProducerFenced: ErrorCode.INVALID_PRODUCER_EPOCH,
+    errors.StorageFailed: ErrorCode.KAFKA_STORAGE_ERROR,
+    errors.TimedOut: ErrorCode.REQUEST_TIMED_OUT,
+    errors.NodeStopping: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    errors.Throttled: ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+}
+
+
+def code_for(error: RopewalkError) -> ErrorCode:
+    return CODES[type(error)]

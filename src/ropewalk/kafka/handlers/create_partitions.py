@@ -1,0 +1,37 @@
+"""CreatePartitions: only ever more of them; one result for each topic asked for."""
+
+from ropewalk.base.errors import RopewalkError
+from ropewalk.base.ids import NodeId
+from ropewalk.broker.topics import Topics
+from ropewalk.controller.topics import CreatePartitions
+from ropewalk.kafka.caller import Caller
+from ropewalk.kafka.errors import code_for
+from ropewalk.wire.error_code import ErrorCode
+from ropewalk.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+
+
+async def handle(
+    request: CreatePartitionsRequest, caller: Caller, *, topics: Topics
+) -> CreatePartitionsResponse:
+    results: list[CreatePartitionsTopicResult] = []
+    with caller.hold():
+        for asked in request.topics:
+            try:
+                await topics.add_partitions(_command(asked), validate_only=request.validate_only)
+            except RopewalkError as error:
+                results.append(CreatePartitionsTopicResult(asked.name, code_for(error), str(error)))
+            else:
+                results.append(CreatePartitionsTopicResult(asked.name, ErrorCode.NONE))
+    return CreatePartitionsResponse(throttle_ms=0, results=tuple(results))
+
+
+def _command(asked: CreatePartitionsTopic) -> CreatePartitions:
+    assignments = None
+    if asked.assignments is not None:
+        assignments = [tuple(map(NodeId, assignment.broker_ids)) for assignment in asked.assignments]
+    return CreatePartitions(name=asked.name, partition_count=asked.count, assignments=assignments)

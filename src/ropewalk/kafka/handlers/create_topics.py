@@ -1,0 +1,89 @@
+"""CreateTopics: each topic by itself; one that fails does not stop the others.
+
+Behaviour worth knowing
+    A name that appears twice in one request is refused for both, with INVALID_REQUEST.
+    The answer comes when the partitions are ready to be written to.
+    From v5 on the answer tells the settings the topic got, defaults included.
+"""
+
+from collections import Counter
+
+from ropewalk.base.errors import InvalidRequest, RopewalkError
+from ropewalk.base.ids import NodeId
+from ropewalk.broker.topics import Topics
+from ropewalk.controller.topics import CreateTopic
+from ropewalk.kafka.caller import Caller
+from ropewalk.kafka.errors import code_for
+from ropewalk.metadata.image import Topic
+from ropewalk.metadata.settings.setting import Change
+from ropewalk.metadata.settings.topic import TOPIC_SETTINGS
+from ropewalk.wire.error_code import ErrorCode
+from ropewalk.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+
+async def handle(request: CreateTopicsRequest, caller: Caller, *, topics: Topics) -> CreateTopicsResponse:
+    names = Counter(asked.name for asked in request.topics)
+    results: list[CreatableTopicResult] = []
+    with caller.hold():
+        for asked in request.topics:
+            try:
+                if names[asked.name] > 1:
+                    raise InvalidRequest(f"{asked.name!r} is named {names[asked.name]} times")
+                topic = await topics.create(_command(asked), validate_only=request.validate_only)
+            except RopewalkError as error:
+                results.append(_failed(asked.name, error))
+            else:
+                results.append(_created(asked, topic, topics))
+    return CreateTopicsResponse(throttle_ms=0, topics=tuple(results))
+
+
+def _command(asked: CreatableTopic) -> CreateTopic:
+    assignments: dict[int, tuple[NodeId, ...]] = {}
+    for assignment in asked.assignments:
+        if assignment.index in assignments:
+            raise InvalidRequest(f"{asked.name}: partition {assignment.index} is assigned twice")
+        assignments[assignment.index] = tuple(map(NodeId, assignment.broker_ids))
+    return CreateTopic(
+        name=asked.name,
+        partition_count=asked.num_partitions,
+        replication_factor=asked.replication_factor,
+        assignments=assignments,
+        settings={setting.name: setting.value for setting in asked.configs},
+    )
+
+
+def _created(asked: CreatableTopic, topic: Topic | None, topics: Topics) -> CreatableTopicResult:
+    if topic is None:  # only validated
+        return CreatableTopicResult(name=asked.name, configs=None)
+    return CreatableTopicResult(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        num_partitions=len(topic.partitions),
+        replication_factor=topic.replication_factor,
+        configs=tuple(
+            CreatableTopicConfigs(
+                name=name,
+                value=(effective := topics.view.of_topic(topic, name)).value,
+                read_only=effective.setting.change is Change.READ_ONLY,
+                config_source=effective.source,
+            )
+            for name in TOPIC_SETTINGS
+        ),
+    )
+
+
+def _failed(name: str, error: RopewalkError) -> CreatableTopicResult:
+    code = code_for(error)
+    return CreatableTopicResult(
+        name=name,
+        error_code=code,
+        error_message=str(error),
+        topic_config_error_code=ErrorCode.NONE,
+        configs=None,
+    )

@@ -1,0 +1,92 @@
+"""DescribeConfigs: every setting of a topic or broker, with its value, where it came from, and what it means.
+
+Behaviour worth knowing
+    Keys that do not exist are left out of the answer, as in Kafka.
+    The list is never empty of defaults: tools decide by them (Connect looks for cleanup.policy, kafbat for
+    inter.broker.protocol.version).
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from ropewalk.base.errors import InvalidRequest, RopewalkError
+from ropewalk.base.ids import NodeId
+from ropewalk.kafka.caller import Caller
+from ropewalk.kafka.errors import code_for
+from ropewalk.metadata.image import Image
+from ropewalk.metadata.settings.broker import BROKER_SETTINGS
+from ropewalk.metadata.settings.effective import EffectiveSetting, SettingsView
+from ropewalk.metadata.settings.setting import Change, Kind
+from ropewalk.metadata.settings.topic import TOPIC_SETTINGS
+from ropewalk.wire.error_code import ErrorCode
+from ropewalk.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+_TOPIC: Final = 2
+_BROKER: Final = 4
+
+
+async def handle(
+    request: DescribeConfigsRequest, caller: Caller, *, image: Image, view: SettingsView, node_id: NodeId
+) -> DescribeConfigsResponse:
+    del caller
+
+    def describe(resource: DescribeConfigsResource) -> DescribeConfigsResult:
+        try:
+            names, find = _source(resource, image, view, node_id)
+        except RopewalkError as error:
+            return DescribeConfigsResult(
+                code_for(error), str(error), resource.resource_type, resource.resource_name, ()
+            )
+        wanted = names if resource.configuration_keys is None else resource.configuration_keys
+        known = frozenset(names)
+        return DescribeConfigsResult(
+            ErrorCode.NONE,
+            None,
+            resource.resource_type,
+            resource.resource_name,
+            tuple([_entry(find(name), request) for name in wanted if name in known]),
+        )
+
+    return DescribeConfigsResponse(throttle_ms=0, results=tuple(map(describe, request.resources)))
+
+
+def _source(
+    resource: DescribeConfigsResource, image: Image, view: SettingsView, node_id: NodeId
+) -> tuple[Iterable[str], Callable[[str], EffectiveSetting]]:
+    if resource.resource_type == _TOPIC:
+        topic = image.topic(resource.resource_name)
+        return TOPIC_SETTINGS, lambda name: view.of_topic(topic, name)
+    if resource.resource_type == _BROKER:
+        if resource.resource_name not in ("", str(node_id)):
+            raise InvalidRequest(f"this is broker {node_id}; ask broker {resource.resource_name} itself")
+        return BROKER_SETTINGS, view.of_broker
+    raise InvalidRequest(f"resources of type {resource.resource_type} have no settings here")
+
+
+def _entry(effective: EffectiveSetting, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    setting = effective.setting
+    is_sensitive = setting.kind is Kind.PASSWORD
+    return DescribeConfigsResourceResult(
+        name=setting.name,
+        value=None if is_sensitive else effective.value,
+        read_only=setting.change is Change.READ_ONLY,
+        config_source=effective.source,
+        is_sensitive=is_sensitive,
+        synonyms=tuple(
+            DescribeConfigsSynonym(
+                candidate.name, None if is_sensitive else candidate.value, candidate.source
+            )
+            for candidate in effective.candidates
+        )
+        if request.include_synonyms
+        else (),
+        config_type=setting.kind,
+        documentation=setting.description if request.include_documentation else None,
+    )

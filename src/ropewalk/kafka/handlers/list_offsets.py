@@ -1,0 +1,92 @@
+"""ListOffsets: offsets by name (latest, earliest, …) or by time.
+
+Behaviour worth knowing
+    A time query answers the first record at or after the time, to the record, and -1/-1 without an error if
+    there is none.
+    `latest` is the high watermark, or the last stable offset for read_committed.
+    Nothing is tiered yet, so `latest tiered` answers -1 and `earliest local` the log start; `earliest pending upload`
+    answers -1, as Kafka does for a topic without remote storage.
+"""
+
+import asyncio
+from functools import partial
+from typing import Final
+
+from ropewalk.base.errors import RopewalkError, StorageFailed
+from ropewalk.base.ports import Pool
+from ropewalk.broker.partition import Partition
+from ropewalk.kafka.caller import Caller
+from ropewalk.kafka.errors import code_for
+from ropewalk.kafka.leaders import Leaders, check_epoch
+from ropewalk.wire.error_code import ErrorCode
+from ropewalk.wire.messages.list_offsets import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    EARLIEST_PENDING_UPLOAD,
+    LATEST,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+_READ_COMMITTED: Final = 1
+_SINCE: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+"""The version that first knows a sentinel."""
+
+
+async def handle(
+    request: ListOffsetsRequest, caller: Caller, *, leaders: Leaders, pool: Pool
+) -> ListOffsetsResponse:
+    read_committed = request.isolation_level == _READ_COMMITTED
+
+    async def answer(topic: str, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+        if asked.timestamp < 0 and caller.version < _SINCE.get(asked.timestamp, 0):
+            return ListOffsetsPartitionResponse(asked.index, ErrorCode.UNSUPPORTED_VERSION)
+        try:
+            partition = leaders.find(topic, asked.index)
+            check_epoch(partition, asked.current_leader_epoch)
+            timestamp, offset = await _look_up(partition, asked.timestamp, read_committed, pool)
+        except RopewalkError as error:
+            return ListOffsetsPartitionResponse(asked.index, code_for(error))
+        except OSError as error:
+            return ListOffsetsPartitionResponse(asked.index, code_for(StorageFailed(str(error))))
+        return ListOffsetsPartitionResponse(
+            asked.index,
+            ErrorCode.NONE,
+            timestamp,
+            offset,
+            partition.leader_epoch if offset >= 0 else -1,
+        )
+
+    return ListOffsetsResponse(
+        topics=tuple(
+            [
+                ListOffsetsTopicResponse(
+                    topic.name,
+                    tuple(await asyncio.gather(*(answer(topic.name, asked) for asked in topic.partitions))),
+                )
+                for topic in request.topics
+            ]
+        )
+    )
+
+
+async def _look_up(partition: Partition, timestamp: int, read_committed: bool, pool: Pool) -> tuple[int, int]:
+    """Timestamp and offset as they are answered; -1 and -1 where there is nothing."""
+    log = partition.log
+    limit_offset = partition.last_stable_offset if read_committed else partition.high_watermark
+    if timestamp == LATEST:
+        return -1, limit_offset
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return -1, log.start_offset
+    if timestamp == MAX_TIMESTAMP:
+        found = await pool.run(partial(log.offset_of_max_timestamp, limit_offset=limit_offset))
+    elif timestamp < 0:  # nothing is tiered, so nothing is the latest tiered or waits to be
+        return -1, -1
+    else:
+        found = await pool.run(partial(log.offset_for_timestamp, timestamp, limit_offset=limit_offset))
+    return (-1, -1) if found is None else (found.timestamp, found.offset)

@@ -1,0 +1,107 @@
+"""Metadata: the brokers, and for each topic its partitions and their leaders.
+
+Behaviour worth knowing
+    A topic that is not there is made if the client allows it and `auto.create.topics.enable` is on; the answer
+    comes when it is ready, so clients need no second round.
+    No topics asked for (null) means all; an empty list means none, except in v0, where it means all.
+    A topic looked up by an id that nobody has gets UNKNOWN_TOPIC_ID and no name.
+"""
+
+from contextlib import suppress
+from typing import Final, Protocol
+
+from ropewalk.base.errors import RopewalkError, TopicExists, UnknownTopicId
+from ropewalk.base.ids import TopicId
+from ropewalk.kafka.caller import Caller
+from ropewalk.kafka.errors import code_for
+from ropewalk.metadata.image import Image, Topic
+from ropewalk.wire.error_code import ErrorCode
+from ropewalk.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from ropewalk.wire.types import UUID_ZERO
+
+LISTENER: Final = "kafka"
+INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+
+class AutoCreation(Protocol):
+    @property
+    def creates_automatically(self) -> bool: ...
+
+    async def create_automatically(self, name: str) -> None:
+        """Make the topic with the node's defaults; raises InvalidTopicName, TopicExists and so on."""
+
+
+async def handle(
+    request: MetadataRequest, caller: Caller, *, image: Image, creation: AutoCreation
+) -> MetadataResponse:
+    asked = request.topics
+    if asked is None or (caller.version == 0 and not asked):
+        topics = tuple([_describe(topic) for topic in image.topics.values()])
+    else:
+        may_create = request.allow_auto_topic_creation and creation.creates_automatically
+        topics = tuple(
+            [await _find(topic, image, caller, creation if may_create else None) for topic in asked]
+        )
+    brokers = [
+        MetadataResponseBroker(broker.node_id, endpoint.host, endpoint.port, broker.rack)
+        for broker in image.brokers.values()
+        if (endpoint := broker.endpoint(LISTENER)) is not None
+    ]
+    return MetadataResponse(
+        brokers=tuple(brokers),
+        cluster_id=image.cluster_id,
+        controller_id=brokers[0].node_id if brokers else -1,
+        topics=topics,
+    )
+
+
+async def _find(
+    asked: MetadataRequestTopic, image: Image, caller: Caller, creation: AutoCreation | None
+) -> MetadataResponseTopic:
+    try:
+        if asked.name is None:
+            return _describe(image.topic_by_id(TopicId(asked.topic_id)))
+        if asked.name not in image.topics and creation is not None:
+            with caller.hold():
+                await _create(asked.name, creation)
+        return _describe(image.topic(asked.name))
+    except UnknownTopicId:
+        return MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, asked.topic_id)
+    except RopewalkError as error:
+        return MetadataResponseTopic(code_for(error), asked.name, UUID_ZERO)
+
+
+async def _create(name: str, creation: AutoCreation) -> None:
+    with suppress(TopicExists):  # another client was quicker, which is as good
+        await creation.create_automatically(name)
+
+
+def _describe(topic: Topic) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        error_code=ErrorCode.NONE,
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=tuple(
+            [
+                MetadataResponsePartition(
+                    error_code=ErrorCode.NONE
+                    if partition.leader is not None
+                    else ErrorCode.LEADER_NOT_AVAILABLE,
+                    index=partition.index,
+                    leader_id=-1 if partition.leader is None else partition.leader,
+                    leader_epoch=partition.leader_epoch,
+                    replica_nodes=partition.replicas,
+                    isr_nodes=partition.isr,
+                )
+                for partition in topic.partitions
+            ]
+        ),
+    )

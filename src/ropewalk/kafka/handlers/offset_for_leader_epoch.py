@@ -1,0 +1,51 @@
+"""OffsetForLeaderEpoch: where an epoch ended, so that a client can tell whether its log was cut.
+
+Behaviour worth knowing
+    The answer is the largest epoch not above the one asked for and its end; -1 and -1 if there is none.
+    For the current epoch the end is the high watermark: a consumer must not hear of more.
+"""
+
+from ropewalk.base.errors import RopewalkError
+from ropewalk.base.ids import LeaderEpoch
+from ropewalk.kafka.caller import Caller
+from ropewalk.kafka.errors import code_for
+from ropewalk.kafka.leaders import Leaders, check_epoch
+from ropewalk.wire.error_code import ErrorCode
+from ropewalk.wire.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+
+
+async def handle(
+    request: OffsetForLeaderEpochRequest, caller: Caller, *, leaders: Leaders
+) -> OffsetForLeaderEpochResponse:
+    del caller
+    return OffsetForLeaderEpochResponse(
+        throttle_ms=0,
+        topics=tuple(
+            OffsetForLeaderTopicResult(
+                topic.name, tuple([_answer(topic.name, asked, leaders) for asked in topic.partitions])
+            )
+            for topic in request.topics
+        ),
+    )
+
+
+def _answer(topic: str, asked: OffsetForLeaderPartition, leaders: Leaders) -> EpochEndOffset:
+    try:
+        partition = leaders.find(topic, asked.index)
+        check_epoch(partition, asked.current_leader_epoch)
+    except RopewalkError as error:
+        return EpochEndOffset(code_for(error), asked.index)
+    if asked.leader_epoch == partition.leader_epoch:
+        return EpochEndOffset(ErrorCode.NONE, asked.index, partition.leader_epoch, partition.high_watermark)
+    end = partition.log.end_offset_for_epoch(LeaderEpoch(asked.leader_epoch))
+    if end is None:
+        return EpochEndOffset(ErrorCode.NONE, asked.index)
+    return EpochEndOffset(
+        ErrorCode.NONE, asked.index, end.leader_epoch, min(end.end_offset, partition.high_watermark)
+    )

@@ -1,0 +1,155 @@
+"""Produce: append each partition's batch, then wait for the acks the client asked for.
+
+Behaviour worth knowing
+    Every append happens before the first `await`, in request order, so one connection's writes keep their
+    order however many requests it has in flight. Topics that demand a look into the batch are the exception:
+    there the batch is copied, checked in the disk pool, and the connection's next request held back meanwhile.
+    A failure belongs to its partition; the request as a whole fails only for a nonsensical `acks`.
+    With acks=0 nothing is answered; an error can then only be told by closing the connection.
+"""
+
+from typing import Final
+
+from msgspec import Struct
+
+from ropewalk.base.errors import InvalidRecord, InvalidRequest, RopewalkError, UnsupportedCompression
+from ropewalk.base.ids import TopicId
+from ropewalk.base.ports import Pool
+from ropewalk.broker.partition import Acks, Ticket
+from ropewalk.kafka.caller import Caller, Disconnect
+from ropewalk.kafka.errors import code_for
+from ropewalk.kafka.leaders import Leaders
+from ropewalk.records.batch import CODEC_MASK
+from ropewalk.records.codec import Codec
+from ropewalk.wire.error_code import ErrorCode
+from ropewalk.wire.messages.produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+
+_BY_ID_SINCE: Final = 13
+_ZSTD_SINCE: Final = 7
+_ATTRIBUTES_LOW_BYTE: Final = 22
+
+
+class _Started(Struct):
+    topic: TopicProduceData
+    writes: list[tuple[int, Ticket | RopewalkError]]
+
+
+async def handle(
+    request: ProduceRequest, caller: Caller, *, leaders: Leaders, pool: Pool
+) -> ProduceResponse | None:
+    try:
+        acks = Acks(request.acks)
+    except ValueError:
+        return _refuse(request)
+    started = [await _start(topic, request, acks, caller, leaders, pool) for topic in request.topics]
+    if acks is Acks.NOBODY:
+        _disconnect_if_any_failed(started)
+        return None
+    return ProduceResponse(tuple([await _finish(each) for each in started]))
+
+
+async def _start(
+    topic: TopicProduceData,
+    request: ProduceRequest,
+    acks: Acks,
+    caller: Caller,
+    leaders: Leaders,
+    pool: Pool,
+) -> _Started:
+    """Suspends only for a topic that opens batches; see the module's docstring."""
+    writes: list[tuple[int, Ticket | RopewalkError]] = []
+    for data in topic.partitions:
+        try:
+            if request.transactional_id is not None:
+                raise InvalidRequest("transactions are not served")
+            if caller.version >= _BY_ID_SINCE:
+                partition = leaders.find_by_id(TopicId(topic.topic_id), data.index)
+            else:
+                partition = leaders.find(topic.name, data.index)
+            batch = _batch(data, caller.version)
+            if partition.opens_batches:
+                copy = memoryview(bytearray(batch))
+                with caller.hold():
+                    prepared = await pool.run(partition.prepare, copy)
+            else:
+                prepared = partition.prepare(batch)
+            writes.append((data.index, partition.append(prepared, acks, request.timeout_ms)))
+        except RopewalkError as error:
+            writes.append((data.index, error))
+    return _Started(topic, writes)
+
+
+def _batch(data: PartitionProduceData, version: int) -> memoryview:
+    batch = memoryview(data.records or b"")
+    if (
+        version < _ZSTD_SINCE
+        and len(batch) > _ATTRIBUTES_LOW_BYTE
+        and batch[_ATTRIBUTES_LOW_BYTE] & CODEC_MASK == Codec.ZSTD
+    ):
+        raise UnsupportedCompression(f"zstd needs Produce v{_ZSTD_SINCE} or newer")
+    return batch
+
+
+async def _finish(started: _Started) -> TopicProduceResponse:
+    answers: list[PartitionProduceResponse] = []
+    for index, write in started.writes:
+        if isinstance(write, RopewalkError):
+            answers.append(_failed(index, write))
+            continue
+        try:
+            if write.acknowledged is not None:
+                await write.acknowledged
+        except RopewalkError as error:
+            answers.append(_failed(index, error))
+        else:
+            answers.append(
+                PartitionProduceResponse(
+                    index, 0, write.base_offset, write.append_time_ms, write.log_start_offset
+                )
+            )
+    return TopicProduceResponse(started.topic.name, started.topic.topic_id, tuple(answers))
+
+
+def _failed(index: int, error: RopewalkError) -> PartitionProduceResponse:
+    record_errors: tuple[BatchIndexAndErrorMessage, ...] = ()
+    if isinstance(error, InvalidRecord):
+        record_errors = tuple(BatchIndexAndErrorMessage(at) for at in error.record_indexes)
+    return PartitionProduceResponse(
+        index=index,
+        error_code=code_for(error),
+        base_offset=-1,
+        record_errors=record_errors,
+        error_message=str(error),
+    )
+
+
+def _refuse(request: ProduceRequest) -> ProduceResponse:
+    def refused(data: PartitionProduceData) -> PartitionProduceResponse:
+        return PartitionProduceResponse(
+            index=data.index,
+            error_code=ErrorCode.INVALID_REQUIRED_ACKS,
+            base_offset=-1,
+            error_message=f"acks is {request.acks}, must be -1, 0 or 1",
+        )
+
+    return ProduceResponse(
+        tuple(
+            TopicProduceResponse(topic.name, topic.topic_id, tuple(map(refused, topic.partitions)))
+            for topic in request.topics
+        )
+    )
+
+
+def _disconnect_if_any_failed(started: list[_Started]) -> None:
+    for each in started:
+        for index, write in each.writes:
+            if isinstance(write, RopewalkError):
+                raise Disconnect(f"acks=0 to {each.topic.name}-{index} failed: {write}")

@@ -1,0 +1,40 @@
+"""The Kafka listener: accepts connections and gives each its protocol."""
+
+from ropewalk.base.budget import ByteBudget
+from ropewalk.base.ports import Listener, Network
+from ropewalk.kafka.connection import Connection
+from ropewalk.kafka.connections import Connections
+from ropewalk.kafka.served import ServedApi
+
+
+class KafkaListener:
+    def __init__(self, listener: Listener, connections: Connections) -> None:
+        """Use `start`."""
+        self._listener = listener
+        self._connections = connections
+
+    @classmethod
+    async def start(
+        cls,
+        network: Network,
+        host: str,
+        port: int,
+        *,
+        connections: Connections,
+        served: dict[int, ServedApi],
+        budget: ByteBudget,
+    ) -> "KafkaListener":
+        """Raises `OSError` where the address cannot be had."""
+        listener = await network.listen(lambda: Connection(connections, served, budget), host, port)
+        return cls(listener, connections)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return self._listener.address
+
+    def stop(self) -> None:
+        """Accept no more. Connections live on until `close`."""
+        self._listener.stop()
+
+    def close(self) -> None:
+        self._connections.close_all()

@@ -1,0 +1,20 @@
+"""One API as this node serves it: which versions, and by which function."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from msgspec import Struct
+
+from ropewalk.kafka.caller import Caller
+from ropewalk.wire.api import Api
+from ropewalk.wire.types import Message
+
+Handle = Callable[[Any, Caller], Coroutine[Any, None, Message | None]]
+"""Takes the API's own request class, which is why it says Any. None means: no answer is sent."""
+
+
+class ServedApi(Struct, frozen=True):
+    api: Api[Any, Any]
+    version_min: int
+    version_max: int
+    handle: Handle

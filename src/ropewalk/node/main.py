@@ -1,0 +1,126 @@
+"""A node as a process: start, say that it is ready, serve until told to stop.
+
+exit 0   stopped by SIGTERM or SIGINT, in order
+exit 1   could not start, or had to end because the disk cannot be trusted; one line says why
+"""
+
+import asyncio
+import errno
+import os
+import signal
+import sys
+from typing import NoReturn
+
+import msgspec
+import structlog
+
+from ropewalk.base.errors import RopewalkError
+from ropewalk.base.ports import Ports
+from ropewalk.node import build, journal
+from ropewalk.node.build import Node
+from ropewalk.node.config import Config, load
+from ropewalk.node.demo import show
+from ropewalk.node.options import NodeOptions
+from ropewalk.runtime.loop import freeze_start_up_objects, run
+from ropewalk.runtime.ports import SystemPorts, in_memory, on_disk
+
+_log = structlog.get_logger()
+
+
+class CannotStart(Exception):
+    """One line for the person who tried."""
+
+
+def run_up(options: NodeOptions) -> NoReturn:
+    """`ropewalk up`: a node from defaults and options. Ends the process."""
+    sys.exit(_run(options))
+
+
+def run_serve(options: NodeOptions) -> NoReturn:
+    """`ropewalk serve`: a node from a file, as a service manager starts it. Ends the process."""
+    sys.exit(_run(options))
+
+
+def _run(options: NodeOptions) -> int:
+    try:
+        if options.nodes != 1:
+            raise CannotStart(f"--nodes {options.nodes}: this version runs one node; leave the option out")
+        config = load(options, os.environ)
+        journal.configure(config)
+        return run(_serve(config, options, _ports(config)))
+    except (CannotStart, RopewalkError) as error:
+        print(f"ropewalk: {error}", file=sys.stderr)  # noqa: T201  the journal may not be set up yet
+        return 1
+
+
+def _ports(config: Config) -> SystemPorts:
+    if config.in_memory:
+        return in_memory()
+    try:
+        return on_disk(config.data_path)
+    except OSError as error:
+        raise CannotStart(
+            f"cannot use {config.data_path}: {error.strerror}; choose another place with --data DIR"
+        ) from error
+
+
+async def _serve(config: Config, options: NodeOptions, ports: SystemPorts) -> int:
+    node = await _start(config, options, ports)
+    stop = _stop_signals()
+    freeze_start_up_objects()
+    _announce(node, options)
+    if options.demo:
+        text = await show(node.kafka_address, ports, keeps_data=not config.in_memory)
+        print(text, flush=True)  # noqa: T201  this is what the user came for
+    waits: list[asyncio.Future[None] | asyncio.Future[BaseException]] = [stop, node.failed]
+    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    if node.failed.done():
+        # Ending in order would claim a clean state that nobody can vouch for.
+        return 1
+    _log.info("stopping")
+    await node.stop()
+    _log.info("stopped")
+    return 0
+
+
+async def _start(config: Config, options: NodeOptions, ports: Ports) -> Node:
+    try:
+        return await build.start(config, ports)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise CannotStart(
+                f"cannot listen on {config['kafka.listen']}: {error.strerror or error}"
+            ) from error
+    if options.demo and options.kafka is None:
+        host = config["kafka.listen"].rpartition(":")[0]
+        ports = _ports(config)
+        return await build.start(config.with_value("kafka.listen", f"{host}:0", "--demo"), ports)
+    raise CannotStart(
+        f"{config['kafka.listen']} is taken by another process; choose another address with --kafka HOST:PORT "
+        "(port 0 takes any free one)"
+    )
+
+
+def _stop_signals() -> asyncio.Future[None]:
+    loop = asyncio.get_running_loop()
+    stop: asyncio.Future[None] = loop.create_future()
+
+    def on_signal() -> None:
+        if not stop.done():
+            stop.set_result(None)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_signal)
+    return stop
+
+
+def _announce(node: Node, options: NodeOptions) -> None:
+    """The ready line, and the same as JSON for programs. A door that is not there is left out."""
+    host, port = node.kafka_address
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    print(f"ropewalk ready kafka={address}", flush=True)  # noqa: T201  the contract with whoever started us
+    if options.ready_file is not None:
+        temporary = f"{options.ready_file}.tmp"
+        with open(temporary, "wb") as file:
+            file.write(msgspec.json.encode({"kafka": [address], "pids": [os.getpid()]}))
+        os.replace(temporary, options.ready_file)
