@@ -20,10 +20,13 @@ PARTITION_COUNT = 4
 VALUE_BYTES = 300
 OUTSTANDING_MAX = 400
 """Records of one producer that may be unacknowledged: enough for several requests in flight, few enough to end."""
-RECORDS_PER_SECOND = 1_500
+RECORDS_PER_SECOND = 1_000
 """Of each producer, so that reading everything back after a hundred rounds still takes only seconds."""
 READ_WITHIN_S = 120.0
+QUIET: dict[str, int] = {"log_level": 0}
+"""A refused connection is no news here."""
 PATIENT: dict[str, object] = {
+    **QUIET,
     "message.timeout.ms": 300_000,
     "retry.backoff.ms": 20,
     "retry.backoff.max.ms": 200,
@@ -37,6 +40,7 @@ class Load:
     def __init__(self, address: str) -> None:
         self._address = address
         self._stopping = threading.Event()
+        self._abandoned = threading.Event()
         self._threads: list[threading.Thread] = []
         self.tallies = [Tally(number, VALUE_BYTES, frozenset({"once"})) for number in range(PARTITION_COUNT)]
         self.topics_made: list[str] = []
@@ -55,7 +59,7 @@ class Load:
         """Create a topic and remember that it was acknowledged."""
         settings = {"segment.bytes": str(1 << 20)}
         topic = NewTopic(name, num_partitions=partition_count, replication_factor=1, config=settings)
-        admin = AdminClient({"bootstrap.servers": self._address})
+        admin = AdminClient({"bootstrap.servers": self._address, **QUIET})
         admin.create_topics([topic], request_timeout=30)[name].result()
         self.topics_made.append(name)
 
@@ -71,6 +75,9 @@ class Load:
         self._start(self._consume)
         try:
             yield
+        except BaseException:
+            self._abandoned.set()
+            raise
         finally:
             self._stopping.set()
             for thread in self._threads:
@@ -95,7 +102,7 @@ class Load:
         logs = self._read_everything()
         for tally, log, known in zip(self.tallies, logs, promised, strict=True):
             tally.check(log, known)
-        present = AdminClient({"bootstrap.servers": self._address}).list_topics(timeout=30).topics
+        present = AdminClient({"bootstrap.servers": self._address, **QUIET}).list_topics(timeout=30).topics
         for name in topics_made:
             if name not in present:
                 self.failures.append(f"topic {name} was acknowledged and is gone")
@@ -125,8 +132,11 @@ class Load:
             )
             sent_count += 1
             producer.poll(0)
-        left = producer.flush(READ_WITHIN_S)
+        deadline = time.monotonic() + READ_WITHIN_S
+        while (left := producer.flush(0.2)) and time.monotonic() < deadline and not self._abandoned.is_set():
+            pass
         if left:
+            producer.purge()
             self.failures.append(f"{left} records of {writer} were never acknowledged")
 
     def _on_delivery(self, tally: Tally, sent: Sent) -> Callable[[KafkaError | None, Message], None]:
@@ -198,6 +208,7 @@ class Load:
         return Consumer(
             {
                 "bootstrap.servers": self._address,
+                **QUIET,
                 "group.id": "unused",
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error",

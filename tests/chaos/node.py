@@ -56,29 +56,34 @@ class NodeProcess:
             time.sleep(0.001)
 
     def stop(self) -> int:
-        """Ask the node to stop. Returns its exit code."""
+        """Ask the node to stop. Returns its exit code, or that of a node that had ended before."""
         assert self._process is not None, "the node was started"
         self._process.terminate()
         try:
             return self._process.wait(timeout=STOPPED_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return -signal.SIGKILL
         finally:
-            if self._process.poll() is None:
-                self.kill()
             self._output.close()
 
     def _wait_until_ready(self, deadline: float) -> dict[str, list[str]]:
         assert self._process is not None, "the node was started"
         while True:
             if self._process.poll() is not None:
-                raise RuntimeError(f"the node ended with {self._process.returncode}; see {self._output.name}")
+                raise RuntimeError(f"the node ended with {self._process.returncode}: {self._last_words()}")
             if time.monotonic() > deadline:
-                raise RuntimeError(f"the node was not ready in {READY_WITHIN_S} s; see {self._output.name}")
+                self.kill()
+                raise RuntimeError(f"the node was not ready in {READY_WITHIN_S} s: {self._last_words()}")
             try:
                 ready: dict[str, list[str]] = json.loads(self._ready_file.read_text())
             except (FileNotFoundError, json.JSONDecodeError):
                 time.sleep(0.01)
                 continue
             return ready
+
+    def _last_words(self) -> str:
+        return Path(self._output.name).read_text(errors="replace")[-2_000:]
 
     def _thread_states(self) -> list[str]:
         assert self._process is not None, "the node was started"
