@@ -21,6 +21,7 @@ from ropewalk.sim.history import (
     Refused,
     Rotted,
     Sent,
+    StartFailed,
     SurvivedFailedSync,
 )
 
@@ -195,6 +196,7 @@ BAD: list[tuple[str, str, list[Event]]] = [
     ("deleted", "nobody asked, at the end", [sent(1, 10, 11), acked(1, 0), final(11, start=1)]),
     ("forgotten", "a producer's place", [sent(1, 10), acked(1, 0), Forgotten(P, "sequence 1")]),
     ("survivor", "a failed sync was survived", [SurvivedFailedSync("node")]),
+    ("unstartable", "a sound disk", [StartFailed("node", "reason")]),
 ]
 
 

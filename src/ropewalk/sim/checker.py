@@ -13,6 +13,7 @@
     deleted         the start of the log moved past what anybody asked to delete
     forgotten       a topic, or a producer's place in a partition, that the node had acknowledged
     survivor        a node that went on after a failed sync
+    unstartable     a node that did not start, though nothing was in its way
 
 It is pure: a history in, violations out, and it knows nothing of how a node works. All is promised by
 `flush=group`; a history of a node that promises less must not be brought here.
@@ -38,6 +39,7 @@ from ropewalk.sim.history import (
     Refused,
     Rotted,
     Sent,
+    StartFailed,
     SurvivedFailedSync,
 )
 
@@ -64,6 +66,9 @@ def check(history: Sequence[Event]) -> list[Violation]:
                 partition = sends[event.send].partition
             case SurvivedFailedSync(node):
                 found.append(Violation("survivor", f"{node} went on after a failed sync"))
+                continue
+            case StartFailed(node, reason):
+                found.append(Violation("unstartable", f"{node}: {reason}"))
                 continue
             case _:
                 partition = event.partition
@@ -130,7 +135,7 @@ class _Partition:
                     self._report("forgotten", what)
             case FinalRead():
                 self._final = event
-            case SurvivedFailedSync():
+            case SurvivedFailedSync() | StartFailed():
                 raise AssertionError("belongs to no partition")
 
     def conclude(self) -> None:

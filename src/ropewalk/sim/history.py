@@ -95,6 +95,13 @@ class SurvivedFailedSync(Struct, frozen=True):
     node: str
 
 
+class StartFailed(Struct, frozen=True):
+    """The node did not start, on a disk that had room and did not fail."""
+
+    node: str
+    reason: str
+
+
 class Forgotten(Struct, frozen=True):
     """The node no longer knew what it had acknowledged: a topic, or an idempotent producer's last sequence."""
 
@@ -122,6 +129,7 @@ Event = (
     | DeletionAsked
     | Rotted
     | SurvivedFailedSync
+    | StartFailed
     | Forgotten
     | FinalRead
 )

@@ -64,6 +64,20 @@ class Platters:
         self.sometimes.note("the disk stalled")
         self.stalled_until_s = max(self.stalled_until_s, until_s)
 
+    def heal(self) -> None:
+        """There is room, nothing stalls, and nothing more is going to fail. What rotted stays rotten."""
+        self.make_room()
+        self.stalled_until_s = 0.0
+        self._sync_failures_armed = 0
+        self._cut = None
+
+    @property
+    def is_short_of_room(self) -> bool:
+        return self.capacity_bytes < CAPACITY_BYTES
+
+    def make_room(self) -> None:
+        self.capacity_bytes = CAPACITY_BYTES
+
     def evict(self, *, share: float = 1.0) -> None:
         """The kernel needed the memory: clean pages go cold."""
         self.sometimes.note("cached pages were evicted")

@@ -1,0 +1,100 @@
+"""Whoever runs the node: starts it, starts it again when it is gone, and stops it in order when told to."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextvars import copy_context
+from typing import Any, Protocol
+
+from ropewalk.sim.history import Journal, StartFailed, SurvivedFailedSync
+from ropewalk.sim.process import CURRENT, Died
+from ropewalk.sim.world import Machine, NodePorts, World
+
+FAILED_SYNC_GRACE_S = 5.0
+"""A node that has met a failed sync must be gone by then."""
+
+
+class RunningNode(Protocol):
+    async def stop(self) -> None: ...
+
+
+Boot = Callable[[NodePorts], Coroutine[Any, Any, RunningNode]]
+
+
+class Keeper:
+    def __init__(self, world: World, machine: Machine, boot: Boot, journal: Journal) -> None:
+        self._world = world
+        self._machine = machine
+        self._boot = boot
+        self._journal = journal
+        self._rng = world.rng_for("keeper")
+        self._node: RunningNode | None = None
+        self._is_busy = False
+
+    async def keep_running(self) -> None:
+        """Start the node again a while after it is gone, for ever."""
+        while True:
+            if not self._machine.is_running and not self._is_busy:
+                await asyncio.sleep(self._rng.uniform(0.0, 1.0))
+                if not self._machine.is_running and not self._is_busy:
+                    await self.start()
+            await asyncio.sleep(0.1)
+
+    async def start(self) -> bool:
+        """One attempt; False if the node is not there afterwards."""
+        sync_failure_count = self._machine.platters.sync_failure_count
+        try:
+            self._node = await self._machine.start(self._boot)
+        except Died:
+            return False
+        except Exception as error:  # noqa: BLE001  # whatever keeps a node from starting, it is evidence
+            if self._machine.platters.sync_failure_count > sync_failure_count:
+                self.replace_lying_cache()
+            elif not self._machine.platters.is_short_of_room:
+                self._journal.note(StartFailed(self._machine.name, repr(error)))
+            return False
+        return True
+
+    async def stop(self) -> None:
+        """SIGTERM: the node closes its books and leaves. It runs in its own process, as far as it gets."""
+        process = self._machine.process
+        if process is None or self._node is None:
+            return
+        self._is_busy = True
+        self._world.sometimes.note("the node was stopped in order")
+        stopping = self._run_inside(self._node.stop())
+        done, _ = await asyncio.wait([stopping], timeout=30)
+        assert done or not process.alive, "the node did not stop within 30 seconds"
+        if process.alive:
+            process.die("stopped")
+        self._is_busy = False
+
+    async def fail_sync(self) -> None:
+        """Arm a failing sync, see to it that the node does not survive it, and reboot the machine."""
+        platters = self._machine.platters
+        count = platters.sync_failure_count
+        process = self._machine.process
+        platters.fail_syncs(1)
+        for _ in range(100):
+            if platters.sync_failure_count > count:
+                break
+            await asyncio.sleep(0.05)
+        else:
+            platters.fail_syncs(0)
+            return
+        for _ in range(int(FAILED_SYNC_GRACE_S / 0.05)):
+            if process is None or not process.alive:
+                self._world.sometimes.note("the node died of a failed sync")
+                break
+            await asyncio.sleep(0.05)
+        else:
+            self._journal.note(SurvivedFailedSync(self._machine.name))
+        self.replace_lying_cache()
+
+    def replace_lying_cache(self) -> None:
+        """After a failed sync the page cache shows what the platter lacks; only a reboot makes it honest."""
+        self._machine.cut_power()
+
+    def _run_inside(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        context = copy_context()
+        context.run(CURRENT.set, self._machine.process)
+        return self._world.loop.create_task(work, context=context)

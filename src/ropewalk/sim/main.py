@@ -1,0 +1,103 @@
+"""`ropewalk-sim`: run many seeds, print what they saw, and for a failure the one line that shows it again."""
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import NoReturn
+
+from ropewalk.sim.node import boot
+from ropewalk.sim.scenario import Outcome, run_seed, total
+from ropewalk.sim.sometimes import EXPECTED, never
+
+
+def main() -> NoReturn:
+    options = _parser().parse_args()
+    seeds = _parse_seeds(options.seeds)
+    began_s = time.monotonic()
+    outcomes: list[Outcome] = []
+    failed: list[Outcome] = []
+    for outcome in _run_all(seeds, options.jobs):
+        outcomes.append(outcome)
+        if options.verbose:
+            print(_line(outcome), flush=True)
+        if outcome.violations:
+            failed.append(outcome)
+            _print_failure(outcome)
+            if options.fail_fast:
+                break
+    counts = total(outcomes)
+    _print_totals(outcomes, counts, time.monotonic() - began_s)
+    missing = never(counts) if len(seeds) >= options.sometimes_from else []
+    for what in missing:
+        print(f"never happened: {what}")
+    sys.exit(1 if failed or missing else 0)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="ropewalk-sim", description=__doc__)
+    parser.add_argument("--seeds", default="0..99", help="one seed, or FIRST..LAST (default %(default)s)")
+    parser.add_argument("--jobs", type=int, default=1, help="processes (default %(default)s)")
+    parser.add_argument("--fail-fast", action="store_true", help="stop at the first violation")
+    parser.add_argument("--verbose", action="store_true", help="one line per seed")
+    parser.add_argument(
+        "--sometimes-from",
+        type=int,
+        default=100,
+        metavar="COUNT",
+        help="with so many seeds or more, everything that may happen must (default %(default)s)",
+    )
+    return parser
+
+
+def _parse_seeds(text: str) -> range:
+    first, dots, last = text.partition("..")
+    try:
+        return range(int(first), int(last if dots else first) + 1)
+    except ValueError:
+        sys.exit(f"ropewalk-sim: {text!r} is neither a seed nor FIRST..LAST")
+
+
+def _run_all(seeds: Iterable[int], jobs: int) -> Iterator[Outcome]:
+    if jobs <= 1:
+        yield from map(_run, seeds)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(_run, seeds)
+
+
+def _run(seed: int) -> Outcome:
+    return run_seed(seed, boot)
+
+
+def _line(outcome: Outcome) -> str:
+    return (
+        f"seed {outcome.seed}: {outcome.digest} {outcome.simulated_s:.1f} s, {outcome.step_count} steps, "
+        f"{outcome.operation_count} operations, {outcome.fault_count} faults"
+    )
+
+
+def _print_failure(outcome: Outcome) -> None:
+    for violation in outcome.violations[:5]:
+        print(f"seed {outcome.seed}: {violation}")
+    if len(outcome.violations) > 5:
+        print(f"seed {outcome.seed}: and {len(outcome.violations) - 5} more")
+    print(f"reproduce: ropewalk-sim --seeds {outcome.seed}", flush=True)
+
+
+def _print_totals(outcomes: list[Outcome], counts: Counter[str], real_s: float) -> None:
+    print(
+        f"{len(outcomes)} seeds, {sum(outcome.simulated_s for outcome in outcomes):.0f} simulated seconds "
+        f"in {real_s:.0f} s, {sum(outcome.operation_count for outcome in outcomes)} operations, "
+        f"{sum(outcome.fault_count for outcome in outcomes)} faults, "
+        f"{sum(len(outcome.violations) for outcome in outcomes)} violations"
+    )
+    for what in EXPECTED:
+        print(f"{counts[what]:8}  {what}")
+
+
+if __name__ == "__main__":
+    main()

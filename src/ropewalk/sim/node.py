@@ -1,0 +1,15 @@
+"""The real node on simulated ports."""
+
+from ropewalk.node import build
+from ropewalk.node.config import load
+from ropewalk.node.options import NodeOptions
+from ropewalk.sim.keeper import RunningNode
+from ropewalk.sim.scenario import NODE_NAME, NODE_PORT
+from ropewalk.sim.world import NodePorts
+
+
+async def boot(ports: NodePorts) -> RunningNode:
+    options = NodeOptions(
+        kafka=f"{NODE_NAME}:{NODE_PORT}", data="/data", settings=("auto.create.topics.enable=false",)
+    )
+    return await build.start(load(options, {}), ports)

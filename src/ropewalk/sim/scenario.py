@@ -1,0 +1,201 @@
+"""One seed, from an empty disk to a verdict.
+
+A node is started and topics are created; producers and consumers work while one fault follows the other;
+then everything is healed, the power is cut once more so that nothing is believed that is not on the
+platter, and all partitions are read to their ends. The history of it all goes to the checker.
+"""
+
+import asyncio
+from collections import Counter
+from typing import Final
+
+from msgspec import Struct
+
+from ropewalk.base.errors import RopewalkError
+from ropewalk.base.ids import TopicId
+from ropewalk.client.address import Address
+from ropewalk.sim.checker import Violation, check
+from ropewalk.sim.consumers import Consumer, FinalReader
+from ropewalk.sim.faults import Nemesis
+from ropewalk.sim.keeper import Boot, Keeper
+from ropewalk.sim.loop import Overtime, Stuck
+from ropewalk.sim.process import Died
+from ropewalk.sim.producers import IdempotentProducer, PlainProducer
+from ropewalk.sim.workload import Caller, Workload
+from ropewalk.sim.world import Machine, World
+from ropewalk.wire.error_code import ErrorCode
+from ropewalk.wire.messages import create_topics
+
+WORK_S: Final = 20.0
+LIMIT_S: Final = 300.0
+"""Far more than healing and the final reads may take."""
+
+OPERATIONS_MIN: Final = 200
+FAULTS_MIN: Final = 3
+
+NODE_NAME: Final = "node"
+NODE_PORT: Final = 9092
+
+
+class Outcome(Struct, frozen=True):
+    """What became of one seed."""
+
+    seed: int
+    digest: str
+    simulated_s: float
+    step_count: int
+    operation_count: int
+    fault_count: int
+    sometimes: dict[str, int]
+    violations: tuple[str, ...]
+
+
+def run_seed(seed: int, boot: Boot) -> Outcome:
+    with World(seed) as world:
+        scenario = Scenario(world, boot)
+        violations: list[Violation] = []
+        try:
+            world.run(scenario.play(), limit_s=LIMIT_S)
+        except (Overtime, Stuck) as error:
+            violations.append(Violation("stuck", f"{error}; {scenario.plight()}"))
+        except Exception as error:  # noqa: BLE001  # whatever a run dies of is its result
+            violations.append(Violation("crashed", _describe(error)))
+        violations += check(scenario.workload.journal.events)
+        violations += scenario.shortcomings() if not violations else []
+        return Outcome(
+            seed,
+            world.trace.hexdigest(),
+            world.now_s,
+            world.loop.step_count,
+            scenario.workload.operation_count,
+            scenario.nemesis.fault_count,
+            dict(sorted(world.sometimes.counts.items())),
+            tuple(str(violation) for violation in violations),
+        )
+
+
+class Scenario:
+    def __init__(self, world: World, boot: Boot) -> None:
+        self._world = world
+        self._rng = world.rng_for("scenario")
+        self._machine: Machine = world.machine(NODE_NAME, can_sync_everything=self._rng.random() < 0.5)
+        self.workload = Workload(world, Address(NODE_NAME, NODE_PORT), until_s=WORK_S)
+        self._keeper = Keeper(world, self._machine, boot, self.workload.journal)
+        self._plain_count = self._rng.randrange(1, 4)
+        self._idempotent_count = self._rng.randrange(1, 4)
+        self._consumer_count = self._rng.randrange(1, 4)
+        clients = (
+            [f"plain-{number}" for number in range(self._plain_count)]
+            + [f"idempotent-{number}" for number in range(self._idempotent_count)]
+            + [f"consumer-{number}" for number in range(self._consumer_count)]
+        )
+        self.nemesis = Nemesis(self.workload, self._machine, self._keeper, clients)
+
+    async def play(self) -> None:
+        started = await self._keeper.start()
+        if not started:
+            raise Died("the node does not start on an empty disk")
+        await self._create_topic("first", is_under_fire=False)
+        async with asyncio.TaskGroup() as group:
+            keeping = group.create_task(self._keeper.keep_running())
+            async with asyncio.TaskGroup() as clients:
+                self._start_clients(clients)
+                clients.create_task(self.nemesis.run())
+                clients.create_task(self._create_late())
+            await self._conclude()
+            keeping.cancel()
+
+    def plight(self) -> str:
+        """For whoever has to explain why nothing went on."""
+        state = "running" if self._machine.is_running else f"gone ({self._machine.death_cause})"
+        return f"the node is {state}"
+
+    def shortcomings(self) -> list[Violation]:
+        """A run that did too little proves too little."""
+        found = []
+        if self.workload.operation_count < OPERATIONS_MIN:
+            found.append(
+                Violation("idle", f"{self.workload.operation_count} operations, {OPERATIONS_MIN} wanted")
+            )
+        if self.nemesis.fault_count < FAULTS_MIN:
+            found.append(Violation("idle", f"{self.nemesis.fault_count} faults, {FAULTS_MIN} wanted"))
+        return found
+
+    def _start_clients(self, clients: asyncio.TaskGroup) -> None:
+        may_delete = self._rng.random() < 0.3
+        for number in range(self._plain_count):
+            caller = Caller(self.workload, f"plain-{number}")
+            clients.create_task(PlainProducer(caller, acks=self._rng.choice([-1, -1, 1, 0])).run())
+        for number in range(self._idempotent_count):
+            caller = Caller(self.workload, f"idempotent-{number}")
+            partition = self._rng.choice(self.workload.topics.partitions)
+            clients.create_task(IdempotentProducer(caller, partition).run())
+        for number in range(self._consumer_count):
+            caller = Caller(self.workload, f"consumer-{number}")
+            clients.create_task(Consumer(caller, may_delete=may_delete and number == 0).run())
+
+    async def _create_late(self) -> None:
+        await asyncio.sleep(self._rng.uniform(1.0, 0.8 * WORK_S))
+        await self._create_topic("second", is_under_fire=True)
+
+    async def _create_topic(self, name: str, *, is_under_fire: bool) -> None:
+        """Until it is acknowledged, or the run is over."""
+        partition_count = self._rng.randrange(1, 4)
+        settings = {
+            "segment.ms": str(self._rng.choice([1000, 2000, 5000])),
+            "index.interval.bytes": str(self._rng.choice([0, 200, 1000, 4096])),
+            "retention.ms": "-1",
+        }
+        topic = create_topics.CreatableTopic(
+            name=name,
+            num_partitions=partition_count,
+            replication_factor=1,
+            configs=tuple(
+                create_topics.CreatableTopicConfig(name, value) for name, value in settings.items()
+            ),
+        )
+        caller = Caller(self.workload, f"admin-{name}")
+        while (connection := await caller.connect()) is not None:
+            self.workload.operation_count += 1
+            try:
+                response = await connection.call(
+                    create_topics.API,
+                    create_topics.CreateTopicsRequest(topics=(topic,), timeout_ms=3000),
+                    deadline_ms=caller.deadline_ms(),
+                )
+            except RopewalkError:
+                continue
+            finally:
+                connection.close()
+            (result,) = response.topics
+            if result.error_code == ErrorCode.NONE:
+                self.workload.topics.add(name, TopicId(bytes(result.topic_id)), partition_count)
+                if is_under_fire:
+                    self._world.sometimes.note("a topic was created under fire")
+                return
+            if result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS:
+                return  # an earlier attempt took effect; its id was never heard, so nobody uses it
+            await caller.pause(0.5)
+
+    async def _conclude(self) -> None:
+        """Heal, cut the power once more, and read everything."""
+        self.nemesis.heal()
+        await asyncio.sleep(1)
+        self._machine.cut_power()
+        self.workload.until_s = LIMIT_S
+        reader = FinalReader(Caller(self.workload, "final"))
+        for partition in self.workload.topics.partitions:
+            await reader.read(partition)
+
+
+def total(outcomes: list[Outcome]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for outcome in outcomes:
+        counts.update(outcome.sometimes)
+    return counts
+
+
+def _describe(error: BaseException) -> str:
+    if isinstance(error, BaseExceptionGroup):
+        return "; ".join(_describe(inner) for inner in error.exceptions)
+    return f"{type(error).__name__}: {error}"

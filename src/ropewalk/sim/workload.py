@@ -1,0 +1,114 @@
+"""What all simulated clients share: whom they call, what they may use, and where they write down what happened."""
+
+import asyncio
+import random
+from typing import Final, TypeVar
+
+from ropewalk.base.errors import RopewalkError
+from ropewalk.base.ids import TopicId, TopicPartition
+from ropewalk.base.ports import Clock, Network
+from ropewalk.client.address import Address
+from ropewalk.client.connection import Connection
+from ropewalk.sim.history import Journal
+from ropewalk.sim.sometimes import Sometimes
+from ropewalk.sim.world import SimulatedClock, World
+from ropewalk.wire.api import Api
+from ropewalk.wire.types import Message
+
+Q = TypeVar("Q", bound=Message)
+R = TypeVar("R", bound=Message)
+
+REQUEST_TIMEOUT_MS: Final = 3000
+TOPIC_BY_NAME_VERSION_MAX: Final = 12
+"""The last version of Produce and of Fetch that names its topics."""
+
+
+class Topics:
+    """The topics whose creation was acknowledged, and the partitions they have."""
+
+    def __init__(self) -> None:
+        self.partitions: list[TopicPartition] = []
+        self._ids: dict[str, TopicId] = {}
+
+    def add(self, name: str, topic_id: TopicId, partition_count: int) -> None:
+        self._ids[name] = topic_id
+        self.partitions += [TopicPartition(name, index) for index in range(partition_count)]
+
+    def id_of(self, name: str) -> TopicId:
+        return self._ids[name]
+
+    def name_of(self, topic_id: bytes) -> str:
+        return next(name for name, known in self._ids.items() if known == topic_id)
+
+
+class Workload:
+    """One run's clients: they go on until `until_s` and count what they do."""
+
+    def __init__(self, world: World, address: Address, *, until_s: float) -> None:
+        self.world = world
+        self.address = address
+        self.until_s = until_s
+        self.journal = Journal()
+        self.topics = Topics()
+        self.operation_count = 0
+        self.end_seen: dict[TopicPartition, int] = {}
+        """Per partition one past the highest offset that any client has heard of."""
+        self._value_count = 0
+
+    @property
+    def sometimes(self) -> Sometimes:
+        return self.world.sometimes
+
+    @property
+    def is_over(self) -> bool:
+        return self.world.now_s >= self.until_s
+
+    def see_end(self, partition: TopicPartition, end_offset: int) -> None:
+        self.end_seen[partition] = max(end_offset, self.end_seen.get(partition, 0))
+
+    def next_value(self) -> int:
+        self._value_count += 1
+        return self._value_count
+
+
+class Caller:
+    """One client's way to the node: a host of its own, dice of its own, one connection at a time."""
+
+    def __init__(self, workload: Workload, name: str) -> None:
+        self.name = name
+        self.workload = workload
+        self.rng: random.Random = workload.world.rng_for(name)
+        self.clock: Clock = SimulatedClock(workload.world.loop)
+        self.connection_count = 0
+        self._network: Network = workload.world.network.host(name)
+
+    def deadline_ms(self, timeout_ms: float = REQUEST_TIMEOUT_MS) -> float:
+        return self.clock.monotonic_ms() + timeout_ms
+
+    async def pause(self, seconds_max: float) -> None:
+        await asyncio.sleep(self.rng.uniform(0.0, seconds_max))
+
+    async def connect(self) -> Connection | None:
+        """Try until it succeeds; None when the run is over before."""
+        while not self.workload.is_over:
+            try:
+                connection = await Connection.open(
+                    self._network,
+                    self.clock,
+                    self.workload.address,
+                    client_id=self.name,
+                    deadline_ms=self.deadline_ms(1000),
+                )
+            except RopewalkError:
+                await self.pause(0.5)
+            else:
+                self.connection_count += 1
+                return connection
+        return None
+
+    def draw_version(self, connection: Connection, api: Api[Q, R], *, version_min: int = 0) -> int:
+        """Any version both sides speak, the newest more often than the others."""
+        newest = connection.versions.choose(api)
+        if self.rng.random() < 0.5:
+            return newest
+        return self.rng.randrange(max(version_min, api.version_min), newest + 1)
