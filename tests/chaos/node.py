@@ -71,10 +71,10 @@ class NodeProcess:
         assert self._process is not None, "the node was started"
         while True:
             if self._process.poll() is not None:
-                raise RuntimeError(f"the node ended with {self._process.returncode}: {self._last_words()}")
+                raise RuntimeError(f"the node ended with {self._process.returncode}: {self.last_words()}")
             if time.monotonic() > deadline:
                 self.kill()
-                raise RuntimeError(f"the node was not ready in {READY_WITHIN_S} s: {self._last_words()}")
+                raise RuntimeError(f"the node was not ready in {READY_WITHIN_S} s: {self.last_words()}")
             try:
                 ready: dict[str, list[str]] = json.loads(self._ready_file.read_text())
             except (FileNotFoundError, json.JSONDecodeError):
@@ -82,7 +82,8 @@ class NodeProcess:
                 continue
             return ready
 
-    def _last_words(self) -> str:
+    def last_words(self) -> str:
+        """The end of what the node wrote to its output."""
         return Path(self._output.name).read_text(errors="replace")[-2_000:]
 
     def _thread_states(self) -> list[str]:

@@ -69,6 +69,9 @@ def run(
                     completed += 1
                     progress(f"round {completed}: {load.acknowledged_count} acknowledged")
             load.check()
+        except Exception as error:
+            error.add_note(f"the node's last words: {node.last_words()}")
+            raise
         finally:
             exit_code = node.stop()
         violations = complaints(load)
