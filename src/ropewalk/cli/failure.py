@@ -64,7 +64,7 @@ def _next_step(error: RopewalkError) -> str | None:
         case ConnectionLost():
             return "see the node's log, then try again"
         case ApiNotOffered():
-            return "the broker is too old for this command"
+            return "this command needs a broker that does"
         case RemoteError():
             return _STEPS.get(error.name)
         case _:
@@ -76,7 +76,7 @@ _STEPS: Final = {
     "TOPIC_ALREADY_EXISTS": "--if-not-exists makes that no failure",
     "OFFSET_OUT_OF_RANGE": "`ropewalk topic describe` shows the offsets there are",
     "INVALID_CONFIG": "`ropewalk config describe` lists settings and their values",
-    "INVALID_REPLICATION_FACTOR": "there are not that many brokers; pass a smaller --replicas",
+    "INVALID_REPLICATION_FACTOR": "pass a smaller --replicas",
     "INVALID_PARTITIONS": "partitions can only be added",
     "MESSAGE_TOO_LARGE": "raise max.message.bytes of the topic, or send smaller records",
     "NOT_ENOUGH_REPLICAS": "`ropewalk topic describe` shows which replicas are in sync",

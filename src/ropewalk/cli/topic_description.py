@@ -36,7 +36,7 @@ class TopicDescription(Struct, frozen=True):
     settings: tuple[SettingDescription, ...]
 
     def print(self) -> None:
-        print(f"{self.topic}  id {self.id}  {len(self.partitions)} partitions")
+        print(f"{self.topic}  id {self.id}  {_counted(len(self.partitions), 'partition')}")
         print_table(
             _PARTITION_COLUMNS,
             [
@@ -90,3 +90,7 @@ async def collect(client: Client, name: str, *, all_settings: bool) -> TopicDesc
             if all_settings or not setting.is_default
         ),
     )
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

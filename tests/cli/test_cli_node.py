@@ -1,0 +1,93 @@
+"""The command line and the client against a real node, in a process of its own."""
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Ropewalk, start_process
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a node that is ready."""
+    ready_file = tmp_path_factory.mktemp("node") / "ready.json"
+    process = start_process("up", "--memory", "--kafka", "127.0.0.1:0", "--ready-file", str(ready_file))
+    assert process.stdout is not None
+    line = process.stdout.readline().decode()
+    assert line.startswith("ropewalk ready kafka=127.0.0.1:"), process.communicate()
+    (address,) = json.loads(ready_file.read_text())["kafka"]
+    yield str(address)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    assert process.returncode == 0
+
+
+@pytest.fixture(autouse=True)
+def _bootstrap(node: str, ropewalk: Ropewalk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROPEWALK_BOOTSTRAP", node)
+
+
+def test_what_goes_in_comes_out(ropewalk: Ropewalk) -> None:
+    assert ropewalk("topic", "create", "orders", "-p", "3").exit_code == 0
+    sent = [f"key-{number % 7}:{number}" for number in range(500)]
+    assert ropewalk("produce", "orders", "-K", ":", "-z", "zstd", stdin="\n".join(sent)).exit_code == 0
+    consumed = ropewalk("consume", "orders", "-e", "-f", "%p %k:%v\\n").stdout.splitlines()
+    assert sorted(line.split()[1] for line in consumed) == sorted(sent)
+    for key in range(7):
+        numbers = [int(line.rpartition(":")[2]) for line in consumed if f" key-{key}:" in line]
+        assert numbers == sorted(numbers), "records of one key keep their order"
+    described = json.loads(ropewalk("topic", "describe", "orders", "-o", "json").stdout)
+    assert sum(partition["end_offset"] for partition in described[0]["partitions"]) == 500
+
+
+def test_a_topic_is_made_by_producing_to_it(ropewalk: Ropewalk) -> None:
+    assert ropewalk("produce", "made-on-first-use", stdin="hello\n").exit_code == 0
+    assert ropewalk("consume", "made-on-first-use", "-e").stdout == "hello\n"
+
+
+@pytest.mark.parametrize("acks", ["all", "1", "0"])
+def test_records_arrive_whatever_the_acks(acks: str, ropewalk: Ropewalk) -> None:
+    topic = f"acks-{acks}"
+    assert ropewalk("topic", "create", topic).exit_code == 0
+    assert ropewalk("produce", topic, "--acks", acks, stdin="a\nb\n").exit_code == 0
+    # Without -e: with acks=0 nobody has said yet that the records are there.
+    assert ropewalk("consume", topic, "-n", "2").stdout == "a\nb\n"
+
+
+def test_a_topic_is_trimmed_grown_and_deleted(ropewalk: Ropewalk) -> None:
+    assert ropewalk("topic", "create", "short").exit_code == 0
+    assert ropewalk("produce", "short", stdin="a\nb\nc\n").exit_code == 0
+    assert ropewalk("topic", "trim", "short", "--before", "-1").exit_code == 0
+    assert ropewalk("consume", "short", "-e").stdout == "c\n"
+    assert ropewalk("topic", "add-partitions", "short", "-n", "2").exit_code == 0
+    assert ropewalk("topic", "delete", "short").exit_code == 0
+    refused = ropewalk("consume", "short", "-e")
+    assert refused.exit_code == 1
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("create", "bad name"), "INVALID_TOPIC_EXCEPTION"),
+        (("create", "orphans", "-r", "3"), "(INVALID_REPLICATION_FACTOR); pass a smaller --replicas"),
+        (("create", "odd", "-c", "no.such=1"), "INVALID_CONFIG"),
+        (("create", "odd", "-c", "retention.ms=soon"), "INVALID_CONFIG"),
+        (("delete", "missing"), "UNKNOWN_TOPIC_OR_PARTITION"),
+    ],
+)
+def test_the_nodes_refusals_reach_the_user(
+    arguments: tuple[str, ...], expected: str, ropewalk: Ropewalk
+) -> None:
+    result = ropewalk("topic", *arguments)
+    assert result.exit_code == 1
+    assert expected in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_the_doctor_is_content(ropewalk: Ropewalk, tmp_path: Path) -> None:
+    result = ropewalk("doctor", "--data", str(tmp_path))
+    assert result.exit_code == 0, result.stdout
+    assert "broker 0" in result.stdout
