@@ -14,8 +14,8 @@ from ropewalk.base.errors import (
     InvalidRequest,
     InvalidSetting,
     InvalidTopicName,
-    PolicyViolation,
     RopewalkError,
+    TopicDeletionDisabled,
     TopicExists,
     UnknownTopic,
     UnknownTopicId,
@@ -243,7 +243,7 @@ def test_a_deleted_topic_is_gone_and_its_name_free() -> None:
 def test_deletion_can_be_forbidden() -> None:
     image = cluster()
     create(image, CreateTopic(name="t"))
-    with pytest.raises(PolicyViolation, match=r"delete\.topic\.enable is false"):
+    with pytest.raises(TopicDeletionDisabled, match=r"delete\.topic\.enable is false"):
         decide_delete_topic(image, image.topic("t"), broker_settings(image, delete_topic_enable="false"))
 
 

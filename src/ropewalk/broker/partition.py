@@ -197,9 +197,13 @@ class Partition:
     def unwatch(self, watcher: Watcher) -> None:
         self._watchers.pop(watcher, None)
 
-    def end(self, reason: RopewalkError) -> None:
-        """Refuse everything from here on and send everybody who waits away."""
+    def refuse(self, reason: RopewalkError) -> None:
+        """Take no more from here on. Writes already taken may still be acknowledged."""
         self._end = reason
+
+    def end(self, reason: RopewalkError) -> None:
+        """Refuse, and send everybody who waits away."""
+        self.refuse(reason)
         while self._waiting:
             waiting = self._waiting.popleft()
             if not waiting.acknowledged.done():

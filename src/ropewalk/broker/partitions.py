@@ -139,8 +139,13 @@ class Partitions:
     def home_of(self, partition: Partition) -> Home:
         return self._memory if partition.in_memory else self._disk
 
+    def refuse(self) -> None:
+        """The node stops: take no more."""
+        for partition in self:
+            partition.refuse(node_stopping(partition.name))
+
     def end(self) -> None:
-        """Refuse everything from here on: the node stops."""
+        """The node stops: send everybody away."""
         for partition in self:
             partition.end(node_stopping(partition.name))
 

@@ -18,7 +18,7 @@ from ropewalk.base.errors import (
     InvalidReplicaAssignment,
     InvalidReplicationFactor,
     InvalidRequest,
-    PolicyViolation,
+    TopicDeletionDisabled,
     TopicExists,
 )
 from ropewalk.base.ids import LeaderEpoch, NodeId, TopicId, format_id
@@ -102,7 +102,7 @@ def decide_create_partitions(image: Image, command: CreatePartitions, rng: Rng) 
 def decide_delete_topic(image: Image, topic: Topic, broker_settings: BrokerSettings) -> list[MetadataRecord]:
     """`topic` as the caller found it, by name or by id; it may have been deleted since."""
     if not broker_settings.delete_topic_enable:
-        raise PolicyViolation("topics cannot be deleted: delete.topic.enable is false")
+        raise TopicDeletionDisabled("topics cannot be deleted: delete.topic.enable is false")
     return [TopicDeleted(image.topic_by_id(topic.topic_id).topic_id)]
 
 

@@ -115,6 +115,11 @@ class Connection(asyncio.BufferedProtocol):
                 self._connections.on_refused(self, reason)
             self._transport.abort()
 
+    def finish(self) -> None:
+        """Close once what has been answered is sent."""
+        if self._transport is not None:
+            self._transport.close()
+
     def on_answered(self) -> None:
         if not self._handling:
             self._send()

@@ -27,6 +27,8 @@ class Connected(Protocol):
 
     def close(self, reason: str | None = None) -> None: ...
 
+    def finish(self) -> None: ...
+
 
 class Connections:
     def __init__(
@@ -84,6 +86,7 @@ class Connections:
             elif silent_ms > MEMORY_KEPT_MS and connection.is_idle:
                 connection.release_memory()
 
-    def close_all(self) -> None:
+    def finish_all(self) -> None:
+        """The node stops: what has been answered is still sent."""
         for connection in list(self._open):
-            connection.close()
+            connection.finish()

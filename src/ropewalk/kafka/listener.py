@@ -37,4 +37,4 @@ class KafkaListener:
         self._listener.stop()
 
     def close(self) -> None:
-        self._connections.close_all()
+        self._connections.finish_all()

@@ -80,8 +80,7 @@ class Node:
     async def stop(self) -> None:
         """In order: everything acknowledged is on disk and the next start is quick."""
         self._listener.stop()
-        self._partitions.end()
-        self._listener.close()
+        self._partitions.refuse()
         await self._supervisor.stop()
         self._cluster.stop()
         self._disk_home.log_starts.stop()
@@ -89,6 +88,8 @@ class Node:
             if not partition.in_memory and partition.log.dirty:
                 self._disk_home.commits.note(partition)
         await self._disk_home.commits.commit()
+        self._partitions.end()
+        self._listener.close()
         await self._partitions.close()
         self._ports.disk.close()
 
