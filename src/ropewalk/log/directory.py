@@ -20,10 +20,11 @@ from typing import Final
 from msgspec import Struct
 
 from ropewalk.base.errors import DirectoryInUse, DirectoryRefused, StorageFailed
-from ropewalk.base.ids import NodeId, Offset, TopicId, TopicPartition, format_id, parse_id
+from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, TopicId, TopicPartition, format_id, parse_id
 from ropewalk.base.ports import Disk, Rng, write_atomically
 from ropewalk.log.checkpoints import Checkpoint, CheckpointWrite, encode_checked, read_checked
 from ropewalk.log.log import Log
+from ropewalk.log.recovery import LEADER_EPOCH_MAX
 from ropewalk.log.settings import LogSettings
 from ropewalk.log.storage import Storage
 
@@ -122,8 +123,19 @@ class DataDirectory:
         disk.rename(temporary, path)
         disk.sync_directory(self.path)
 
-    def open_log(self, name: TopicPartition, topic_id: TopicId, settings: LogSettings, *, now_ms: int) -> Log:
-        """Open the log of a partition that is here; what was found is in its `recovered`. Blocks."""
+    def open_log(
+        self,
+        name: TopicPartition,
+        topic_id: TopicId,
+        settings: LogSettings,
+        *,
+        now_ms: int,
+        leader_epoch_max: LeaderEpoch = LEADER_EPOCH_MAX,
+    ) -> Log:
+        """Open the log of a partition that is here; what was found is in its `recovered`. Blocks.
+
+        `leader_epoch_max` as for `Log.open`.
+        """
         self._check_topic_id(name, topic_id)
         return Log.open(
             self.storage,
@@ -133,6 +145,7 @@ class DataDirectory:
             start_offset=self.log_starts.get(str(name), topic_id),
             clean=self.was_clean,
             now_ms=now_ms,
+            leader_epoch_max=leader_epoch_max,
         )
 
     def delete_partition(self, name: TopicPartition, topic_id: TopicId) -> None:

@@ -57,7 +57,7 @@ class LeaderEpochs:
         return EpochEnd(LeaderEpoch(self._epochs[index]), Offset(end_offset))
 
     def trim_start(self, start_offset: int) -> None:
-        """The log begins at `start_offset` now; the epoch that wrote there keeps its entry from there."""
+        """The first segment begins at `start_offset` now; the epoch that wrote there keeps its entry from there."""
         dropped = bisect_right(self._start_offsets, start_offset) - 1
         if dropped > 0:
             del self._epochs[:dropped], self._start_offsets[:dropped]

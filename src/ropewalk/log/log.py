@@ -19,14 +19,20 @@ from typing import Final, NoReturn
 
 from msgspec import Struct
 
-from ropewalk.base.errors import BatchExceedsSegment, CorruptBatch, OffsetOutOfRange, StorageFailed
+from ropewalk.base.errors import (
+    BatchExceedsSegment,
+    CorruptBatch,
+    FencedEpoch,
+    OffsetOutOfRange,
+    StorageFailed,
+)
 from ropewalk.base.ids import LeaderEpoch, Offset
 from ropewalk.base.limits import SNAPSHOTS_KEPT, TAIL_BATCHES_MAX
 from ropewalk.base.ports import Disk, File
 from ropewalk.log.damage import DamagedRange
 from ropewalk.log.epochs import EpochEnd
 from ropewalk.log.index import CHUNK_ENTRIES, RELATIVE_OFFSET_MAX, Columns, IndexRequest, encode_chunk
-from ropewalk.log.recovery import Contents, Recovered, open_contents
+from ropewalk.log.recovery import LEADER_EPOCH_MAX, Contents, Recovered, open_contents
 from ropewalk.log.retention import decide_retention
 from ropewalk.log.scan import VERIFY_NONE, Found, scan
 from ropewalk.log.scrub import Scrub, ScrubCursor
@@ -127,10 +133,13 @@ class Log:
         start_offset: Offset,
         clean: bool,
         now_ms: int,
+        leader_epoch_max: LeaderEpoch = LEADER_EPOCH_MAX,
     ) -> "Log":
         """Read and repair the partition in `directory`, which exists. Blocks. `recovered` says what was found.
 
         `clean` says that the node stopped in order; a log that is not as it was left then is recovered all the same.
+        `leader_epoch_max` is the newest epoch that the cluster has given to the partition: no batch can be of a later
+        one, however its bits have turned.
         """
         contents = open_contents(
             storage.disk,
@@ -140,6 +149,7 @@ class Log:
             start_offset=start_offset,
             is_clean=clean,
             now_ms=now_ms,
+            leader_epoch_max=leader_epoch_max,
         )
         return cls(storage, directory, settings, contents, _snapshots_in(storage.disk, directory))
 
@@ -186,6 +196,10 @@ class Log:
         """
         if self._refusal:
             raise StorageFailed(self._refusal)
+        if leader_epoch < self._contents.epochs.latest:
+            raise FencedEpoch(
+                f"{self.name}: epoch {leader_epoch} is over; {self._contents.epochs.latest} has written here"
+            )
         producers = self._contents.producers
         is_idempotent = header.producer_id >= 0
         if is_idempotent:
@@ -223,6 +237,7 @@ class Log:
         for segment in reversed(self._segments):
             if segment.end_offset <= self.durable_offset:
                 break
+            segment.is_settled = True
             files.append(self._storage.files.get(segment.path))
         has_new_name = any(base_offset < self.end_offset for base_offset in self._names_unsynced)
         return SyncTargets(self.end_offset, tuple(files), (self.directory,) if has_new_name else ())
@@ -276,13 +291,15 @@ class Log:
         pending = segment.index.pending
         if len(pending) and offset - segment.base_offset >= pending.offsets[0]:
             plan = make_plan(segment, damaged, wanted, None)
-            return Span(self._storage, self.name, segment, damaged, wanted, plan, None)
+            return Span(self._storage, self.name, segment, damaged, self._contents.epochs, wanted, plan, None)
         loaded = self._storage.indexes.get(segment.index.path)
         request = self._index_request(segment)
         if loaded is None:
-            return Span(self._storage, self.name, segment, damaged, wanted, None, request)
+            return Span(
+                self._storage, self.name, segment, damaged, self._contents.epochs, wanted, None, request
+            )
         plan = make_plan(segment, damaged, wanted, loaded)
-        return Span(self._storage, self.name, segment, damaged, wanted, plan, request)
+        return Span(self._storage, self.name, segment, damaged, self._contents.epochs, wanted, plan, request)
 
     def on_read(self, span: Span) -> None:
         """`span.read` has answered in the disk pool: remember what it opened, loaded and verified."""
@@ -291,9 +308,7 @@ class Log:
             return
         if span.file is not None:
             self._storage.files.keep(segment.path, span.file)
-        verified = span.verified_range
-        if verified is not None:
-            segment.trust.add(*verified)
+        span.note_verified()
         loaded = span.loaded
         if loaded is None:
             return
@@ -328,9 +343,7 @@ class Log:
         """
         if not 0 <= offset <= limit_offset:
             raise OffsetOutOfRange(f"{self.name}: cannot delete up to {offset}; the limit is {limit_offset}")
-        if offset > self.start_offset:
-            self.start_offset = offset
-            self._contents.epochs.trim_start(offset)
+        self.start_offset = max(self.start_offset, offset)
 
     def apply_retention(self, *, limit_offset: Offset, now_ms: int) -> bool:
         """Move the start past what has expired; True if it moved. Then as after `advance_start`."""
@@ -360,6 +373,7 @@ class Log:
             paths += (segment.path, segment.index.path)
             self._forget(segment)
         del self._segments[:count], self._base_offsets[:count]
+        self._contents.epochs.trim_start(self._base_offsets[0])
         self._contents.damaged.keep_within(start_offset=self.start_offset, end_offset=self.end_offset)
         return Removal(self._storage.disk, paths)
 
@@ -430,7 +444,7 @@ class Log:
         """The next stretch of closed segments to verify in the disk pool; None when all have been."""
         for segment in self._segments[:-1]:
             if self._scrub_cursor.is_before_end_of(segment):
-                return Scrub(self._storage, segment, self._scrub_cursor, bytes_max)
+                return Scrub(self._storage, segment, self._contents.epochs, self._scrub_cursor, bytes_max)
         self._scrub_cursor = ScrubCursor()
         return None
 
@@ -440,8 +454,7 @@ class Log:
             return
         for damaged in scrub.damaged:
             self._contents.damaged.note(damaged)
-        if scrub.verified is not None:
-            scrub.segment.trust.add(*scrub.verified)
+        scrub.note_verified()
 
     def close(self, now_ms: int) -> SnapshotWrite | None:
         """Prepare for a clean stop: call when all is durable, write the snapshot, then nothing more."""
@@ -513,6 +526,11 @@ class Log:
             if not segment.is_pinned:
                 files.pin(segment.path, file)
                 segment.is_pinned = True
+            if segment.is_settled:
+                segment.is_settled = False
+                # To append to a page that has left the cache, the kernel reads it back, unverified.
+                if segment.size_bytes and file.read_cached(segment.size_bytes - 1, 1) is None:
+                    segment.trust.withdraw(segment.size_bytes)
         except OSError as error:
             raise StorageFailed(f"{self.name}: {error.strerror or error}") from error
         try:
@@ -620,7 +638,16 @@ class Log:
         base_offset = offsets[first]
         plan = Plan(position, base_offset, end_position, True, None, True)
         wanted = Wanted(offset, limit_offset, end_position, end_position, bytes_max)
-        return Span(self._storage, self.name, active, self._contents.damaged, wanted, plan, None)
+        return Span(
+            self._storage,
+            self.name,
+            active,
+            self._contents.damaged,
+            self._contents.epochs,
+            wanted,
+            plan,
+            None,
+        )
 
     def _tail_position(self, offset: int) -> int | None:
         at = bisect_left(self._tail_offsets, offset)

@@ -16,15 +16,16 @@ What a reader could get wrong
 """
 
 from itertools import pairwise
+from typing import Final
 
 from msgspec import Struct
 
 from ropewalk.base.errors import StorageFailed
-from ropewalk.base.ids import Offset
+from ropewalk.base.ids import LeaderEpoch, Offset
 from ropewalk.base.ports import Disk, File
 from ropewalk.log.damage import NO_SEGMENT, DamagedRange, DamagedRanges
 from ropewalk.log.epochs import LeaderEpochs
-from ropewalk.log.index import decode_chunks
+from ropewalk.log.index import IndexCache, decode_chunks
 from ropewalk.log.producers import Producers
 from ropewalk.log.scan import OFFSET_MAX, VERIFY_NONE, Damage, Found, scan
 from ropewalk.log.segment import (
@@ -38,6 +39,8 @@ from ropewalk.log.segment import (
 from ropewalk.log.settings import LogSettings
 from ropewalk.log.snapshot import Snapshot, read_snapshot
 from ropewalk.records.batch import BatchHeader
+
+LEADER_EPOCH_MAX: Final = LeaderEpoch(2**31 - 1)
 
 
 class Recovered(Struct, frozen=True):
@@ -78,8 +81,12 @@ def open_contents(
     start_offset: int,
     is_clean: bool,
     now_ms: int,
+    leader_epoch_max: int = LEADER_EPOCH_MAX,
 ) -> Contents:
-    """Read a partition's directory, repair it and say what it holds. Blocks."""
+    """Read a partition's directory, repair it and say what it holds. Blocks.
+
+    No batch can be of an epoch above `leader_epoch_max`, the newest that the cluster has given out.
+    """
     opening = _Opening(
         disk,
         directory,
@@ -87,6 +94,7 @@ def open_contents(
         # What was deleted by request had been durable: the start is checkpointed at or below the durable offset.
         recovery_point=max(recovery_point, start_offset),
         start_offset=start_offset,
+        leader_epoch_max=leader_epoch_max,
         now_ms=now_ms,
     )
     if not (is_clean and opening.take_as_closed()):
@@ -103,6 +111,7 @@ class _Opening:
         *,
         recovery_point: int,
         start_offset: int,
+        leader_epoch_max: int,
         now_ms: int,
     ) -> None:
         self._disk = disk
@@ -110,6 +119,7 @@ class _Opening:
         self._settings = settings
         self._recovery_point = recovery_point
         self._start_offset = start_offset
+        self._leader_epoch_max = leader_epoch_max
         self._now_ms = now_ms
         self._names_changed = False
         self._segments: list[Segment] = []
@@ -195,6 +205,7 @@ class _Opening:
             self._segments.append(self._create(self._end_offset))
         if self._names_changed:
             self._disk.sync_directory(self._directory)
+        self._flush_indexes()
         return Contents(
             self._segments,
             self._epochs,
@@ -302,14 +313,15 @@ class _Opening:
         """Why an intact batch is not the next one of this log; empty if it is."""
         if header.base_offset < self._recovery_point:
             return ""
-        if header.base_offset != self._end_offset:
-            return f"a batch of offset {header.base_offset} stands there"
         if header.leader_epoch < self._epochs.latest:
             return f"a batch of leader epoch {header.leader_epoch} follows epoch {self._epochs.latest}"
+        if header.leader_epoch > self._leader_epoch_max:
+            return f"a batch is of leader epoch {header.leader_epoch}, which has not begun"
         return ""
 
     def _accept(self, segment: Segment, header: BatchHeader) -> None:
-        if header.leader_epoch > self._epochs.latest:
+        # Below the recovery point a wrong epoch is damage like any other: whoever reads the batch finds out.
+        if self._epochs.latest < header.leader_epoch <= self._leader_epoch_max:
             self._epochs.assign(header.leader_epoch, header.base_offset)
         if header.producer_id >= 0:
             self._producers.apply(header, header.base_offset, self._now_ms)
@@ -395,6 +407,13 @@ class _Opening:
             file.truncate(keep_bytes)
             file.sync()
         segment.index.flushed_bytes = keep_bytes
+
+    def _flush_indexes(self) -> None:
+        """Write the indexes of scanned segments that are closed, so that their entries need not stay in memory."""
+        unused = IndexCache(0)
+        for segment in self._segments[:-1]:
+            if len(segment.index.pending):
+                segment.index.flush(self._disk.open(segment.index.path, create=True), unused)
 
     def _cut_tail(self, file: File, position: int, size_bytes: int) -> None:
         file.truncate(position)

@@ -4,8 +4,10 @@ Recovery, index building, time look-ups and the scrub all read segments this way
 opinion on what a valid batch is and on where a damaged stretch ends.
 
 What a reader could get wrong
-    A header alone is a claim. Below `verify_from` a batch is believed if its header is plausible, since
-    whoever serves it checks the CRC; from there on the CRC decides.
+    A header alone is a claim. Below `verify_from` a batch is believed if the next one begins where and with what
+    offset it says, since whoever serves it checks the CRC; otherwise, and from there on, the CRC decides.
+    The CRC does not cover the base offset and the leader epoch. So a batch must begin at the very offset at which
+    the one before it ended, and where the leader epochs are known it must be of the right one.
     After a damaged batch the next one is looked for where the damaged header says it must be. Only if
     nothing valid is there are the bytes searched: a record may itself contain a valid batch, and that
     one must not come to light as a record batch of ours.
@@ -18,6 +20,7 @@ from msgspec import Struct
 
 from ropewalk.base.errors import CorruptBatch, UnsupportedFormat
 from ropewalk.base.ports import File
+from ropewalk.log.epochs import LeaderEpochs
 from ropewalk.records.batch import HEADER_BYTES, MAGIC, BatchHeader, decode_header, verify_crc
 
 OFFSET_MAX: Final = 2**63 - 1
@@ -55,26 +58,29 @@ def scan(
     offset: int,
     end_offset: int = OFFSET_MAX,
     verify_from: int = VERIFY_ALL,
+    epochs: LeaderEpochs | None = None,
 ) -> Iterator[Found | Damage]:
     """Everything between two positions of a segment, in order, without gaps between the answers.
 
-    `offset` is the lowest base offset that the first batch may have, `end_offset` the end that no batch
-    may pass. Batches that reach beyond `verify_from` have their CRC checked.
+    `offset` is the base offset of the first batch, `end_offset` the end that no batch may pass. Batches that
+    reach beyond `verify_from` have their CRC checked, and with `epochs` all have their leader epoch.
     """
-    window = _Window(file, end_position)
+    window = _Window(file, end_position, end_offset, epochs)
     while position < end_position:
         header = window.header_at(position)
         if (
             header is not None
-            and header.base_offset >= offset
-            and header.end_offset <= end_offset
-            and (header.end_offset <= verify_from or window.is_intact(position, header))
+            and header.base_offset == offset
+            and (
+                (header.end_offset <= verify_from and window.is_followed_up(position, header))
+                or window.is_intact(position, header)
+            )
         ):
             yield Found(position, header)
             position += header.size_bytes
             offset = header.end_offset
             continue
-        following = _following(window, position, header, offset=offset, end_offset=end_offset)
+        following = _following(window, position, offset)
         if following is None:
             yield Damage(position, end_position, offset, None)
             return
@@ -82,39 +88,28 @@ def scan(
         position, offset = following.position, following.header.base_offset
 
 
-def _following(
-    window: "_Window", position: int, damaged: BatchHeader | None, *, offset: int, end_offset: int
-) -> Found | None:
-    """The next valid batch after the damaged one at `position`."""
-    if damaged is not None and offset <= damaged.base_offset < damaged.end_offset:
-        neighbour = position + damaged.size_bytes
-        header = window.header_at(neighbour)
-        if (
-            header is not None
-            and damaged.end_offset <= header.base_offset
-            and header.end_offset <= end_offset
-            and window.is_intact(neighbour, header)
-        ):
-            return Found(neighbour, header)
+def _following(window: "_Window", position: int, offset: int) -> Found | None:
+    """The next valid batch after the damaged one at `position`, which should have had `offset`."""
+    size_bytes = window.size_claimed_at(position)
+    if size_bytes is not None:
+        neighbour = position + size_bytes
         if neighbour == window.end_position:
             return None
-    return _search(window, position + 1, offset=offset, end_offset=end_offset)
+        header = window.header_at(neighbour)
+        if header is not None and header.base_offset > offset and window.is_intact(neighbour, header):
+            return Found(neighbour, header)
+    return _search(window, position + 1, offset)
 
 
-def _search(window: "_Window", position: int, *, offset: int, end_offset: int) -> Found | None:
-    """The first place from `position` on that holds a whole valid batch within the offsets."""
+def _search(window: "_Window", position: int, offset: int) -> Found | None:
+    """The first place from `position` on that holds a whole valid batch of a later offset."""
     while window.end_position - position >= HEADER_BYTES:
         stretch = window.file.read(position, min(_SEARCH_BYTES, window.end_position - position))
         at = stretch.find(_MAGIC_BYTE, _MAGIC_POSITION)
         while at != -1:
             candidate = position + at - _MAGIC_POSITION
             header = window.header_at(candidate)
-            if (
-                header is not None
-                and header.base_offset >= offset
-                and header.end_offset <= end_offset
-                and window.is_intact(candidate, header)
-            ):
+            if header is not None and header.base_offset > offset and window.is_intact(candidate, header):
                 return Found(candidate, header)
             at = stretch.find(_MAGIC_BYTE, at + 1)
         if len(stretch) <= _MAGIC_POSITION:
@@ -126,16 +121,42 @@ def _search(window: "_Window", position: int, *, offset: int, end_offset: int) -
 class _Window:
     """A stretch of the file in memory, moved along as headers are asked for."""
 
-    __slots__ = ("_data", "_start", "end_position", "file")
+    __slots__ = ("_data", "_end_offset", "_epochs", "_start", "end_position", "file")
 
-    def __init__(self, file: File, end_position: int) -> None:
+    def __init__(self, file: File, end_position: int, end_offset: int, epochs: LeaderEpochs | None) -> None:
         self.file = file
         self.end_position = end_position
+        self._end_offset = end_offset
+        self._epochs = epochs
         self._data = b""
         self._start = 0
 
     def header_at(self, position: int) -> BatchHeader | None:
-        """None if no batch that lies wholly before the end can begin here."""
+        """None if what stands here cannot be a batch of this segment."""
+        header = self._decode(position)
+        if header is None or header.last_offset_delta < 0 or header.end_offset > self._end_offset:
+            return None
+        if self._epochs is not None and header.leader_epoch != self._epochs.at(header.base_offset):
+            return None
+        return header
+
+    def size_claimed_at(self, position: int) -> int | None:
+        """How long the batch here says it is, if it could be; whatever else it says may be wrong."""
+        header = self._decode(position)
+        return None if header is None else header.size_bytes
+
+    def is_followed_up(self, position: int, header: BatchHeader) -> bool:
+        following = self.header_at(position + header.size_bytes)
+        return following is not None and following.base_offset == header.end_offset
+
+    def is_intact(self, position: int, header: BatchHeader) -> bool:
+        at = position - self._start
+        if at >= 0 and at + header.size_bytes <= len(self._data):
+            return verify_crc(memoryview(self._data)[at : at + header.size_bytes])
+        batch = self.file.read(position, header.size_bytes)
+        return len(batch) == header.size_bytes and verify_crc(memoryview(batch))
+
+    def _decode(self, position: int) -> BatchHeader | None:
         if self.end_position - position < HEADER_BYTES:
             return None
         at = position - self._start
@@ -146,13 +167,4 @@ class _Window:
             header = decode_header(self._data, at)
         except (CorruptBatch, UnsupportedFormat):
             return None
-        if header.size_bytes > self.end_position - position or header.last_offset_delta < 0:
-            return None
-        return header
-
-    def is_intact(self, position: int, header: BatchHeader) -> bool:
-        at = position - self._start
-        if at >= 0 and at + header.size_bytes <= len(self._data):
-            return verify_crc(memoryview(self._data)[at : at + header.size_bytes])
-        batch = self.file.read(position, header.size_bytes)
-        return len(batch) == header.size_bytes and verify_crc(memoryview(batch))
+        return header if header.size_bytes <= self.end_position - position else None

@@ -7,6 +7,7 @@ restart begins a new pass.
 from msgspec import Struct
 
 from ropewalk.log.damage import DamagedRange
+from ropewalk.log.epochs import LeaderEpochs
 from ropewalk.log.scan import Damage, scan
 from ropewalk.log.segment import Segment
 from ropewalk.log.storage import Storage
@@ -28,12 +29,25 @@ class ScrubCursor(Struct, frozen=True, gc=False):
 class Scrub:
     """One step: taken on the event loop, run in the disk pool, handed back to `Log.on_scrubbed`."""
 
-    __slots__ = ("_bytes_max", "_storage", "cursor", "damaged", "scrubbed_bytes", "segment", "verified")
+    __slots__ = (
+        "_bytes_max",
+        "_epochs",
+        "_generation",
+        "_storage",
+        "_verified",
+        "cursor",
+        "damaged",
+        "scrubbed_bytes",
+        "segment",
+    )
 
-    def __init__(self, storage: Storage, segment: Segment, cursor: ScrubCursor, bytes_max: int) -> None:
+    def __init__(
+        self, storage: Storage, segment: Segment, epochs: LeaderEpochs, cursor: ScrubCursor, bytes_max: int
+    ) -> None:
         if cursor.base_offset != segment.base_offset:
             cursor = ScrubCursor(segment.base_offset, 0, segment.base_offset)
         self._storage = storage
+        self._epochs = epochs
         self._bytes_max = bytes_max
         self.segment = segment
         self.cursor = cursor
@@ -41,8 +55,8 @@ class Scrub:
 
         self.damaged: list[DamagedRange] = []
         self.scrubbed_bytes = 0
-        self.verified: tuple[int, int] | None = None
-        """The positions whose bytes turned out well, if all of them did."""
+        self._generation = 0
+        self._verified: tuple[int, int] | None = None
 
     def run(self) -> None:
         """Verify at least one batch and at most about `bytes_max` bytes. A segment deleted meanwhile is done."""
@@ -52,7 +66,7 @@ class Scrub:
         except FileNotFoundError:
             self.cursor = ScrubCursor(segment.base_offset, segment.size_bytes, segment.end_offset)
             return
-        segment.trust.withdraw(segment.size_bytes)  # what this brings into the page cache is unverified yet
+        self._generation = segment.trust.withdraw(segment.size_bytes)
         position, offset = start.position, start.offset
         for piece in scan(
             file,
@@ -60,6 +74,7 @@ class Scrub:
             end_position=segment.size_bytes,
             offset=offset,
             end_offset=segment.end_offset,
+            epochs=self._epochs,
         ):
             if isinstance(piece, Damage):
                 offset = segment.end_offset if piece.end_offset is None else piece.end_offset
@@ -77,4 +92,9 @@ class Scrub:
         self.cursor = ScrubCursor(segment.base_offset, position, offset)
         self.scrubbed_bytes = position - start.position
         if not self.damaged:
-            self.verified = (start.position, position)
+            self._verified = (start.position, position)
+
+    def note_verified(self) -> None:
+        """Trust what turned out well."""
+        if self._verified is not None:
+            self.segment.trust.add(*self._verified, self._generation)

@@ -29,6 +29,7 @@ class Segment:
         "end_offset",
         "index",
         "is_pinned",
+        "is_settled",
         "max_timestamp",
         "opened_at_ms",
         "path",
@@ -55,6 +56,10 @@ class Segment:
         )
         self.trust = Trust(written_from=size_bytes)
         self.is_pinned = False
+        """Whether its descriptor is held because of unsynced bytes."""
+
+        self.is_settled = True
+        """Whether all of it may be clean in the page cache: nothing was written since the last sync began."""
 
     def note(self, base_offset: int, end_offset: int, header: BatchHeader, interval_bytes: int) -> None:
         """A batch stands at the end of the file. `header` may not be stamped yet."""

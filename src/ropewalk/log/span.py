@@ -23,11 +23,12 @@ from ropewalk.base.errors import CorruptBatch, OffsetOutOfRange, StorageFailed, 
 from ropewalk.base.limits import VERIFY_INLINE_BYTES_MAX
 from ropewalk.base.ports import File
 from ropewalk.log.damage import DamagedRange, DamagedRanges
+from ropewalk.log.epochs import LeaderEpochs
 from ropewalk.log.index import Columns, IndexRequest
 from ropewalk.log.scan import Damage, scan
 from ropewalk.log.segment import Segment
 from ropewalk.log.storage import Storage
-from ropewalk.records.batch import HEADER_BYTES, decode_header, verify_crc
+from ropewalk.records.batch import HEADER_BYTES, BatchHeader, decode_header, verify_crc
 
 _unpack_base_offset: Final = Layout(">q").unpack_from
 _BASE_OFFSET_BYTES: Final = 8
@@ -71,7 +72,9 @@ class Span:
     __slots__ = (
         "_columns",
         "_damaged",
+        "_epochs",
         "_file",
+        "_generation",
         "_name",
         "_plan",
         "_rebuilt",
@@ -90,6 +93,7 @@ class Span:
         name: str,
         segment: Segment,
         damaged: DamagedRanges,
+        epochs: LeaderEpochs,
         wanted: Wanted,
         plan: Plan | None,
         request: IndexRequest | None,
@@ -98,6 +102,7 @@ class Span:
         self._name = name
         self.segment = segment
         self._damaged = damaged
+        self._epochs = epochs
         self._wanted = wanted
         self._plan = plan
         self._request = request
@@ -105,6 +110,7 @@ class Span:
         self._rebuilt = False
         self._file: File | None = None
         self._resident: bytes | memoryview | None = None
+        self._generation = segment.trust.generation
         self._verified_end = 0
         self.size_bytes = (
             plan.stop_position - plan.position
@@ -118,16 +124,18 @@ class Span:
         if plan is None:
             return None
         segment = self.segment
+        trust = segment.trust
         file = self._storage.files.peek(segment.path)
         if file is None:
             return None
         self._file = file
+        self._generation = trust.generation
         size = plan.stop_position - plan.position
         data = file.read_cached(plan.position, size)
         if data is None or len(data) != size:
-            segment.trust.withdraw(segment.size_bytes)
+            trust.withdraw(segment.size_bytes)
             return None
-        if segment.trust.covers(plan.position, plan.stop_position):
+        if trust.covers(plan.position, plan.stop_position):
             if plan.is_exact and (plan.is_certain or self._agrees(file, plan, data)):
                 return data
             if not plan.is_exact:
@@ -138,7 +146,7 @@ class Span:
             return None
         verified = self._cut_out(data, plan, verify=True)
         if verified is not None:
-            segment.trust.add(plan.position, self._verified_end)
+            trust.add(plan.position, self._verified_end, self._generation)
         return verified
 
     def read(self) -> bytes | memoryview:
@@ -154,11 +162,10 @@ class Span:
         except FileNotFoundError:
             raise OffsetOutOfRange(f"{self._name}: offset {self._wanted.offset} was deleted") from None
 
-    @property
-    def verified_range(self) -> tuple[int, int] | None:
-        """The positions whose bytes `read` has verified."""
-        plan = self._plan
-        return (plan.position, self._verified_end) if plan is not None and self._verified_end else None
+    def note_verified(self) -> None:
+        """Trust what `read` has verified."""
+        if self._plan is not None and self._verified_end:
+            self.segment.trust.add(self._plan.position, self._verified_end, self._generation)
 
     @property
     def file(self) -> File | None:
@@ -173,18 +180,21 @@ class Span:
 
     def _read(self, file: File) -> bytes | memoryview:
         plan = self._plan
+        data = self._resident
+        if data is None:
+            # What is read from here on comes from the disk, and the kernel reads ahead of it.
+            self._generation = self.segment.trust.withdraw(self.segment.size_bytes)
         if plan is None:
             assert self._request is not None
             index_file = self._storage.borrow_index(self.segment.index.path)
             self._columns, self._rebuilt = self._request.load(index_file, file)
             plan = self._plan = self._make_plan(self._columns)
-        data = self._resident
         if data is None:
-            self.segment.trust.withdraw(self.segment.size_bytes)
             data = file.read(plan.position, plan.stop_position - plan.position)
         found = self._cut_out(data, plan, verify=True)
         if found is None and not plan.is_certain and self._request is not None:
             # Either the index or the log is wrong. The log alone can tell.
+            self._generation = self.segment.trust.withdraw(self.segment.size_bytes)
             self._columns, self._rebuilt = self._request.rebuild(file), True
             plan = self._plan = replace(self._make_plan(self._columns), is_certain=True)
             data = file.read(plan.position, plan.stop_position - plan.position)
@@ -214,7 +224,6 @@ class Span:
         position, size = 0, len(view)
         offset = plan.base_offset
         start: int | None = None
-        is_first = True
         while size - position >= HEADER_BYTES:
             try:
                 header = decode_header(view, position)
@@ -222,14 +231,13 @@ class Span:
                 break
             end = position + header.size_bytes
             if (
-                (header.base_offset != offset if is_first else header.base_offset < offset)
+                header.base_offset != offset
                 or header.last_offset_delta < 0
                 or end > size
                 or header.base_offset >= wanted.end_offset
-                or (verify and not verify_crc(view[position:end]))
+                or (verify and not self._is_intact(header, view[position:end]))
             ):
                 break
-            is_first = False
             offset = header.end_offset
             if start is None:
                 if offset > wanted.offset:
@@ -245,6 +253,10 @@ class Span:
             self._verified_end = plan.position + position
         return data if start == 0 and position == size else view[start:position]
 
+    def _is_intact(self, header: BatchHeader, batch: memoryview) -> bool:
+        """The CRC leaves out the base offset, which must follow on, and the leader epoch, which is known."""
+        return verify_crc(batch) and header.leader_epoch == self._epochs.at(header.base_offset)
+
     def _note_damage(self, file: File, plan: Plan) -> None:
         """Find out which offsets cannot be read, so that everything around them can."""
         segment = self.segment
@@ -254,6 +266,7 @@ class Span:
             end_position=self._wanted.segment_end_position,
             offset=plan.base_offset,
             end_offset=segment.end_offset,
+            epochs=self._epochs,
         ):
             if isinstance(piece, Damage):
                 end_offset = piece.end_offset if piece.end_offset is not None else segment.end_offset

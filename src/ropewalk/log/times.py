@@ -123,16 +123,16 @@ class TimeSearch:
 
     def _holds(self, file: File, segment: Segment, position: int, offset: int) -> bool:
         """Whether the log agrees with the index about one batch."""
-        first = next(
-            scan(file, position=position, end_position=segment.size_bytes, offset=segment.base_offset), None
-        )
+        first = next(scan(file, position=position, end_position=segment.size_bytes, offset=offset), None)
         return isinstance(first, Found) and first.header.base_offset == offset
 
     def _scan(self, file: File, segment: Segment, position: int, offset: int) -> Iterator[Found]:
         segment.trust.withdraw(
             segment.size_bytes
         )  # what this brings into the page cache is not noted as verified
-        for piece in scan(file, position=position, end_position=segment.size_bytes, offset=offset):
+        for piece in scan(
+            file, position=position, end_position=segment.size_bytes, offset=offset, epochs=self._epochs
+        ):
             if isinstance(piece, Damage):
                 if piece.end_offset is not None and piece.end_offset <= self._start_offset:
                     continue
@@ -146,9 +146,13 @@ class TimeSearch:
     def _open(self, segment: Segment) -> File | None:
         """None if the segment was deleted meanwhile."""
         try:
-            return self._storage.borrow(segment.path)
+            file = self._storage.borrow(segment.path)
         except FileNotFoundError:
             return None
+        segment.trust.withdraw(
+            segment.size_bytes
+        )  # what a search brings into the page cache is not all verified
+        return file
 
 
 def _stamps(file: File, found: Found) -> list[tuple[int, int]]:

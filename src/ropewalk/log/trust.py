@@ -9,18 +9,22 @@ from the disk, and reads ahead, is unverified, so all trust in the segment ends 
 class Trust:
     """Two stretches of one segment: what was written at its end, and what was verified before that."""
 
-    __slots__ = ("_checked_end", "_checked_start", "_written_from")
+    __slots__ = ("_checked_end", "_checked_start", "_written_from", "generation")
 
     def __init__(self, written_from: int) -> None:
         self._written_from = written_from
         self._checked_start = 0
         self._checked_end = 0
+        self.generation = 0
+        """How often trust was withdrawn. What was read before the last time proves nothing after it."""
 
     def covers(self, start: int, end: int) -> bool:
         return start >= self._written_from or (self._checked_start <= start and end <= self._checked_end)
 
-    def add(self, start: int, end: int) -> None:
-        """The bytes between two positions were verified."""
+    def add(self, start: int, end: int, generation: int) -> None:
+        """The bytes between two positions were read when trust was of that generation, and verified since."""
+        if generation != self.generation:
+            return
         if start <= self._checked_end and end >= self._checked_start:
             start, end = min(start, self._checked_start), max(end, self._checked_end)
         if end >= self._written_from:
@@ -28,7 +32,12 @@ class Trust:
         else:
             self._checked_start, self._checked_end = start, end
 
-    def withdraw(self, size_bytes: int) -> None:
-        """Believe nothing of the segment's `size_bytes`; what is written after them is trusted again."""
+    def withdraw(self, size_bytes: int) -> int:
+        """Believe nothing of the segment's `size_bytes`; what is written after them is trusted again.
+
+        Answers the generation that begins.
+        """
         self._written_from = size_bytes
         self._checked_start = self._checked_end = 0
+        self.generation += 1
+        return self.generation
