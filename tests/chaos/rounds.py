@@ -46,7 +46,7 @@ def run(
     *,
     seed: int = 0,
     settings: tuple[str, ...] = (),
-    records_per_round: int = 1_500,
+    records_per_round: int = 1_000,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Totals:
     """`settings` are given to the node as they are, `NAME=VALUE`. Stops at the first round with a violation."""
@@ -60,9 +60,10 @@ def run(
         try:
             with load.running():
                 while completed < rounds and not complaints(load):
-                    load.wait_for(random.randrange(1, records_per_round), within_s=60)
+                    # The topic first, then records in flight: far more are sent than are waited for.
                     load.make_topic(f"round-{completed}")
-                    load.wait_for(random.randrange(1, 50), within_s=60)
+                    load.grant(2 * records_per_round)
+                    load.wait_for(random.randrange(1, records_per_round), within_s=60)
                     _end(node, mount)
                     node.start()
                     load.check()

@@ -7,17 +7,17 @@ pytestmark = [pytest.mark.chaos, pytest.mark.timeout(240)]
 
 
 def test_nothing_acknowledged_is_lost_when_the_node_is_killed() -> None:
-    assert run("kill", rounds=5).violations == []
+    assert run("kill", rounds=3, records_per_round=500).violations == []
 
 
 def test_nothing_acknowledged_is_lost_in_a_power_cut_on_a_file_system_that_forgets(fuse: None) -> None:
-    assert run("fuse", rounds=4).violations == []
+    assert run("fuse", rounds=3, records_per_round=500).violations == []
 
 
 def test_nothing_acknowledged_is_lost_in_a_power_cut_on_ext4(loop_devices: None) -> None:
-    assert run("ext4", rounds=4).violations == []
+    assert run("ext4", rounds=3, records_per_round=500).violations == []
 
 
 def test_a_node_that_does_not_wait_for_the_disk_is_found_out(fuse: None) -> None:
-    totals = run("fuse", rounds=5, settings=("flush=os",))
+    totals = run("fuse", rounds=3, settings=("flush=os",))
     assert any("acknowledged records are there" in violation for violation in totals.violations)
