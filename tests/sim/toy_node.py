@@ -258,12 +258,16 @@ class ToyNode:
                     for position, header in partition.batches
                     if wanted.fetch_offset < header.end_offset <= end_offset
                 ][:20]
-                records = b"".join([await self._ports.pool.run(partition.file.read, *span) for span in spans])
+                records = b"".join([await self._read(partition.file, *span) for span in spans])
                 answers.append(
                     fetch.PartitionData(wanted.index, 0, end_offset, log_start_offset=0, records=records)
                 )
             topics.append(fetch.FetchableTopicResponse(topic.name, partitions=tuple(answers)))
         return fetch.FetchResponse(0, topics=tuple(topics))
+
+    async def _read(self, file: File, position: int, size: int) -> bytes:
+        cached = file.read_cached(position, size)
+        return bytes(cached) if cached is not None else await self._ports.pool.run(file.read, position, size)
 
     def _list_offsets(self, request: list_offsets.ListOffsetsRequest) -> list_offsets.ListOffsetsResponse:
         (topic,) = request.topics

@@ -183,7 +183,10 @@ class SimulatedPool:
 
     def run(self, function: Callable[..., T], *arguments: object) -> "asyncio.Future[T]":
         future: asyncio.Future[T] = self._loop.create_future()
-        self._loop.call_later(self._draw_s(POOL_WAIT_S_MAX), self._execute, future, function, arguments)
+        wait_s = self._draw_s(POOL_WAIT_S_MAX)
+        if self._platters.rng.random() < 0.7:  # a stall may come before the work or between it and its answer
+            wait_s += self._stall_s()
+        self._loop.call_later(wait_s, self._execute, future, function, arguments)
         return future
 
     def _execute(
@@ -206,8 +209,10 @@ class SimulatedPool:
             if not future.cancelled():
                 settle()
 
-        stall_s = max(0.0, self._platters.stalled_until_s - self._loop.time())
-        self._loop.call_later(stall_s + self._draw_s(POOL_WORK_S_MAX), deliver)
+        self._loop.call_later(self._stall_s() + self._draw_s(POOL_WORK_S_MAX), deliver)
+
+    def _stall_s(self) -> float:
+        return max(0.0, self._platters.stalled_until_s - self._loop.time())
 
     def _draw_s(self, seconds_max: float) -> float:
         rng = self._platters.rng

@@ -44,7 +44,8 @@ class Nemesis:
             (6, self._cut_direction),
             (5, self._cut_off),
             (5, self._silence),
-            (6, self._stall),
+            (12, self._stall),
+            (8, self._kill_then_cut_power),
             (8, self._fill_disk),
             (12, self._rot),
             (8, self._evict),
@@ -124,7 +125,27 @@ class Nemesis:
             self._world.network.blacken(self._rng.choice(connections))
 
     async def _stall(self) -> None:
-        self._machine.platters.stall(self._world.now_s + self._rng.uniform(0.1, 4.0))
+        """A power cut during a stall finds much that is written and not synced."""
+        stall_s = self._rng.uniform(0.1, 4.0)
+        self._machine.platters.stall(self._world.now_s + stall_s)
+        if self._rng.random() < 0.5:
+            await asyncio.sleep(self._rng.uniform(0.0, stall_s))
+            self._machine.cut_power()
+
+    async def _kill_then_cut_power(self) -> None:
+        """What only the page cache has survives the first and not the second, unless recovery synced it."""
+        platters = self._machine.platters
+        platters.stall(self._world.now_s + 2.0)
+        await asyncio.sleep(self._rng.uniform(0.1, 2.0))
+        await self._kill()
+        platters.stalled_until_s = 0.0
+        for _ in range(40):
+            await asyncio.sleep(0.05)
+            if self._machine.has_started:
+                break
+        platters.stall(self._world.now_s + 1.0)
+        await asyncio.sleep(self._rng.uniform(0.1, 1.0))
+        self._machine.cut_power()
 
     async def _fill_disk(self) -> None:
         platters = self._machine.platters

@@ -1,4 +1,7 @@
-"""The real node on simulated ports."""
+"""The real node on simulated ports, ended the way its own main program ends it."""
+
+import asyncio
+import sys
 
 from ropewalk.node import build
 from ropewalk.node.config import load
@@ -12,4 +15,10 @@ async def boot(ports: NodePorts) -> RunningNode:
     options = NodeOptions(
         kafka=f"{NODE_NAME}:{NODE_PORT}", data="/data", settings=("auto.create.topics.enable=false",)
     )
-    return await build.start(load(options, {}), ports)
+    node = await build.start(load(options, {}), ports)
+    node.failed.add_done_callback(_leave)
+    return node
+
+
+def _leave(_: "asyncio.Future[BaseException]") -> None:
+    sys.exit(1)

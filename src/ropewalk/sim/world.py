@@ -79,6 +79,11 @@ class Machine:
     def is_running(self) -> bool:
         return self.process is not None
 
+    @property
+    def has_started(self) -> bool:
+        """Whether there is a process and its `main` has returned."""
+        return self.process is not None and self._starting is not None and self._starting.done()
+
     async def start(self, main: Callable[[NodePorts], Coroutine[Any, Any, T]]) -> T:
         """Begin a life: run `main` with fresh ports and return what it returns; the process lives on.
 
