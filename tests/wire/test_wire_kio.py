@@ -31,7 +31,7 @@ def in_kio(api: AnyApi, version: int) -> bool:
 
 
 @for_every_direction
-@examples(8)
+@examples(6)
 @given(data=st.data())
 def test_kio_reads_what_we_write_and_writes_the_same(direction: Direction, data: st.DataObject) -> None:
     load = load_request_schema if direction.name == "request" else load_response_schema

@@ -14,7 +14,7 @@ from ropewalk.wire.types import Buffer
 
 
 @for_every_direction
-@examples(20)
+@examples(12)
 @given(data=st.data())
 def test_a_message_survives_the_wire_in_every_version(direction: Direction, data: st.DataObject) -> None:
     message = data.draw(messages_of(direction.message))
