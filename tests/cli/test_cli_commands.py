@@ -5,8 +5,9 @@ import signal
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import LoopbackBroker, Ropewalk, start_process
+from tests.cli.conftest import Ropewalk, start_process
 from tests.client.fake_broker import Fault
+from tests.client.loopback import LoopbackBroker
 
 from ropewalk.client.partitioner import partition_for_key
 from ropewalk.records.batch import decode_header

@@ -100,6 +100,8 @@ class Fault:
     hang_up: bool = False
     is_silent: bool = False
     is_garbled: bool = False
+    is_misnumbered: bool = False
+    """Answered as it should be, under another request's correlation id."""
     handled_first: bool = False
 
 
@@ -141,6 +143,8 @@ class FakeBroker:
         """Everything that was asked, in order, but for ApiVersions."""
         self.versions_used: dict[str, int] = {}
         self.connection_count = 0
+        self.disowned: list[FakePartition] = []
+        """Partitions that this broker does not lead, whatever the metadata says."""
         self._version_max = version_max or {}
         self._faults: dict[int, list[Fault]] = {}
         self._listener: Listener | None = None
@@ -177,7 +181,7 @@ class FakeBroker:
         return None
 
     def leads(self, partition: FakePartition) -> bool:
-        return partition.leader == self.node_id
+        return partition.leader == self.node_id and not any(partition is each for each in self.disowned)
 
 
 class _Connection(asyncio.Protocol):
@@ -214,7 +218,9 @@ class _Connection(asyncio.Protocol):
             return
         code = None if fault is None else fault.code
         response = HANDLERS[api.key](self._broker, request, code)
-        if fault is not None and fault.code is None:
+        if fault is not None and fault.is_misnumbered:
+            self._answer(api, version, header.correlation_id + 1, response)
+        elif fault is not None and fault.code is None:
             self._misbehave(fault, header.correlation_id)
         elif isinstance(request, fetch.FetchRequest) and _is_empty(response) and request.max_wait_ms > 0:
             loop = asyncio.get_running_loop()

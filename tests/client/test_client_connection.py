@@ -132,6 +132,9 @@ def test_a_late_answer_times_out_its_request_and_loses_the_connection_for_the_ot
     [
         pytest.param(Fault(count=1, hang_up=True), "closed by the broker", id="hangs up"),
         pytest.param(Fault(count=1, is_garbled=True), "not its protocol", id="answers something else"),
+        pytest.param(
+            Fault(count=1, handled_first=True, is_misnumbered=True), "came where", id="answers somebody else"
+        ),
     ],
 )
 def test_a_broker_that_misbehaves_loses_the_connection(fault: Fault, text: str) -> None:

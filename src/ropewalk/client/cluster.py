@@ -128,7 +128,8 @@ class Cluster:
             view = await self.metadata([name], deadline_ms=deadline_ms, may_create=may_create)
             for topic in view.topics:
                 if topic.name == name:
-                    return topic
+                    # What is remembered may know a newer leader than the broker that was asked.
+                    return self._topics[name].view if topic.error_code == ErrorCode.NONE else topic
             return TopicView(name, TOPIC_ID_NONE, False, (), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
         topic = await self._refreshing.run((name, may_create), ask)
@@ -233,8 +234,8 @@ class _Remembered(Struct, frozen=True):
 
 
 def _newest(former: TopicView | None, latter: TopicView) -> TopicView:
-    """Per partition the view with the higher leader epoch, as long as it is the same topic."""
-    if former is None or former.topic_id != latter.topic_id:
+    """Per partition the view with the higher leader epoch, as long as it is known to be the same topic."""
+    if former is None or former.topic_id != latter.topic_id or latter.topic_id == TOPIC_ID_NONE:
         return latter
     known = {partition.index: partition for partition in former.partitions}
     merged = tuple(

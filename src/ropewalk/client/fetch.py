@@ -4,7 +4,8 @@ What a reader could get wrong
     One round asks each leader once, all at the same time, and ends when the last has answered. With several
     leaders an idle one holds the round for `wait_ms`.
     The first batch may begin before the offset asked for: brokers send whole batches.
-    A partition whose leader has moved is left out of the round, and looked up anew for the next.
+    A partition whose leader has moved, or that has none, is left out of the round and looked up anew for the
+    next: one sick partition does not keep the others from being read.
 """
 
 from collections.abc import Mapping, Sequence
@@ -58,12 +59,24 @@ async def fetch(
 
     async def once() -> list[Fetched]:
         by_leader: dict[NodeId, list[_Wanted]] = {}
+        leaderless: RemoteError | None = None
         for partition, offset in positions.items():
-            topic, view = await session.cluster.partition(
-                partition.topic, partition.partition, deadline_ms=deadline_ms
-            )
+            try:
+                topic, view = await session.cluster.partition(
+                    partition.topic, partition.partition, deadline_ms=deadline_ms
+                )
+            except RemoteError as error:
+                if error.code is not ErrorCode.LEADER_NOT_AVAILABLE:
+                    raise
+                leaderless = error
+                continue
             wanted = _Wanted(topic, view.index, view.leader_epoch, offset)
             by_leader.setdefault(view.leader, []).append(wanted)
+        if leaderless is not None:
+            for name in topics:
+                session.cluster.forget(name)
+            if not by_leader:
+                raise leaderless
         answers = await together(
             [
                 _ask(session, node, wanted, wait_ms, bytes_min, isolation, deadline_ms)
@@ -120,7 +133,8 @@ async def _ask(
             if failure.code not in STALE_METADATA:
                 raise failure
             session.cluster.forget(name)
-    if failure is not None and not fetched:
+    if failure is not None and not any(answer.records for answer in fetched):
+        # A broker answers at once when a partition is in error: without a pause we would ask in a circle.
         raise failure
     return fetched
 
