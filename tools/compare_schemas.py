@@ -22,7 +22,7 @@ from msgspec import NODEFAULT
 from ropewalk.wire import messages
 from ropewalk.wire.api import NEVER_FLEXIBLE, AnyApi
 from ropewalk.wire.schema import Array, Blob, Field, Kind, Structure, Text, fields_of
-from ropewalk.wire.types import Fixed, Message, RecordSet
+from ropewalk.wire.types import VERSION_LAST, Fixed, Message, RecordSet
 
 Schema = dict[str, Any]
 """A piece of Kafka's JSON, whose shape is Kafka's to define."""
@@ -59,8 +59,6 @@ _WIRE_TYPES: Final[dict[str, Kind]] = {
     "bytes": Blob(),
     "records": RecordSet(),
 }
-
-_VERSION_LAST: Final = 0x7FFF
 
 
 def main(arguments: list[str]) -> int:
@@ -211,7 +209,7 @@ def parse_versions(text: str) -> tuple[int, int]:
     if text == "none":
         return 1, 0
     if text.endswith("+"):
-        return int(text[:-1]), _VERSION_LAST
+        return int(text[:-1]), VERSION_LAST
     first, _, last = text.partition("-")
     return int(first), int(last or first)
 

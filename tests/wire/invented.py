@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from ropewalk.wire import messages
 from ropewalk.wire.api import AnyApi
 from ropewalk.wire.schema import Array, Blob, Kind, Structure, Text, fields_of
-from ropewalk.wire.types import Fixed, Message, RecordSet
+from ropewalk.wire.types import VERSION_LAST, Fixed, Message, RecordSet
 
 SPECIAL: Final[Mapping[str, st.SearchStrategy[Any]]] = {
     # Not every number is an error code or a date to the libraries we are compared with.
@@ -76,7 +76,7 @@ def messages_of(message: type[Message]) -> st.SearchStrategy[Message]:
     values: dict[str, st.SearchStrategy[Any]] = {}
     for field in fields_of(message):
         strategy = SPECIAL[field.name] if field.name in SPECIAL else _values(field.kind)
-        if field.nullable(0x7FFF):
+        if field.nullable(VERSION_LAST):
             strategy = st.none() | strategy
         if field.tag is not None:
             strategy = st.just(field.default) | strategy

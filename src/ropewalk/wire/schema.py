@@ -12,7 +12,7 @@ from typing import Annotated, Final, TypeAlias, Union, get_args, get_origin, get
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields as struct_fields
 
-from ropewalk.wire.types import Fixed, Message, NullableSince, RecordSet, Tagged, Versions
+from ropewalk.wire.types import VERSION_LAST, Fixed, Message, NullableSince, RecordSet, Tagged, Versions
 
 
 class Text(Struct, frozen=True):
@@ -37,7 +37,7 @@ class Array(Struct, frozen=True):
 
 Kind: TypeAlias = Fixed | Text | Blob | RecordSet | Structure | Array
 
-_NEVER_NULL: Final = 0x8000
+_NEVER_NULL: Final = VERSION_LAST + 1
 
 
 class Field(Struct, frozen=True):

@@ -23,6 +23,10 @@ UUID_ZERO: Final = bytes(16)
 """Kafka's way to say that there is no such identifier."""
 
 
+VERSION_LAST: Final = 0x7FFF
+"""The largest version that a request header can name."""
+
+
 class Message(Struct, frozen=True, gc=False):
     """The base of every message and every structure within one."""
 
@@ -41,7 +45,7 @@ class Versions(Struct, frozen=True):
     """The versions that carry a field, both ends included."""
 
     first: int = 0
-    last: int = 0x7FFF
+    last: int = VERSION_LAST
 
 
 class Tagged(Struct, frozen=True):
@@ -56,7 +60,7 @@ class NullableSince(Struct, frozen=True):
     version: int
 
 
-def since(version: int, until: int = 0x7FFF) -> Versions:
+def since(version: int, until: int = VERSION_LAST) -> Versions:
     """The field exists from `version` on, up to and including `until`."""
     return Versions(first=version, last=until)
 
