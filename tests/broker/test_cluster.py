@@ -1,0 +1,136 @@
+"""Changes to the cluster's facts: decided one at a time, on the newest image, and followed before they are answered."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from ropewalk.base.errors import InvalidRequest, NodeStopping, StorageFailed, TimedOut
+from ropewalk.base.ids import NodeId, ProducerId
+from ropewalk.broker.cluster import Cluster
+from ropewalk.metadata.image import Image
+from ropewalk.metadata.log import AppendOutcome, Committed, Raced, Snapshot, Unknown
+from ropewalk.metadata.records import MetadataRecord, ProducerIdsAllocated
+
+
+class ScriptedLog:
+    """A metadata log whose answers are given beforehand; what another writer added is in `others`."""
+
+    epoch = 1
+    snapshot_due = False
+
+    def __init__(self, *outcomes: str) -> None:
+        self._outcomes = list(outcomes)
+        self.records: list[MetadataRecord] = []
+        self.others: list[MetadataRecord] = []
+
+    @property
+    def end_offset(self) -> int:
+        return len(self.records)
+
+    async def append(
+        self, records: Sequence[MetadataRecord], *, expected_epoch: int, expected_end_offset: int
+    ) -> AppendOutcome:
+        outcome = self._outcomes.pop(0) if self._outcomes else "committed"
+        assert expected_epoch == self.epoch
+        if outcome == "full":
+            raise StorageFailed("no room")
+        if outcome == "raced":
+            self.records += self.others
+            return Raced(self.epoch, self.end_offset)
+        assert expected_end_offset == self.end_offset
+        if outcome == "unknown but written":
+            self.records += records
+            return Unknown("no answer")
+        self.records += records
+        return Committed(self.end_offset)
+
+    async def snapshot(self) -> Snapshot:
+        return Snapshot(0, 0, ())
+
+    async def tail(self, start_offset: int) -> tuple[MetadataRecord, ...]:
+        return tuple(self.records[start_offset:])
+
+    async def write_snapshot(self, snapshot: Snapshot) -> None:
+        raise AssertionError("none is due")
+
+
+def allocate(image: Image) -> list[MetadataRecord]:
+    return [ProducerIdsAllocated(NodeId(0), ProducerId(image.end_producer_id + 10))]
+
+
+async def running(log: ScriptedLog) -> tuple[Cluster, asyncio.Task[None], list[int]]:
+    cluster = Cluster(log)
+    followed: list[int] = []
+
+    async def follow(records: Sequence[MetadataRecord]) -> None:
+        followed.append(len(records))
+
+    await cluster.load()
+    cluster.follow_with(follow)
+    return cluster, asyncio.ensure_future(cluster.run()), followed
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "end_producer_id"),
+    [
+        pytest.param([], 10, id="committed"),
+        pytest.param(["raced"], 110, id="another was quicker: decided again on the newer image"),
+    ],
+)
+def test_a_change_is_decided_on_the_newest_image(outcomes: list[str], end_producer_id: int) -> None:
+    async def main() -> int:
+        log = ScriptedLog(*outcomes)
+        log.others = [ProducerIdsAllocated(NodeId(1), ProducerId(100))]
+        cluster, task, followed = await running(log)
+        await cluster.propose(allocate)
+        assert followed == [1] * (1 + len(outcomes))
+        task.cancel()
+        return cluster.image.end_producer_id
+
+    assert asyncio.run(main()) == end_producer_id
+
+
+def test_an_unknown_outcome_is_told_as_such_and_the_image_still_follows_the_log() -> None:
+    async def main() -> int:
+        cluster, task, _ = await running(ScriptedLog("unknown but written"))
+        with pytest.raises(TimedOut):
+            await cluster.propose(allocate)
+        task.cancel()
+        return cluster.image.end_producer_id
+
+    assert asyncio.run(main()) == 10
+
+
+def test_a_refused_change_leaves_the_next_one_alone() -> None:
+    async def main() -> int:
+        cluster, task, _ = await running(ScriptedLog("full"))
+
+        def refuse(_: Image) -> list[MetadataRecord]:
+            raise InvalidRequest("no")
+
+        with pytest.raises(StorageFailed):
+            await cluster.propose(allocate)
+        with pytest.raises(InvalidRequest):
+            await cluster.propose(refuse)
+        await asyncio.gather(cluster.propose(allocate), cluster.propose(allocate))
+        task.cancel()
+        return cluster.image.end_producer_id
+
+    assert asyncio.run(main()) == 20
+
+
+def test_whoever_waits_when_the_node_stops_is_sent_away() -> None:
+    async def main() -> None:
+        cluster, task, _ = await running(ScriptedLog())
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        waiting = asyncio.ensure_future(cluster.propose(allocate))
+        await asyncio.sleep(0)
+        cluster.stop()
+        with pytest.raises(NodeStopping):
+            await waiting
+        with pytest.raises(NodeStopping):
+            await cluster.propose(allocate)
+
+    asyncio.run(main())

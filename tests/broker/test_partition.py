@@ -1,0 +1,242 @@
+"""One partition: nothing is acknowledged or shown before it is as durable as promised, and nobody waits for ever."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import pytest
+
+from ropewalk.base.errors import NodeStopping, TimedOut, UnknownTopic
+from ropewalk.base.ids import (
+    LeaderEpoch,
+    NodeId,
+    Offset,
+    ProducerEpoch,
+    ProducerId,
+    TopicId,
+    TopicPartition,
+)
+from ropewalk.broker.fetch import Want, fetch
+from ropewalk.broker.group_commit import GroupCommit
+from ropewalk.broker.partition import Acks, Partition, Ticket, node_stopping, topic_deleted
+from ropewalk.log.directory import DataDirectory
+from ropewalk.log.log import Log
+from ropewalk.log.settings import LogSettings
+from ropewalk.log.storage import Storage
+from ropewalk.records.batch import iterate
+from ropewalk.records.record import Record, build, decode_records
+from ropewalk.records.validate import Rules
+from ropewalk.sim.world import EPOCH_MS, NodePorts, World
+
+T = TypeVar("T")
+NAME = TopicPartition("t", 0)
+TOPIC_ID = TopicId(b"t" * 16)
+
+
+class Bench:
+    """A partition on a simulated disk, with its group commit run by hand."""
+
+    def __init__(self, ports: NodePorts, log: Log, *, durable_first: bool) -> None:
+        self.ports = ports
+        self.commits = GroupCommit(ports.disk, ports.pool, ports.clock)
+        self.partition = Partition(
+            NAME,
+            TOPIC_ID,
+            log,
+            leader_epoch=LeaderEpoch(0),
+            rules=Rules(bytes_max=1 << 20),
+            durable_first=durable_first,
+            in_memory=False,
+            commits=self.commits,
+            clock=ports.clock,
+        )
+
+    def append(self, *values: str, timeout_ms: int = 1000, acks: Acks = Acks.ALL) -> Ticket:
+        batch = build([Record(timestamp=EPOCH_MS, value=value.encode()) for value in values])
+        return self.partition.append(self.partition.prepare(memoryview(batch)), acks, timeout_ms)
+
+    async def read(self, offset: int, *, wait_ms: int = 0, bytes_min: int = 1) -> list[str]:
+        want = Want(self.partition, Offset(offset), 1 << 20)
+        await fetch([want], bytes_min=bytes_min, bytes_max=1 << 20, wait_ms=wait_ms, pool=self.ports.pool)
+        if want.error is not None:
+            raise want.error
+        view = memoryview(want.records or b"")
+        return [
+            (record.value or b"").decode()
+            for start, header in iterate(view)
+            for record in decode_records(view[start : start + header.size_bytes])
+        ]
+
+
+def open_log(ports: NodePorts) -> Log:
+    directory = DataDirectory.open(Storage(ports.disk), "/data", node_id=NodeId(0), rng=ports.rng)
+    directory.create_partition(NAME, TOPIC_ID)
+    settings = LogSettings(segment_bytes=2000)
+    return directory.open_log(NAME, TOPIC_ID, settings, now_ms=ports.clock.now_ms())
+
+
+def at_the_bench(story: Callable[[Bench], Awaitable[T]], *, durable_first: bool = True) -> T:
+    async def main(world: World) -> T:
+        machine = world.machine("node")
+
+        async def life(ports: NodePorts) -> T:
+            log = await ports.pool.run(open_log, ports)
+            return await story(Bench(ports, log, durable_first=durable_first))
+
+        return await machine.start(life)
+
+    with World(0) as world:
+        return world.run(main(world), limit_s=100)
+
+
+def test_a_write_is_shown_and_acknowledged_only_after_the_sync() -> None:
+    async def story(bench: Bench) -> None:
+        ticket = bench.append("a")
+        assert ticket.acknowledged is not None
+        assert not ticket.acknowledged.done()
+        assert await bench.read(0) == []
+        await bench.commits.commit()
+        await ticket.wait()
+        assert await bench.read(0) == ["a"]
+
+    at_the_bench(story)
+
+
+def test_a_sync_covers_only_what_was_written_before_it_began() -> None:
+    async def story(bench: Bench) -> None:
+        first = bench.append("a")
+        committing = asyncio.ensure_future(bench.commits.commit())
+        await asyncio.sleep(0)  # the sync has noted what it covers
+        second = bench.append("b")
+        await committing
+        assert first.acknowledged is not None
+        assert second.acknowledged is not None
+        assert (first.acknowledged.done(), second.acknowledged.done()) == (True, False)
+        assert bench.partition.high_watermark == 1
+        await bench.commits.commit()
+        await second.wait()
+
+    at_the_bench(story)
+
+
+def test_without_waiting_for_the_disk_a_write_is_done_at_once() -> None:
+    async def story(bench: Bench) -> None:
+        assert bench.append("a").acknowledged is None
+        assert await bench.read(0) == ["a"]
+
+    at_the_bench(story, durable_first=False)
+
+
+def test_segments_that_were_closed_reach_the_disk_even_if_nobody_waits() -> None:
+    async def story(bench: Bench) -> None:
+        for _ in range(4):
+            bench.append("x" * 900)
+        assert bench.commits.waiting() == [bench.partition]
+        await bench.commits.commit()
+        assert bench.partition.log.durable_offset == 4
+
+    at_the_bench(story, durable_first=False)
+
+
+def test_nobody_hears_of_a_write_that_asked_for_no_acks() -> None:
+    async def story(bench: Bench) -> None:
+        assert bench.append("a", acks=Acks.NOBODY).acknowledged is None
+        await bench.commits.commit()
+        assert await bench.read(0) == ["a"]
+
+    at_the_bench(story)
+
+
+def test_a_producers_time_can_be_over_before_the_disk_is_done() -> None:
+    async def story(bench: Bench) -> None:
+        hasty, patient = bench.append("a", timeout_ms=10), bench.append("b", timeout_ms=10_000)
+        bench.partition.expire(bench.ports.clock.monotonic_ms() + 100)
+        with pytest.raises(TimedOut):
+            await hasty.wait()
+        await bench.commits.commit()
+        await patient.wait()
+        assert await bench.read(0) == ["a", "b"], "an expired write is still written"
+
+    at_the_bench(story)
+
+
+def test_a_duplicate_waits_for_its_first_copy() -> None:
+    async def story(bench: Bench) -> None:
+        record = [Record(timestamp=EPOCH_MS, value=b"a")]
+        tickets = [
+            bench.partition.append(
+                bench.partition.prepare(
+                    memoryview(
+                        build(
+                            record,
+                            producer_id=ProducerId(5),
+                            producer_epoch=ProducerEpoch(0),
+                            base_sequence=0,
+                        )
+                    )
+                ),
+                Acks.ALL,
+                1000,
+            )
+            for _ in range(2)
+        ]
+        assert [ticket.base_offset for ticket in tickets] == [0, 0]
+        assert all(ticket.acknowledged is not None for ticket in tickets)
+        await bench.commits.commit()
+        for ticket in tickets:
+            await ticket.wait()
+        assert bench.partition.log.end_offset == 1
+
+    at_the_bench(story)
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [(topic_deleted(NAME), UnknownTopic), (node_stopping(NAME), NodeStopping)],
+    ids=["deleted", "stopping"],
+)
+def test_the_end_sends_everybody_away(reason: UnknownTopic, expected: type[Exception]) -> None:
+    async def story(bench: Bench) -> None:
+        ticket = bench.append("a")
+        reading = asyncio.ensure_future(bench.read(0, wait_ms=50_000))
+        await asyncio.sleep(0)
+        bench.partition.end(reason)
+        with pytest.raises(expected):
+            await ticket.wait()
+        with pytest.raises(expected):
+            await reading
+        with pytest.raises(expected):
+            bench.append("b")
+
+    at_the_bench(story)
+
+
+def test_a_reader_waits_for_bytes_that_are_durable_not_for_bytes_that_are_written() -> None:
+    async def story(bench: Bench) -> None:
+        reading = asyncio.ensure_future(bench.read(0, wait_ms=50_000))
+        await asyncio.sleep(0)
+        bench.append("a")
+        await asyncio.sleep(1)
+        assert not reading.done()
+        await bench.commits.commit()
+        assert await reading == ["a"]
+
+    at_the_bench(story)
+
+
+def test_changing_the_flush_setting_never_moves_the_high_watermark_back() -> None:
+    async def story(bench: Bench) -> None:
+        bench.append("a")
+        assert bench.partition.high_watermark == 0
+        bench.partition.set_durable_first(False)
+        assert bench.partition.high_watermark == 1
+        bench.append("b")
+        bench.partition.set_durable_first(True)
+        assert bench.partition.high_watermark == 2
+        ticket = bench.append("c")
+        assert ticket.acknowledged is not None
+        assert bench.partition.high_watermark == 2
+        await bench.commits.commit()
+        await ticket.wait()
+
+    at_the_bench(story)

@@ -1,0 +1,142 @@
+"""A node's life on simulated ports: start, stop, start again, and what it finds then."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import pytest
+
+from ropewalk.base.errors import DirectoryRefused
+from ropewalk.base.ids import TopicPartition
+from ropewalk.client.address import Address
+from ropewalk.client.admin import Admin, NewTopic
+from ropewalk.client.client import Client
+from ropewalk.client.consumer import Consumer
+from ropewalk.client.producer import Producer
+from ropewalk.node import build
+from ropewalk.node.build import Node
+from ropewalk.node.config import load
+from ropewalk.node.options import NodeOptions
+from ropewalk.records.record import Record
+from ropewalk.sim.world import EPOCH_MS, Machine, World
+from ropewalk.wire.messages.list_offsets import EARLIEST
+
+T = TypeVar("T")
+
+
+def options(*settings: str) -> NodeOptions:
+    return NodeOptions(kafka="node:9092", data="/data", settings=settings)
+
+
+async def start(machine: Machine, *settings: str) -> Node:
+    return await machine.start(lambda ports: build.start(load(options(*settings), {}), ports))
+
+
+def in_a_world(story: Callable[[World, Machine], Awaitable[T]], *, can_sync_everything: bool = True) -> T:
+    async def main(world: World) -> T:
+        return await story(world, world.machine("node", can_sync_everything=can_sync_everything))
+
+    with World(1) as world:
+        return world.run(main(world), limit_s=1000)
+
+
+def client_of(world: World) -> Client:
+    host = "client"
+    clock = world.machine(f"{host}-{world.now_s}").clock
+    return Client(world.network.host(host), clock, world.rng_for(host), (Address("node", 9092),))
+
+
+async def produce(world: World, *values: str) -> None:
+    async with client_of(world) as client:
+        await Producer(client, "t").send(
+            [Record(timestamp=EPOCH_MS, value=value.encode()) for value in values], partition=0
+        )
+
+
+async def consume(world: World, count: int) -> list[str]:
+    async with client_of(world) as client:
+        consumer = Consumer(client, {TopicPartition("t", 0): 0})
+        found: list[str] = []
+        while len(found) < count:
+            for batch in await consumer.poll(wait_ms=1000):
+                found += [(record.value or b"").decode() for record in batch.records]
+        return found
+
+
+@pytest.mark.parametrize("how", ["stop", "kill", "cut power"])
+@pytest.mark.parametrize("syncfs", [True, False], ids=["syncfs", "file by file"])
+def test_acknowledged_records_and_the_topic_survive(how: str, syncfs: bool) -> None:
+    async def story(world: World, machine: Machine) -> tuple[list[str], bool]:
+        node = await start(machine)
+        cluster_id = node.cluster_id
+        await produce(world, "a", "b")
+        if how == "stop":
+            await node.stop()
+            machine.kill()
+        elif how == "kill":
+            machine.kill()
+        else:
+            machine.cut_power()
+        again = await start(machine)
+        await produce(world, "c")
+        return await consume(world, 3), again.cluster_id == cluster_id
+
+    assert in_a_world(story, can_sync_everything=syncfs) == (["a", "b", "c"], True)
+
+
+def test_a_deleted_topic_stays_deleted() -> None:
+    async def story(world: World, machine: Machine) -> list[str]:
+        await start(machine)
+        async with client_of(world) as client:
+            admin = Admin(client)
+            await admin.create_topics([NewTopic("gone", 1), NewTopic("kept", 1)])
+            await admin.delete_topics(["gone"])
+        machine.cut_power()
+        await start(machine)
+        async with client_of(world) as client:
+            return [topic.name for topic in (await client.metadata()).topics]
+
+    assert in_a_world(story) == ["kept"]
+
+
+def test_retention_deletes_what_is_too_much_and_the_new_start_survives() -> None:
+    async def story(world: World, machine: Machine) -> tuple[int, int]:
+        settings = (
+            "log.retention.bytes=2000000",
+            "log.segment.bytes=1048576",
+            "log.retention.check.interval.ms=1000",
+        )
+        await start(machine, *settings)
+        for number in range(8):
+            await produce(world, f"{number}" * 900_000)
+        await time_passes(world, 5)
+        async with client_of(world) as client:
+            before = await earliest(client)
+        machine.cut_power()
+        await start(machine, *settings)
+        async with client_of(world) as client:
+            return before, await earliest(client)
+
+    before, after = in_a_world(story)
+    assert before > 0
+    assert after == before
+
+
+def test_another_nodes_directory_is_refused() -> None:
+    async def story(world: World, machine: Machine) -> None:
+        await start(machine)
+        machine.kill()
+        with pytest.raises(DirectoryRefused, match="belongs to node 0"):
+            await start(machine, "node.id=7")
+
+    in_a_world(story)
+
+
+async def time_passes(world: World, seconds: float) -> None:
+    until_s = world.now_s + seconds
+    while world.now_s < until_s:
+        await asyncio.sleep(0.5)
+
+
+async def earliest(client: Client) -> int:
+    return (await client.list_offsets("t", {0: EARLIEST}))[0].offset
