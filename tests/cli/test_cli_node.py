@@ -15,13 +15,13 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     ready_file = tmp_path_factory.mktemp("node") / "ready.json"
     process = start_process("up", "--memory", "--kafka", "127.0.0.1:0", "--ready-file", str(ready_file))
     assert process.stdout is not None
-    line = process.stdout.readline().decode()
-    assert line.startswith("ropewalk ready kafka=127.0.0.1:"), process.communicate()
-    (address,) = json.loads(ready_file.read_text())["kafka"]
-    yield str(address)
+    said, _, address = process.stdout.readline().decode().strip().partition("=")
+    assert said == "ropewalk ready kafka", process.communicate()
+    yield address
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=30)
     assert process.returncode == 0
+    assert json.loads(ready_file.read_text())["kafka"] == [address]
 
 
 @pytest.fixture(autouse=True)

@@ -94,6 +94,20 @@ def test_batches_are_not_numbered_where_that_is_not_wanted_or_not_possible(acks:
     on_stage(story)
 
 
+def test_records_that_nobody_acknowledges_are_read_by_the_time_they_are_drained() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.add_broker()
+        topic = stage.cluster.add_topic("orders", 0, 0)
+        async with stage.client(settings=ClientSettings(batch_bytes=1_000)) as client:
+            producer = Producer(client, "orders", acks=Acks.NONE)
+            await producer.drain()
+            await producer.send([Record(value=b"x" * 900) for _ in range(400)])
+            await producer.drain()
+            assert [len(partition.values()) for partition in topic.partitions] == [200, 200]
+
+    on_stage(story)
+
+
 def test_a_consumer_that_starts_inside_a_batch_sees_nothing_before_its_offset() -> None:
     async def story(stage: Stage) -> None:
         await stage.add_broker()

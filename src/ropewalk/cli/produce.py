@@ -100,6 +100,7 @@ def produce(
             now_ms = client.session.clock.now_ms()
             records = [template.record(message, now_ms) for message in messages]
             delivered = _tally(delivered, await producer.send(records, partition=partition))
+        await producer.drain()
         return delivered
 
     delivered = with_client(ctx, work, bootstrap=bootstrap, properties=properties)

@@ -75,7 +75,8 @@ class Connection:
         return self._socket.is_open
 
     def close(self) -> None:
-        self._socket.end(ConnectionLost(f"the connection to {self.address} was closed"))
+        """What was written is still sent; what waits for an answer ends with `ConnectionLost`."""
+        self._socket.end(ConnectionLost(f"the connection to {self.address} was closed"), orderly=True)
 
     async def call(
         self, api: Api[Q, R], request: Q, *, deadline_ms: float, version_max: int | None = None
@@ -87,17 +88,22 @@ class Connection:
         """
         version = self.versions.choose(api, version_max=version_max)
         if not self._socket.is_writable:
-            await self._socket.wait_writable(self._timer(api, deadline_ms))
+            await self._socket.wait_writable(self._limit(api, deadline_ms))
         return await self.send(api, version, request, deadline_ms=deadline_ms)
+
+    async def call_unanswered(
+        self, api: Api[Q, R], request: Q, *, deadline_ms: float, version_max: int | None = None
+    ) -> None:
+        """For the one request without an answer: Produce with acks=0."""
+        version = self.versions.choose(api, version_max=version_max)
+        if not self._socket.is_writable:
+            await self._socket.wait_writable(self._limit(api, deadline_ms))
+        self._socket.write(self._client_id, api, version, request)
 
     def send(self, api: Api[Q, R], version: int, request: Q, *, deadline_ms: float) -> "asyncio.Future[R]":
         """Write `request` at once; the future is its answer."""
         correlation_id = self._socket.write(self._client_id, api, version, request)
-        return self._socket.expect(api, version, correlation_id, self._timer(api, deadline_ms))
-
-    def send_unanswered(self, api: Api[Q, R], version: int, request: Q) -> None:
-        """For the one request without an answer: Produce with acks=0."""
-        self._socket.write(self._client_id, api, version, request)
+        return self._socket.expect(api, version, correlation_id, self._limit(api, deadline_ms))
 
     async def _discover(self, deadline_ms: float) -> None:
         """Ask in the newest version. A broker that is older refuses in version 0's layout; then ask in that."""
@@ -110,15 +116,17 @@ class Connection:
                 return
         raise ProtocolError("ApiVersions is refused in version 0 as well")
 
-    def _timer(self, api: Api[Q, R], deadline_ms: float) -> "_Timer":
-        return _Timer(api.name, deadline_ms - self._clock.monotonic_ms())
+    def _limit(self, api: Api[Q, R], deadline_ms: float) -> "_Limit":
+        allowed_ms = max(0.0, deadline_ms - self._clock.monotonic_ms())
+        return _Limit(api.name, allowed_ms, asyncio.get_running_loop().time() + allowed_ms / 1000)
 
 
-class _Timer(Struct, frozen=True):
-    """How long a request may still take, and what to call it when it takes longer."""
+class _Limit(Struct, frozen=True):
+    """How long a request may take, until when on the loop's clock, and what to call it when it takes longer."""
 
     name: str
-    remaining_ms: float
+    allowed_ms: float
+    until_s: float
 
 
 class _Expected(Generic[R]):
@@ -181,14 +189,12 @@ class _Socket(asyncio.Protocol):
     def is_writable(self) -> bool:
         return not self._is_paused and len(self._expected) < CLIENT_REQUESTS_MAX
 
-    async def wait_writable(self, timer: _Timer) -> None:
+    async def wait_writable(self, limit: _Limit) -> None:
         loop = asyncio.get_running_loop()
         while self.is_open and not self.is_writable:
             waiter: asyncio.Future[None] = loop.create_future()
             self._waiting_to_write.append(waiter)
-            handle = loop.call_later(
-                max(0.0, timer.remaining_ms / 1000), partial(self._on_late, timer, waiter)
-            )
+            handle = loop.call_at(limit.until_s, partial(self._on_late, limit, waiter))
             try:
                 await waiter
             finally:
@@ -203,19 +209,21 @@ class _Socket(asyncio.Protocol):
         self._transport.writelines(frame([header, *api.encode_request(version, request)]))
         return self._correlation_id
 
-    def expect(self, api: Api[Q, R], version: int, correlation_id: int, timer: _Timer) -> "asyncio.Future[R]":
+    def expect(self, api: Api[Q, R], version: int, correlation_id: int, limit: _Limit) -> "asyncio.Future[R]":
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[R] = loop.create_future()
-        handle = loop.call_later(max(0.0, timer.remaining_ms / 1000), self._on_late, timer, answer)
+        handle = loop.call_at(limit.until_s, self._on_late, limit, answer)
         self._expected.append(_Expected(api, version, correlation_id, answer, handle))
         return answer
 
-    def end(self, error: RopewalkError) -> None:
+    def end(self, error: RopewalkError, *, orderly: bool = False) -> None:
         """Close, and tell everyone who waits why. The first reason given is the one that counts."""
         if self._ended_by is None:
             self._ended_by = error
         self.is_open = False
-        if self._transport is not None:
+        if self._transport is not None and orderly:
+            self._transport.close()
+        elif self._transport is not None:
             self._transport.abort()
         while self._expected:
             self._expected.popleft().fail(self._ended_by)
@@ -253,9 +261,9 @@ class _Socket(asyncio.Protocol):
         if self._waiting_to_write and self.is_writable:
             self._wake_writers()
 
-    def _on_late(self, timer: _Timer, waiter: "asyncio.Future[T]") -> None:
+    def _on_late(self, limit: _Limit, waiter: "asyncio.Future[T]") -> None:
         """One request is late: it has timed out. The others have lost their connection, and may try another."""
-        text = f"{self._address} did not answer {timer.name} within {timer.remaining_ms:.0f} ms"
+        text = f"{self._address} did not answer {limit.name} within {limit.allowed_ms:.0f} ms"
         if not waiter.done():
             waiter.set_exception(TimedOut(text))
         self.end(ConnectionLost(text))

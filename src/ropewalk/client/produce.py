@@ -61,8 +61,9 @@ async def produce(
         )
         version_max = version_max_for((view,))
         if acks is Acks.NONE:
-            version = connection.versions.choose(wire_produce.API, version_max=version_max)
-            connection.send_unanswered(wire_produce.API, version, request)
+            await connection.call_unanswered(
+                wire_produce.API, request, deadline_ms=deadline_ms, version_max=version_max
+            )
             return Produced(-1)
         response = await connection.call(
             wire_produce.API, request, deadline_ms=deadline_ms, version_max=version_max

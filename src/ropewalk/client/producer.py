@@ -13,6 +13,7 @@ from msgspec import Struct
 from ropewalk.base.ids import NO_PRODUCER, ProducerEpoch, ProducerId
 from ropewalk.client.client import Client
 from ropewalk.client.errors import ApiNotOffered
+from ropewalk.client.list_offsets import OffsetQuery
 from ropewalk.client.partitioner import Partitioner
 from ropewalk.client.produce import Acks, Produced
 from ropewalk.client.together import together
@@ -59,6 +60,15 @@ class Producer:
             [self._send_in_order(index, chosen) for index, chosen in sorted(by_partition.items())]
         )
         return [batch for batches in delivered for batch in batches]
+
+    async def drain(self) -> None:
+        """Wait until the brokers have read everything sent with acks=0, which nobody acknowledges.
+
+        A broker handles the requests of one connection in order, so the answer to a question asked behind the
+        records says that they were read; not that they were taken.
+        """
+        if self._acks is Acks.NONE and self._sequences:
+            await self._client.list_offsets(self._topic, dict.fromkeys(self._sequences, OffsetQuery.LATEST))
 
     async def _identify(self) -> tuple[ProducerId, ProducerEpoch]:
         if self._acks is Acks.ALL:
