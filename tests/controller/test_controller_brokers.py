@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ropewalk.base.errors import InvalidRequest
+from ropewalk.base.errors import CorruptMetadata, InvalidRequest
 from ropewalk.base.ids import NodeId, ProducerId
 from ropewalk.controller.brokers import decide_create_cluster, decide_register_broker
 from ropewalk.controller.producer_ids import allocated_block, decide_allocate_producer_ids
@@ -36,6 +36,11 @@ def test_a_cluster_takes_the_id_its_data_directory_carries() -> None:
     image.apply(ClusterCreated("known"))
     with pytest.raises(InvalidRequest, match="belongs to cluster other, the metadata to known"):
         decide_create_cluster(image, Random(1), "other")
+
+
+def test_partitions_without_metadata_are_no_new_cluster() -> None:
+    with pytest.raises(CorruptMetadata, match="holds 3 partitions, but its metadata is empty"):
+        decide_create_cluster(Image(), Random(1), "known", partitions_held_count=3)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1)), max_size=10))

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from ropewalk.base.errors import UnknownPartition, UnknownTopic, UnknownTopicId
 from ropewalk.base.ids import LeaderEpoch, NodeId, ProducerId, TopicId
+from ropewalk.base.limits import TOPICS_DELETED_REMEMBERED_MAX
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import (
     BrokerRegistered,
@@ -101,6 +102,7 @@ def everything(image: Image) -> object:
         list(image.topics.items()),
         image.broker_settings(None),
         image.broker_settings(NodeId(0)),
+        [image.was_deleted(TopicId(number.to_bytes(16, "big"))) for number in range(25)],
     )
 
 
@@ -140,6 +142,21 @@ def test_what_is_not_there_is_named_in_the_error() -> None:
         image.topic_by_id(TopicId(b"\1" * 16))
     with pytest.raises(UnknownPartition, match="orders has 0 partitions, so none is numbered 0"):
         image.partition("orders", 0)
+
+
+def test_only_what_was_deleted_counts_as_deleted() -> None:
+    gone, there, never = (TopicId(bytes([number]) * 16) for number in range(3))
+    image = image_of([TopicCreated(gone, "a"), TopicCreated(there, "b"), TopicDeleted(gone)])
+    assert [image.was_deleted(topic_id) for topic_id in (gone, there, never)] == [True, False, False]
+
+
+def test_the_oldest_deletions_are_forgotten_in_the_end() -> None:
+    ids = [TopicId(number.to_bytes(16, "big")) for number in range(TOPICS_DELETED_REMEMBERED_MAX + 1)]
+    image = image_of(
+        [record for topic_id in ids for record in (TopicCreated(topic_id, "t"), TopicDeleted(topic_id))]
+    )
+    assert not image.was_deleted(ids[0])
+    assert all(image.was_deleted(topic_id) for topic_id in ids[1:])
 
 
 def test_an_epoch_that_goes_back_is_a_bug() -> None:

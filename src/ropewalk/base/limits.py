@@ -88,3 +88,7 @@ SCRUB_DELAY_MS: Final = 60 * 1000
 
 SCRUB_REST_MS: Final = 24 * 60 * 60 * 1000
 """Between two rounds of verifying everything. Bit rot is slow, and reads verify what they serve anyway."""
+
+TOPICS_DELETED_REMEMBERED_MAX: Final = 10_000
+"""Deleted topics whose ids are kept, so that a node that was away removes their records, and only theirs. What
+it holds of older ones is left alone."""

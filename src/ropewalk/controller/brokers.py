@@ -7,21 +7,31 @@ broker that comes back with another directory has lost what it held; who holds r
 
 from collections.abc import Sequence
 
-from ropewalk.base.errors import InvalidRequest
+from ropewalk.base.errors import CorruptMetadata, InvalidRequest
 from ropewalk.base.ids import NodeId, format_id
 from ropewalk.base.ports import Rng
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import BrokerRegistered, ClusterCreated, Endpoint, MetadataRecord
 
 
-def decide_create_cluster(image: Image, rng: Rng, cluster_id: str | None = None) -> list[MetadataRecord]:
-    """Nothing if there is one. `cluster_id` is what the data directory says, if it says anything."""
+def decide_create_cluster(
+    image: Image, rng: Rng, cluster_id: str | None = None, *, partitions_held_count: int = 0
+) -> list[MetadataRecord]:
+    """Nothing if there is one. `cluster_id` is what the data directory says, if it says anything.
+
+    A node that holds partitions has been part of a cluster: if the metadata knows of none, the metadata is lost.
+    """
     if image.cluster_id is not None:
         if cluster_id not in (None, image.cluster_id):
             raise InvalidRequest(
                 f"the data directory belongs to cluster {cluster_id}, the metadata to {image.cluster_id}"
             )
         return []
+    if partitions_held_count > 0:
+        raise CorruptMetadata(
+            f"the data directory holds {partitions_held_count} partitions, but its metadata is empty; "
+            "restore the metadata directory from a backup"
+        )
     return [ClusterCreated(cluster_id or format_id(rng.randbytes(16)))]
 
 

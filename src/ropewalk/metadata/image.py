@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 
 from ropewalk.base.errors import UnknownPartition, UnknownTopic, UnknownTopicId
 from ropewalk.base.ids import LeaderEpoch, NodeId, ProducerId, TopicId, format_id
+from ropewalk.base.limits import TOPICS_DELETED_REMEMBERED_MAX
 from ropewalk.metadata.records import (
     BrokerRegistered,
     BrokerSettingsChanged,
@@ -66,6 +67,7 @@ class Image:
 
     __slots__ = (
         "_brokers",
+        "_deleted",
         "_settings_by_node",
         "_topics_by_id",
         "_topics_by_name",
@@ -85,6 +87,7 @@ class Image:
         self._topics_by_name: dict[str, Topic] = {}
         self._topics_by_id: dict[TopicId, Topic] = {}
         self._settings_by_node: dict[NodeId | None, dict[str, str]] = {}
+        self._deleted: dict[TopicId, None] = {}
 
     @property
     def brokers(self) -> Mapping[NodeId, Broker]:
@@ -119,6 +122,14 @@ class Image:
             )
         return partitions[index]
 
+    def was_deleted(self, topic_id: TopicId) -> bool:
+        """Whether a committed record says that this topic is gone.
+
+        Not to be there is no proof: the metadata may be another's, or an older copy. Only this entitles a node to remove
+        records from its disk.
+        """
+        return topic_id in self._deleted
+
     def broker_settings(self, node_id: NodeId | None) -> Mapping[str, str]:
         """Overrides of one broker, or with None those of all brokers."""
         return self._settings_by_node.get(node_id, _NO_SETTINGS)
@@ -141,7 +152,7 @@ class Image:
                 assert name not in self._topics_by_name, f"{name} was created before"
                 self._put(Topic(topic_id=topic_id, name=name))
             case TopicDeleted(topic_id=topic_id):
-                del self._topics_by_name[self._topics_by_id.pop(topic_id).name]
+                self._on_deleted(topic_id)
             case PartitionCreated(topic_id=topic_id, index=index):
                 topic = self._topics_by_id[topic_id]
                 assert index == len(topic.partitions), f"{topic.name}-{index} leaves a gap"
@@ -184,9 +195,19 @@ class Image:
                 yield PartitionCreated(topic.topic_id, **structs.asdict(partition))
             if topic.settings:
                 yield TopicSettingsChanged(topic.topic_id, dict(topic.settings))
+        for topic_id in self._deleted:
+            yield TopicDeleted(topic_id)
         if self.end_producer_id > 0:
             # Whose block was the last is of interest only while it is being handed out.
             yield ProducerIdsAllocated(NodeId(-1), self.end_producer_id)
+
+    def _on_deleted(self, topic_id: TopicId) -> None:
+        topic = self._topics_by_id.pop(topic_id, None)
+        if topic is not None:  # A snapshot remembers the deletion without the topic.
+            del self._topics_by_name[topic.name]
+        self._deleted[topic_id] = None
+        if len(self._deleted) > TOPICS_DELETED_REMEMBERED_MAX:
+            del self._deleted[next(iter(self._deleted))]
 
     def _put(self, topic: Topic) -> None:
         self._topics_by_name[topic.name] = topic
