@@ -98,12 +98,16 @@ class Connection:
         version = self.versions.choose(api, version_max=version_max)
         if not self._socket.is_writable:
             await self._socket.wait_writable(self._limit(api, deadline_ms))
-        self._socket.write(self._client_id, api, version, request)
+        self.send_unanswered(api, version, request)
 
     def send(self, api: Api[Q, R], version: int, request: Q, *, deadline_ms: float) -> "asyncio.Future[R]":
         """Write `request` at once; the future is its answer."""
         correlation_id = self._socket.write(self._client_id, api, version, request)
         return self._socket.expect(api, version, correlation_id, self._limit(api, deadline_ms))
+
+    def send_unanswered(self, api: Api[Q, R], version: int, request: Q) -> None:
+        """Write `request` at once, whether or not the socket has room; nothing comes back."""
+        self._socket.write(self._client_id, api, version, request)
 
     async def _discover(self, deadline_ms: float) -> None:
         """Ask in the newest version. A broker that is older refuses in version 0's layout; then ask in that."""
