@@ -51,6 +51,7 @@ class Load:
         self._threads: list[threading.Thread] = []
         self.tallies = [Tally(number, VALUE_BYTES, frozenset({"once"})) for number in range(PARTITION_COUNT)]
         self.topics_made: list[str] = []
+        self.topics_deleted: list[str] = []
         self.failures: list[str] = []
         """What went wrong for a client in a way that no restart explains."""
 
@@ -69,6 +70,13 @@ class Load:
         admin = AdminClient({"bootstrap.servers": self._address, **QUIET})
         admin.create_topics([topic], request_timeout=30)[name].result()
         self.topics_made.append(name)
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic and remember that it was acknowledged."""
+        admin = AdminClient({"bootstrap.servers": self._address, **QUIET})
+        admin.delete_topics([name], request_timeout=30)[name].result()
+        self.topics_made.remove(name)
+        self.topics_deleted.append(name)
 
     def grant(self, record_count: int) -> None:
         """Let each producer send so many records more. What a run costs then depends on its rounds, not on the clock."""
@@ -109,17 +117,24 @@ class Load:
     def check(self) -> None:
         """Read everything there is and compare it with everything known before."""
         promised = [tally.known() for tally in self.tallies]
-        topics_made = list(self.topics_made)
         logs = self._read_everything()
         for tally, log, known in zip(self.tallies, logs, promised, strict=True):
             tally.check(log, known)
+        self._check_topics()
+
+    def _check_topics(self) -> None:
+        """Asking by name, and as an administrator, never makes a topic that is gone."""
         admin = AdminClient({"bootstrap.servers": self._address, **QUIET})
-        # Asking by name, and as an administrator, never makes a topic that is gone.
-        for name, answer in admin.describe_topics(TopicCollection(topics_made), request_timeout=30).items():
+        names = TopicCollection([*self.topics_made, *self.topics_deleted])
+        for name, answer in admin.describe_topics(names, request_timeout=30).items():
             try:
                 answer.result()
             except KafkaException as error:
-                self.failures.append(f"topic {name} was acknowledged: {error}")
+                if name in self.topics_made:
+                    self.failures.append(f"topic {name} was made: {error}")
+            else:
+                if name in self.topics_deleted:
+                    self.failures.append(f"topic {name} was deleted and is there")
 
     def _start(self, function: Callable[..., None], *arguments: object) -> None:
         thread = threading.Thread(

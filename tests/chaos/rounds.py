@@ -60,8 +60,10 @@ def run(
         try:
             with load.running():
                 while completed < rounds and not complaints(load):
-                    # The topic first, then records in flight: far more are sent than are waited for.
+                    # Topics first, then records in flight: far more are sent than are waited for.
                     load.make_topic(f"round-{completed}")
+                    if completed % 2:
+                        load.delete_topic(f"round-{completed - 1}")
                     load.grant(2 * records_per_round)
                     load.wait_for(random.randrange(1, records_per_round), within_s=60)
                     _end(node, mount)
@@ -84,7 +86,7 @@ def run(
             completed,
             load.acknowledged_count,
             load.consumed_count,
-            len(load.topics_made),
+            len(load.topics_made) + len(load.topics_deleted),
             statistics.median(restarts),
             max(restarts),
             violations,
