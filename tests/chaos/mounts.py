@@ -56,7 +56,7 @@ class LossyMount:
                 raise RuntimeError("the file system did not hear that its power was cut")
 
     @property
-    def lost_bytes(self) -> int:
+    def forgotten_bytes(self) -> int:
         return os.stat(self.path / ".lost-bytes").st_size
 
 

@@ -21,7 +21,7 @@ class NodeProcess:
         self._data = data
         self._settings = settings
         self._ready_file = scratch / "ready.json"
-        self._output = (scratch / "node.log").open("ab")
+        self._output = scratch / "node.log"
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -32,9 +32,8 @@ class NodeProcess:
         for setting in self._settings:
             command += ["--set", setting]
         began = time.monotonic()
-        self._process = subprocess.Popen(
-            command, stdout=self._output, stderr=self._output, start_new_session=True
-        )
+        with self._output.open("ab") as output:
+            self._process = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
         ready = self._wait_until_ready(began + READY_WITHIN_S)
         self.address = ready["kafka"][0]
         self.start_times_s.append(time.monotonic() - began)
@@ -64,8 +63,6 @@ class NodeProcess:
         except subprocess.TimeoutExpired:
             self.kill()
             return -signal.SIGKILL
-        finally:
-            self._output.close()
 
     def _wait_until_ready(self, deadline: float) -> dict[str, list[str]]:
         assert self._process is not None, "the node was started"
@@ -84,7 +81,7 @@ class NodeProcess:
 
     def last_words(self) -> str:
         """The end of what the node wrote to its output."""
-        return Path(self._output.name).read_text(errors="replace")[-2_000:]
+        return self._output.read_text(errors="replace")[-2_000:]
 
     def _thread_states(self) -> list[str]:
         assert self._process is not None, "the node was started"

@@ -17,7 +17,7 @@ from tests.chaos.load import PARTITION_COUNT, TOPIC, Load
 from tests.chaos.mounts import CuttableMount, Ext4Mount, LossyMount
 from tests.chaos.node import NodeProcess
 
-KINDS = ("kill", "fuse", "ext4")
+KINDS = ("stop", "kill", "fuse", "ext4")
 
 
 class Totals(NamedTuple):
@@ -30,13 +30,17 @@ class Totals(NamedTuple):
     topics: int
     restart_median_s: float
     restart_max_s: float
+    forgotten_bytes: int | None
+    """What power cuts took from a file system that can tell."""
     violations: list[str]
 
     def __str__(self) -> str:
         return (
             f"{self.kind}: {self.rounds} rounds, {self.acknowledged} records acknowledged, "
             f"{self.consumed} consumed, {self.topics} topics made, restart {self.restart_median_s:.2f} s "
-            f"(longest {self.restart_max_s:.2f} s), {len(self.violations)} violations"
+            f"(longest {self.restart_max_s:.2f} s), "
+            + (f"{self.forgotten_bytes} bytes forgotten, " if self.forgotten_bytes is not None else "")
+            + f"{len(self.violations)} violations"
         )
 
 
@@ -57,6 +61,7 @@ def run(
         load = Load(node.address)
         load.make_topic(TOPIC, PARTITION_COUNT)
         completed = 0
+        exit_codes: list[int] = []
         try:
             with load.running():
                 while completed < rounds and not complaints(load):
@@ -66,7 +71,7 @@ def run(
                         load.delete_topic(f"round-{completed - 1}")
                     load.grant(2 * records_per_round)
                     load.wait_for(random.randrange(1, records_per_round), within_s=60)
-                    _end(node, mount)
+                    exit_codes.append(_end(kind, node, mount))
                     node.start()
                     load.check()
                     completed += 1
@@ -76,10 +81,9 @@ def run(
             error.add_note(f"the node's last words: {node.last_words()}")
             raise
         finally:
-            exit_code = node.stop()
+            exit_codes.append(node.stop())
         violations = complaints(load)
-        if exit_code != 0:
-            violations.append(f"the node ended with {exit_code} when asked to stop")
+        violations += [f"the node ended with {code} when asked to stop" for code in exit_codes if code != 0]
         restarts = node.start_times_s[1:] or node.start_times_s
         return Totals(
             kind,
@@ -89,6 +93,7 @@ def run(
             len(load.topics_made) + len(load.topics_deleted),
             statistics.median(restarts),
             max(restarts),
+            mount.forgotten_bytes if isinstance(mount, LossyMount) else None,
             violations,
         )
 
@@ -98,15 +103,21 @@ def complaints(load: Load) -> list[str]:
     return [*broken, *load.failures]
 
 
-def _end(node: NodeProcess, mount: CuttableMount | None) -> None:
-    """The node is frozen before its disk is cut, so that nothing is acknowledged after the moment that counts."""
+def _end(kind: str, node: NodeProcess, mount: CuttableMount | None) -> int:
+    """Returns the exit code of a node that was asked to stop, 0 for one that was not asked.
+
+    On ext4 the node is frozen before its disk is copied, so that nothing is acknowledged after the moment that counts.
+    """
+    if kind == "stop":
+        return node.stop()
     if isinstance(mount, Ext4Mount):
         node.freeze()
         mount.cut_power_of_frozen(node.kill)
-    else:
-        node.kill()
-        if mount is not None:
-            mount.cut_power()
+        return 0
+    node.kill()
+    if mount is not None:
+        mount.cut_power()
+    return 0
 
 
 @contextmanager
@@ -120,7 +131,7 @@ def _scratch() -> Iterator[Path]:
 @contextmanager
 def _data(kind: str, scratch: Path, seed: int) -> Iterator[tuple[Path, CuttableMount | None]]:
     match kind:
-        case "kill":
+        case "stop" | "kill":
             yield scratch / "data", None
         case "fuse":
             with LossyMount(scratch, seed) as lossy:

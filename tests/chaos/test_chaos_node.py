@@ -6,6 +6,10 @@ from tests.chaos.rounds import run
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(240)]
 
 
+def test_nothing_acknowledged_is_lost_when_the_node_is_stopped_and_it_stops_in_order() -> None:
+    assert run("stop", rounds=2, records_per_round=500).violations == []
+
+
 def test_nothing_acknowledged_is_lost_when_the_node_is_killed() -> None:
     assert run("kill", rounds=3, records_per_round=500).violations == []
 
