@@ -16,6 +16,7 @@ from ropewalk.wire.messages import (
     delete_topics,
     describe_cluster,
     describe_configs,
+    incremental_alter_configs,
     init_producer_id,
     list_offsets,
     metadata,
@@ -387,3 +388,69 @@ def test_every_operating_error_that_can_reach_the_door_has_a_code() -> None:
         if isinstance(error, type) and issubclass(error, errors.RopewalkError)
     }
     assert known - never_reach_it == set(CODES)
+
+
+SET, DELETE, APPEND = 0, 1, 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "change", "expected"),
+    [
+        pytest.param(TOPIC, "t", ("retention.ms", SET, "9"), (ErrorCode.NONE, "9"), id="set"),
+        pytest.param(TOPIC, "t", ("retention.ms", DELETE, None), (ErrorCode.NONE, "604800000"), id="delete"),
+        pytest.param(
+            TOPIC, "t", ("cleanup.policy", APPEND, "compact"), (ErrorCode.NONE, "delete,compact"), id="append"
+        ),
+        pytest.param(
+            TOPIC, "t", ("retention.ms", SET, "x"), (ErrorCode.INVALID_CONFIG, "5000"), id="bad value"
+        ),
+        pytest.param(
+            TOPIC, "t", ("retention.ms", 9, "1"), (ErrorCode.INVALID_REQUEST, "5000"), id="bad operation"
+        ),
+        pytest.param(
+            TOPIC, "t", ("storage", SET, "memory"), (ErrorCode.INVALID_CONFIG, "disk"), id="read-only"
+        ),
+        pytest.param(
+            TOPIC,
+            "no",
+            ("retention.ms", SET, "9"),
+            (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None),
+            id="no topic",
+        ),
+        pytest.param(BROKER, "0", ("num.partitions", SET, "9"), (ErrorCode.NONE, "9"), id="a broker"),
+        pytest.param(
+            BROKER, "x", ("num.partitions", SET, "9"), (ErrorCode.INVALID_REQUEST, None), id="no such broker"
+        ),
+    ],
+)
+def test_settings_are_altered(
+    kind: int, name: str, change: tuple[str, int, str | None], expected: tuple[int, str | None]
+) -> None:
+    async def story(door: Door) -> tuple[int, str | None]:
+        await door.create("t", retention_ms="5000")
+        config = incremental_alter_configs.AlterableConfig(*change)
+        resource = incremental_alter_configs.AlterConfigsResource(kind, name, (config,))
+        request = incremental_alter_configs.IncrementalAlterConfigsRequest((resource,), False)
+        (altered,) = (await door.call(incremental_alter_configs.API, 1, request)).responses
+        asked = describe_configs.DescribeConfigsResource(kind, name, (change[0],))
+        described = await door.call(
+            describe_configs.API, 4, describe_configs.DescribeConfigsRequest((asked,))
+        )
+        configs = described.results[0].configs
+        return altered.error_code, configs[0].value if configs else None
+
+    assert at_the_door(story) == expected
+
+
+def test_a_changed_setting_applies_to_the_next_batch() -> None:
+    async def story(door: Door) -> list[int]:
+        await door.create("t")
+        codes = [(await door.produce("t", batch_of("x" * 500))).error_code]
+        config = incremental_alter_configs.AlterableConfig("max.message.bytes", SET, "100")
+        resource = incremental_alter_configs.AlterConfigsResource(TOPIC, "t", (config,))
+        request = incremental_alter_configs.IncrementalAlterConfigsRequest((resource,), False)
+        await door.call(incremental_alter_configs.API, 1, request)
+        codes.append((await door.produce("t", batch_of("x" * 500))).error_code)
+        return codes
+
+    assert at_the_door(story) == [ErrorCode.NONE, ErrorCode.MESSAGE_TOO_LARGE]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ropewalk.base.errors import ProtocolError
-from ropewalk.base.limits import RECEIVE_BUFFER_BYTES_KEPT, RECEIVE_BUFFER_BYTES_MIN
+from ropewalk.base.limits import RECEIVE_BUFFER_BYTES_KEPT, RECEIVE_BUFFER_BYTES_MIN, REQUEST_BYTES_MAX
 from ropewalk.kafka.receive_buffer import ReceiveBuffer
 
 FRAME_BYTES_MAX = 1 << 20
@@ -49,13 +49,13 @@ def test_a_length_out_of_bounds_is_refused(length: int) -> None:
 
 def test_an_announced_frame_costs_nothing_before_it_arrives() -> None:
     buffer = ReceiveBuffer(100 << 20)
-    receive(buffer, (100 << 20).to_bytes(4, "big") + b"x" * 10)
+    receive(buffer, (100 << 20).to_bytes(4, "big") + b"\0\0" + b"x" * 10)
     assert buffer.capacity_bytes == RECEIVE_BUFFER_BYTES_MIN
 
 
 def test_a_buffer_grown_for_a_large_frame_is_given_back() -> None:
     buffer = ReceiveBuffer(100 << 20)
-    receive(buffer, framed(b"x" * (RECEIVE_BUFFER_BYTES_KEPT + 1)))
+    receive(buffer, framed(b"\0\0" + b"x" * RECEIVE_BUFFER_BYTES_KEPT))
     assert buffer.capacity_bytes == RECEIVE_BUFFER_BYTES_MIN
 
 
@@ -71,9 +71,20 @@ def test_an_idle_buffer_keeps_no_memory_but_a_waiting_one_does() -> None:
 
 def test_growth_stays_in_proportion_to_what_arrived() -> None:
     buffer = ReceiveBuffer(100 << 20)
-    receive(buffer, (50 << 20).to_bytes(4, "big"))
-    arrived = 4
+    receive(buffer, (50 << 20).to_bytes(4, "big") + b"\0\0")
+    arrived = 6
     for _ in range(40):
         receive(buffer, b"x" * 100_000)
         arrived += 100_000
         assert buffer.capacity_bytes <= max(RECEIVE_BUFFER_BYTES_MIN, 2 * arrived)
+
+
+@pytest.mark.parametrize(("api_key", "allowed"), [(0, True), (1, False), (3, False)])
+def test_only_produce_may_be_very_large(api_key: int, allowed: bool) -> None:
+    buffer = ReceiveBuffer(100 << 20)
+    announced = (REQUEST_BYTES_MAX + 1).to_bytes(4, "big") + api_key.to_bytes(2, "big")
+    if allowed:
+        assert receive(buffer, announced) == []
+    else:
+        with pytest.raises(ProtocolError, match="any but Produce"):
+            receive(buffer, announced)

@@ -24,6 +24,9 @@ allocated with the first bytes and dropped when a connection has been idle."""
 RECEIVE_BUFFER_BYTES_KEPT: Final = 1 << 21
 """A buffer grown for one large frame is given back when it is empty again; up to this size it is kept."""
 
+REQUEST_BYTES_MAX: Final = 1 << 23
+"""A request other than Produce. Decoded it may take thirty times as much; a fetch of 100,000 partitions fits."""
+
 CONNECTION_REQUESTS_MAX: Final = 4096
 """Requests of one connection that may be unanswered; reading pauses there. librdkafka pipelines without bound."""
 

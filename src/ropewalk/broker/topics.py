@@ -5,7 +5,12 @@ from collections.abc import Sequence
 from ropewalk.base.errors import PolicyViolation, UnknownTopic
 from ropewalk.base.ids import NodeId, TopicId
 from ropewalk.base.ports import Rng
-from ropewalk.broker.cluster import Cluster
+from ropewalk.broker.cluster import Cluster, Decide
+from ropewalk.controller.settings import (
+    Alteration,
+    decide_alter_broker_settings,
+    decide_alter_topic_settings,
+)
 from ropewalk.controller.topics import (
     CreatePartitions,
     CreateTopic,
@@ -49,20 +54,14 @@ class Topics:
         def decide(image: Image) -> Sequence[MetadataRecord]:
             return decide_create_topic(image, command, self.broker_settings, self._rng)
 
-        if validate_only:
-            decide(self.image)
-            return None
-        await self._cluster.propose(decide)
-        return self.image.topic(command.name)
+        await self._decide(decide, validate_only)
+        return None if validate_only else self.image.topic(command.name)
 
     async def add_partitions(self, command: CreatePartitions, *, validate_only: bool = False) -> None:
         def decide(image: Image) -> Sequence[MetadataRecord]:
             return decide_create_partitions(image, command, self._rng)
 
-        if validate_only:
-            decide(self.image)
-        else:
-            await self._cluster.propose(decide)
+        await self._decide(decide, validate_only)
 
     async def delete(self, topic_id: TopicId) -> None:
         """Raises UnknownTopicId if somebody else was quicker."""
@@ -71,6 +70,30 @@ class Topics:
             return decide_delete_topic(image, image.topic_by_id(topic_id), self.broker_settings)
 
         await self._cluster.propose(decide)
+
+    async def alter_settings(
+        self, topic_name: str, alterations: Sequence[Alteration], *, validate_only: bool = False
+    ) -> None:
+        def decide(image: Image) -> Sequence[MetadataRecord]:
+            return decide_alter_topic_settings(image, self.view, topic_name, alterations)
+
+        await self._decide(decide, validate_only)
+
+    async def alter_broker_settings(
+        self, node_id: NodeId | None, alterations: Sequence[Alteration], *, validate_only: bool = False
+    ) -> None:
+        """With no node the settings of all brokers."""
+
+        def decide(image: Image) -> Sequence[MetadataRecord]:
+            return decide_alter_broker_settings(image, self.view, node_id, alterations)
+
+        await self._decide(decide, validate_only)
+
+    async def _decide(self, decide: Decide, validate_only: bool) -> None:
+        if validate_only:
+            decide(self.image)
+        else:
+            await self._cluster.propose(decide)
 
 
 def check_records_may_be_deleted(topic: Topic, view: SettingsView) -> None:

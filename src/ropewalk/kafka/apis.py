@@ -15,6 +15,7 @@ from ropewalk.kafka.handlers import (
     describe_cluster,
     describe_configs,
     fetch,
+    incremental_alter_configs,
     init_producer_id,
     list_offsets,
     metadata,
@@ -35,6 +36,7 @@ from ropewalk.wire.messages.delete_topics import API as DELETE_TOPICS
 from ropewalk.wire.messages.describe_cluster import API as DESCRIBE_CLUSTER
 from ropewalk.wire.messages.describe_configs import API as DESCRIBE_CONFIGS
 from ropewalk.wire.messages.fetch import API as FETCH
+from ropewalk.wire.messages.incremental_alter_configs import API as INCREMENTAL_ALTER_CONFIGS
 from ropewalk.wire.messages.init_producer_id import API as INIT_PRODUCER_ID
 from ropewalk.wire.messages.list_offsets import API as LIST_OFFSETS
 from ropewalk.wire.messages.metadata import API as METADATA
@@ -57,6 +59,7 @@ SERVED_APIS: Final[tuple[Api[Any, Any], ...]] = (
     OFFSET_FOR_LEADER_EPOCH,
     DESCRIBE_CONFIGS,
     CREATE_PARTITIONS,
+    INCREMENTAL_ALTER_CONFIGS,
     DESCRIBE_CLUSTER,
 )
 """Each in all the versions its codec knows."""
@@ -88,6 +91,7 @@ def serve(
             describe_configs.handle, image=image, view=topics.view, node_id=node_id
         ),
         CREATE_PARTITIONS.key: partial(create_partitions.handle, topics=topics),
+        INCREMENTAL_ALTER_CONFIGS.key: partial(incremental_alter_configs.handle, topics=topics),
         DESCRIBE_CLUSTER.key: partial(describe_cluster.handle, image=image),
     }
     return {

@@ -7,14 +7,19 @@ What a reader could get wrong
     A frame's bytes are valid only until control returns to the connection. Whoever must keep them copies them.
     A length prefix is only a claim. The buffer grows with the bytes that arrive, not with what was announced,
     so announcing two gigabytes costs four bytes.
+    Only Produce carries bytes that are passed on as they are. Any other request is turned into objects, up to some
+    thirty times its size, so it may be much smaller than a Produce.
 """
 
 from struct import Struct
+from typing import Final
 
 from ropewalk.base.errors import ProtocolError
-from ropewalk.base.limits import RECEIVE_BUFFER_BYTES_KEPT, RECEIVE_BUFFER_BYTES_MIN
+from ropewalk.base.limits import RECEIVE_BUFFER_BYTES_KEPT, RECEIVE_BUFFER_BYTES_MIN, REQUEST_BYTES_MAX
 
-_unpack_length = Struct(">i").unpack_from
+_unpack_length: Final = Struct(">i").unpack_from
+_unpack_api_key: Final = Struct(">h").unpack_from
+_PRODUCE: Final = 0
 
 
 class ReceiveBuffer:
@@ -54,6 +59,14 @@ class ReceiveBuffer:
         if not 0 < size <= self.frame_bytes_max:
             raise ProtocolError(
                 f"a frame of {size} bytes was announced, 1 to {self.frame_bytes_max} are allowed"
+            )
+        if (
+            size > REQUEST_BYTES_MAX
+            and available >= 6
+            and _unpack_api_key(self.view, start + 4)[0] != _PRODUCE
+        ):
+            raise ProtocolError(
+                f"a request of {size} bytes was announced, {REQUEST_BYTES_MAX} are allowed for any but Produce"
             )
         if available < 4 + size:
             return None

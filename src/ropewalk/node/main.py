@@ -118,9 +118,9 @@ def _announce(node: Node, options: NodeOptions) -> None:
     """The ready line, and the same as JSON for programs. A door that is not there is left out."""
     host, port = node.kafka_address
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    print(f"ropewalk ready kafka={address}", flush=True)  # noqa: T201  the contract with whoever started us
     if options.ready_file is not None:
         temporary = f"{options.ready_file}.tmp"
         with open(temporary, "wb") as file:
             file.write(msgspec.json.encode({"kafka": [address], "pids": [os.getpid()]}))
         os.replace(temporary, options.ready_file)
+    print(f"ropewalk ready kafka={address}", flush=True)  # noqa: T201  the contract with whoever started us
