@@ -10,7 +10,7 @@ import pytest
 from tests.log.given import TOPIC_ID, Producer, append, batch, batches_in, close, fetch, settings, sync
 
 from ropewalk.base.errors import RopewalkError, StorageFailed
-from ropewalk.base.ids import NodeId, Offset, TopicPartition
+from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, TopicPartition
 from ropewalk.log.directory import DataDirectory
 from ropewalk.log.log import Log
 from ropewalk.log.storage import Storage
@@ -54,7 +54,9 @@ class Machine:
         storage = Storage(SimulatedDisk(self.platters, self.process, loop), files_max=3, index_bytes_max=400)
         self.directory = DataDirectory.open(storage, "/data", node_id=NodeId(0), rng=self.rng)
         self.directory.create_partition(NAME, TOPIC_ID)
-        self.log = self.directory.open_log(NAME, TOPIC_ID, SETTINGS, now_ms=1000)
+        self.log = self.directory.open_log(
+            NAME, TOPIC_ID, SETTINGS, now_ms=1000, leader_epoch_max=LeaderEpoch(0)
+        )
         self.check_recovered(self.log)
 
     def check_recovered(self, log: Log) -> None:
@@ -141,16 +143,87 @@ class Machine:
             self.cut_power()
 
 
+def live_through(machine: Machine, seed: int) -> None:
+    for _ in range(6):
+        try:
+            machine.live()
+        except PowerCut:
+            pass
+        except (AssertionError, RopewalkError, OSError) as error:
+            raise AssertionError(f"seed {seed}, life {machine.life}") from error
+    machine.platters.cut_power_after(1 << 30, machine.cut_power)
+    machine.start_up()
+
+
 @pytest.mark.parametrize("first_seed", range(0, 200, 20))
 def test_what_was_synced_survives_every_power_cut(first_seed: int) -> None:
     for seed in range(first_seed, first_seed + 20):
-        machine = Machine(seed)
-        for _ in range(6):
-            try:
-                machine.live()
-            except PowerCut:
-                pass
-            except (AssertionError, RopewalkError, OSError) as error:
-                raise AssertionError(f"seed {seed}, life {machine.life}") from error
-        machine.platters.cut_power_after(1 << 30, machine.cut_power)
-        machine.start_up()
+        live_through(Machine(seed), seed)
+
+
+class RottingMachine(Machine):
+    """Bits flip on the platter; the recovery point follows every sync, so nothing durable may be cut for it."""
+
+    def step(self) -> None:
+        assert self.log is not None
+        assert self.directory is not None
+        if self.rng.random() < 0.15:
+            self.rot()
+        if self.rng.random() < 0.2:
+            self.check_contents(self.log)
+        if self.rng.random() < 0.1:
+            self.scrub(self.log)
+        before = self.durable
+        super().step()
+        if self.durable != before:
+            self.checkpoint()
+
+    def checkpoint(self) -> None:
+        assert self.log is not None
+        assert self.directory is not None
+        self.directory.note(NAME, TOPIC_ID, self.log)
+        self.directory.take_recovery_points().run()
+
+    def check_recovered(self, log: Log) -> None:
+        super().check_recovered(log)
+        self.checkpoint()
+
+    def rot(self) -> None:
+        files = [
+            (path, file)
+            for path, file in self.platters.files()
+            if path.endswith((".log", ".index", ".snapshot")) and file.durable_bytes
+        ]
+        if not files:
+            return
+        path, file = self.rng.choice(files)
+        position = self.rng.randrange(file.durable_bytes)
+        if path.endswith(".log"):
+            base_offset, at = int(path[-24:-4]), 0
+            for one in self.written:
+                header = decode_header(one)
+                if header.base_offset >= base_offset:
+                    if at <= position < at + len(one):
+                        if header.end_offset > self.durable:
+                            return  # what is not checkpointed yet may be cut
+                        self.rotten.add(header.base_offset)
+                        break
+                    at += len(one)
+            else:
+                return
+        file.rot(position, 1 << self.rng.randrange(8))
+        if self.rng.random() < 0.7:
+            self.platters.evict(share=self.rng.random())
+
+    def scrub(self, log: Log) -> None:
+        while (scrub := log.take_scrub(700)) is not None:
+            scrub.run()
+            log.on_scrubbed(scrub)
+            if self.rng.random() < 0.2:
+                return
+
+
+@pytest.mark.parametrize("first_seed", range(0, 200, 20))
+def test_rotten_bytes_are_refused_and_everything_else_is_served(first_seed: int) -> None:
+    for seed in range(first_seed, first_seed + 20):
+        live_through(RottingMachine(seed), seed)

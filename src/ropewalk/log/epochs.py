@@ -56,10 +56,10 @@ class LeaderEpochs:
         end_offset = log_end_offset if is_last else self._start_offsets[index + 1]
         return EpochEnd(LeaderEpoch(self._epochs[index]), Offset(end_offset))
 
-    def trim_start(self, start_offset: int) -> None:
-        """The first segment begins at `start_offset` now; the epoch that wrote there keeps its entry from there."""
-        dropped = bisect_right(self._start_offsets, start_offset) - 1
-        if dropped > 0:
-            del self._epochs[:dropped], self._start_offsets[:dropped]
-        if self._start_offsets:
-            self._start_offsets[0] = max(self._start_offsets[0], start_offset)
+    def from_offset(self, start_offset: int) -> "LeaderEpochs":
+        """The same for a log that begins at `start_offset`; the epoch that wrote there keeps its entry from there.
+
+        Readers of what is being deleted may still look at this one, which stays as it is.
+        """
+        first = max(0, bisect_right(self._start_offsets, start_offset) - 1)
+        return LeaderEpochs([(epoch, max(start, start_offset)) for epoch, start in self.entries()[first:]])

@@ -34,9 +34,8 @@ from ropewalk.log.epochs import EpochEnd
 from ropewalk.log.index import CHUNK_ENTRIES, RELATIVE_OFFSET_MAX, Columns, IndexRequest, encode_chunk
 from ropewalk.log.recovery import LEADER_EPOCH_MAX, Contents, Recovered, open_contents
 from ropewalk.log.retention import decide_retention
-from ropewalk.log.scan import VERIFY_NONE, Found, scan
 from ropewalk.log.scrub import Scrub, ScrubCursor
-from ropewalk.log.segment import SNAPSHOT_SUFFIX, Segment, offsets_of, path_of
+from ropewalk.log.segment import SNAPSHOT_SUFFIX, Segment, offsets_of
 from ropewalk.log.settings import LogSettings
 from ropewalk.log.snapshot import ClosedSegment, Snapshot, SnapshotWrite, Tail
 from ropewalk.log.span import Plan, Wanted, make_plan
@@ -44,6 +43,7 @@ from ropewalk.log.span import Span as Span
 from ropewalk.log.storage import Storage
 from ropewalk.log.times import TimedOffset as TimedOffset
 from ropewalk.log.times import TimeSearch
+from ropewalk.log.truncation import boundary_at, cut
 from ropewalk.records.batch import BatchHeader, stamp
 
 _SEGMENT_BYTES_LIMIT: Final = 2**31 - 1
@@ -287,7 +287,7 @@ class Log:
         if limit_offset < end_offset:
             end_offset = limit_offset
             end_position = self._tail_position(limit_offset) if segment is self._active else None
-        wanted = Wanted(offset, end_offset, end_position, segment.size_bytes, bytes_max)
+        wanted = Wanted(offset, end_offset, end_position, segment.end_offset, segment.size_bytes, bytes_max)
         pending = segment.index.pending
         if len(pending) and offset - segment.base_offset >= pending.offsets[0]:
             plan = make_plan(segment, damaged, wanted, None)
@@ -373,14 +373,14 @@ class Log:
             paths += (segment.path, segment.index.path)
             self._forget(segment)
         del self._segments[:count], self._base_offsets[:count]
-        self._contents.epochs.trim_start(self._base_offsets[0])
+        self._contents.epochs = self._contents.epochs.from_offset(self._base_offsets[0])
         self._contents.damaged.keep_within(start_offset=self.start_offset, end_offset=self.end_offset)
         return Removal(self._storage.disk, paths)
 
     def truncate_to(self, offset: Offset, *, now_ms: int) -> None:
         """Cut the log back to `offset`, or to the batch that contains it. Blocks; nobody else may use the log meanwhile.
 
-        The recovery point on disk must be at or below `offset` before this is called.
+        The recovery point on disk must be at or below `boundary_at(offset)` before this is called.
         """
         if offset >= self.end_offset:
             return
@@ -389,25 +389,22 @@ class Log:
         for segment in self._segments:
             if segment.end_offset > offset:
                 self._forget(segment)
-        for snapshot_offset in self._snapshot_offsets:
-            if snapshot_offset > offset:
-                disk.remove(path_of(self.directory, snapshot_offset, SNAPSHOT_SUFFIX))
-        while len(self._segments) > 1 and self._segments[-1].base_offset >= offset:
-            segment = self._segments.pop()
-            disk.remove(segment.path)
-            disk.remove(segment.index.path)
-        disk.sync_directory(self.directory)
-        self._cut_segment(self._segments[-1], offset)
+        end_offset = cut(disk, self.directory, self._segments, self._snapshot_offsets, offset)
         contents = open_contents(
             disk,
             self.directory,
             self.settings,
-            recovery_point=min(self.durable_offset, offset),
+            recovery_point=min(self.durable_offset, end_offset),
             start_offset=self.start_offset,
             is_clean=False,
             now_ms=now_ms,
         )
         self._adopt(contents, _snapshots_in(disk, self.directory))
+
+    def boundary_at(self, offset: Offset) -> Offset:
+        """Where the batch that contains `offset` begins. Blocks."""
+        segment = self._segments[bisect_right(self._base_offsets, offset) - 1]
+        return Offset(boundary_at(self._storage.disk, segment, offset)[0])
 
     # Keeping house
 
@@ -637,7 +634,7 @@ class Log:
                 end_position = min(end_position, positions[last])
         base_offset = offsets[first]
         plan = Plan(position, base_offset, end_position, True, None, True)
-        wanted = Wanted(offset, limit_offset, end_position, end_position, bytes_max)
+        wanted = Wanted(offset, limit_offset, end_position, active.end_offset, active.size_bytes, bytes_max)
         return Span(
             self._storage,
             self.name,
@@ -674,20 +671,6 @@ class Log:
             start_offset=self.start_offset,
             limit_offset=limit_offset,
         )
-
-    def _cut_segment(self, segment: Segment, offset: int) -> None:
-        file = self._storage.disk.open(segment.path)
-        for piece in scan(
-            file,
-            position=0,
-            end_position=segment.size_bytes,
-            offset=segment.base_offset,
-            verify_from=VERIFY_NONE,
-        ):
-            if isinstance(piece, Found) and piece.header.end_offset > offset:
-                file.truncate(piece.position)
-                file.sync()
-                return
 
     def _forget(self, segment: Segment) -> None:
         self._storage.files.forget(segment.path)

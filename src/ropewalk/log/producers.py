@@ -8,6 +8,8 @@ Behaviour worth knowing
     Sequences count 0, 1, … 2³¹−1, 0.
     State expires by the clock at its last append, not by the timestamps in its records.
     Control batches carry a producer id and no sequence: they raise the epoch and nothing else.
+    Batches that were damaged on disk may have been any producer's. Each may then leave out sequences once; what is
+    remembered of it still tells a retry.
 """
 
 from typing import Final, TypeAlias
@@ -21,16 +23,17 @@ BATCHES_KEPT: Final = 5
 Kept: TypeAlias = tuple[int, int, int, int]
 """Base sequence, last sequence, base offset, end offset of one batch."""
 
-SavedProducer: TypeAlias = tuple[int, int, int, list[Kept]]
-"""Producer id, producer epoch, time of the last append, batches."""
+SavedProducer: TypeAlias = tuple[int, int, int, bool, list[Kept]]
+"""Producer id, producer epoch, time of the last append, whether a gap may follow, batches."""
 
 
 class _Producer:
-    __slots__ = ("appended_at_ms", "batches", "epoch")
+    __slots__ = ("appended_at_ms", "batches", "epoch", "may_skip")
 
-    def __init__(self, epoch: int, appended_at_ms: int, batches: list[Kept]) -> None:
+    def __init__(self, epoch: int, appended_at_ms: int, may_skip: bool, batches: list[Kept]) -> None:
         self.epoch = epoch
         self.appended_at_ms = appended_at_ms
+        self.may_skip = may_skip
         self.batches = batches
 
 
@@ -39,8 +42,8 @@ class Producers:
 
     def __init__(self, saved: list[SavedProducer] | None = None) -> None:
         self._producers = {
-            producer_id: _Producer(epoch, appended_at_ms, list(batches))
-            for producer_id, epoch, appended_at_ms, batches in saved or ()
+            producer_id: _Producer(epoch, appended_at_ms, may_skip, list(batches))
+            for producer_id, epoch, appended_at_ms, may_skip, batches in saved or ()
         }
 
     def __len__(self) -> int:
@@ -48,7 +51,7 @@ class Producers:
 
     def save(self) -> list[SavedProducer]:
         return [
-            (producer_id, producer.epoch, producer.appended_at_ms, list(producer.batches))
+            (producer_id, producer.epoch, producer.appended_at_ms, producer.may_skip, list(producer.batches))
             for producer_id, producer in self._producers.items()
         ]
 
@@ -67,21 +70,31 @@ class Producers:
             )
         if base_sequence < 0:
             return None
-        if epoch > producer.epoch or not producer.batches:
-            if base_sequence != 0 and epoch > producer.epoch:
+        if epoch > producer.epoch:
+            if base_sequence != 0 and not producer.may_skip:
                 raise OutOfOrderSequence(
                     f"producer {header.producer_id} began epoch {epoch} with sequence {base_sequence}, not 0"
                 )
             return None
-        if base_sequence == (producer.batches[-1][1] + 1) & SEQUENCE_MAX:
+        if not producer.batches:
+            return None
+        skipped_count = (base_sequence - producer.batches[-1][1] - 1) & SEQUENCE_MAX
+        if skipped_count == 0:
             return None
         last_sequence = header.last_sequence
         for kept in producer.batches:
             if kept[0] == base_sequence and kept[1] == last_sequence:
                 return kept[2], kept[3]
+        if producer.may_skip and skipped_count <= SEQUENCE_MAX // 2:
+            return None
         raise OutOfOrderSequence(
             f"producer {header.producer_id} sent sequence {base_sequence} after {producer.batches[-1][1]}"
         )
+
+    def note_damage(self) -> None:
+        """Batches that cannot be read any more are not among those applied."""
+        for producer in self._producers.values():
+            producer.may_skip = True
 
     def apply(self, header: BatchHeader, base_offset: int, now_ms: int) -> None:
         """The batch is in the log at `base_offset`."""
@@ -89,11 +102,14 @@ class Producers:
         if producer is None:
             if len(self._producers) >= PRODUCERS_PER_PARTITION_MAX:
                 self._make_room()
-            producer = self._producers[header.producer_id] = _Producer(header.producer_epoch, now_ms, [])
+            producer = self._producers[header.producer_id] = _Producer(
+                header.producer_epoch, now_ms, False, []
+            )
         elif header.producer_epoch != producer.epoch:
             producer.epoch = header.producer_epoch
             producer.batches.clear()
         producer.appended_at_ms = now_ms
+        producer.may_skip = False
         if header.base_sequence >= 0:
             batches = producer.batches
             batches.append(

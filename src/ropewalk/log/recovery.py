@@ -195,6 +195,7 @@ class _Opening:
             self._damaged.note(
                 DamagedRange(self._end_offset, self._recovery_point, base_offset, end_position, end_position)
             )
+            self._producers.note_damage()
             self._end_offset = self._recovery_point
             if self._segments:
                 self._segments[-1].end_offset = self._end_offset
@@ -230,7 +231,8 @@ class _Opening:
         self._segments = []
         closed = {summary.base_offset: summary for summary in snapshot.closed}
         base_offsets = [base for base in self._base_offsets if base <= snapshot.tail.base_offset]
-        self._note_damage(self._start_offset, base_offsets[0])
+        if self._start_offset < base_offsets[0]:
+            self._note_damage(self._start_offset, base_offsets[0])
         for base_offset, end_offset in pairwise(base_offsets):
             segment = self._open_closed(base_offset, end_offset)
             summary = closed.get(base_offset)
@@ -349,6 +351,7 @@ class _Opening:
                 self._end_offset, damaged_end, segment.base_offset, damage.start_position, end_position
             )
         )
+        self._producers.note_damage()
         segment.size_bytes = end_position
         segment.end_offset = damaged_end
         segment.trust.withdraw(end_position)
@@ -358,6 +361,7 @@ class _Opening:
         return goes_on
 
     def _note_damage(self, start_offset: int, end_offset: int) -> None:
+        self._producers.note_damage()
         self._damaged.note(DamagedRange(start_offset, end_offset, NO_SEGMENT, 0, 0))
 
     def _open_closed(self, base_offset: int, end_offset: int) -> Segment:

@@ -64,6 +64,7 @@ class Wanted(Struct, frozen=True, gc=False):
     end_position: int | None
     """Where `end_offset` stands; None if only the index or the batches can tell."""
 
+    segment_end_offset: int
     segment_end_position: int
     bytes_max: int
 
@@ -199,11 +200,7 @@ class Span:
             plan = self._plan = replace(self._make_plan(self._columns), is_certain=True)
             data = file.read(plan.position, plan.stop_position - plan.position)
             found = self._cut_out(data, plan, verify=True)
-        if found is None:
-            self._note_damage(file, plan)
-            self._damaged.refuse(self._wanted.offset, self._name)
-            raise StorageFailed(f"{self._name}: offset {self._wanted.offset} cannot be read")
-        return found
+        return found if found is not None else self._search(file, plan)
 
     def _make_plan(self, columns: Columns) -> Plan:
         return make_plan(self.segment, self._damaged, self._wanted, columns)
@@ -257,31 +254,41 @@ class Span:
         """The CRC leaves out the base offset, which must follow on, and the leader epoch, which is known."""
         return verify_crc(batch) and header.leader_epoch == self._epochs.at(header.base_offset)
 
-    def _note_damage(self, file: File, plan: Plan) -> None:
-        """Find out which offsets cannot be read, so that everything around them can."""
-        segment = self.segment
+    def _search(self, file: File, plan: Plan) -> bytes:
+        """The one batch with the wanted offset, found past the damage that stands before it.
+
+        Notes which offsets cannot be read, so that everything around them can, and refuses them.
+        """
+        wanted = self._wanted
         for piece in scan(
             file,
             position=plan.position,
-            end_position=self._wanted.segment_end_position,
+            end_position=wanted.segment_end_position,
             offset=plan.base_offset,
-            end_offset=segment.end_offset,
+            end_offset=wanted.segment_end_offset,
             epochs=self._epochs,
         ):
             if isinstance(piece, Damage):
-                end_offset = piece.end_offset if piece.end_offset is not None else segment.end_offset
-                self._damaged.note(
-                    DamagedRange(
-                        piece.start_offset,
-                        end_offset,
-                        segment.base_offset,
-                        piece.start_position,
-                        piece.end_position,
-                    )
-                )
-                return
-            if piece.header.end_offset > self._wanted.offset:
-                return
+                self._note_damage(piece)
+                self._damaged.refuse(wanted.offset, self._name)
+            elif piece.header.end_offset > wanted.offset:
+                batch = file.read(piece.position, piece.header.size_bytes)
+                if self._is_intact(piece.header, memoryview(batch)):
+                    return batch
+                break
+        raise StorageFailed(f"{self._name}: offset {wanted.offset} cannot be read")
+
+    def _note_damage(self, damage: Damage) -> None:
+        end_offset = damage.end_offset if damage.end_offset is not None else self._wanted.segment_end_offset
+        self._damaged.note(
+            DamagedRange(
+                damage.start_offset,
+                end_offset,
+                self.segment.base_offset,
+                damage.start_position,
+                damage.end_position,
+            )
+        )
 
 
 def make_plan(segment: Segment, damaged: DamagedRanges, wanted: Wanted, loaded: Columns | None) -> Plan:

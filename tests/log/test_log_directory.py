@@ -1,0 +1,173 @@
+"""The data directory: identity, lock, partitions, checkpoints."""
+
+import random
+
+import pytest
+from tests.log.given import TOPIC_ID, append_many, close, read_all, settings, sync
+
+from ropewalk.base.errors import DirectoryInUse, DirectoryRefused, StorageFailed
+from ropewalk.base.ids import NodeId, Offset, TopicId, TopicPartition
+from ropewalk.base.ports import read_whole
+from ropewalk.log.checkpoints import encode_checked, read_checked
+from ropewalk.log.directory import DataDirectory, Held
+from ropewalk.log.storage import Storage
+from ropewalk.runtime.memory_disk import MemoryDisk
+
+NAME = TopicPartition("orders", 0)
+OTHER_ID = TopicId(bytes(16))
+
+
+def open_directory(disk: MemoryDisk, *, node_id: int = 1, cluster_id: str | None = None) -> DataDirectory:
+    disk.close()  # the process before is gone, and its locks with it
+    return DataDirectory.open(
+        Storage(disk), "/data", node_id=NodeId(node_id), rng=random.Random(1), cluster_id=cluster_id
+    )
+
+
+def test_the_first_start_gives_an_identity_that_stays() -> None:
+    disk = MemoryDisk()
+    first = open_directory(disk).identity
+    assert (first.layout_version, first.node_id) == (1, 1)
+    disk.close()
+    again = DataDirectory.open(Storage(disk), "/data", node_id=NodeId(1), rng=random.Random(2))
+    assert again.identity == first
+
+
+def test_a_second_process_is_refused_by_name() -> None:
+    disk = MemoryDisk()
+    open_directory(disk)
+    with pytest.raises(DirectoryInUse, match="/data"):
+        DataDirectory.open(Storage(disk), "/data", node_id=NodeId(1), rng=random.Random(1))
+
+
+def test_a_directory_of_another_node_cluster_or_layout_is_refused() -> None:
+    disk = MemoryDisk()
+    identity = open_directory(disk, cluster_id="cluster-a").identity
+    with pytest.raises(DirectoryRefused, match="node 1, not to node 2"):
+        open_directory(disk, node_id=2)
+    with pytest.raises(DirectoryRefused, match="cluster-a"):
+        open_directory(disk, cluster_id="cluster-b")
+    assert open_directory(disk).identity.cluster_id == "cluster-a"
+    newer = {**{name: getattr(identity, name) for name in identity.__struct_fields__}, "layout_version": 2}
+    file = disk.open("/data/identity")
+    file.truncate(0)
+    file.append(encode_checked(newer))
+    with pytest.raises(DirectoryRefused, match="layout 2"):
+        open_directory(disk)
+
+
+def test_partitions_are_made_found_and_deleted() -> None:
+    disk = MemoryDisk()
+    directory = open_directory(disk)
+    dashed = TopicPartition("a-b.c_d", 12)
+    for name in (NAME, dashed):
+        directory.create_partition(name, TOPIC_ID)
+        directory.create_partition(name, TOPIC_ID)
+    assert directory.partitions() == [Held(dashed, TOPIC_ID), Held(NAME, TOPIC_ID)]
+    with pytest.raises(StorageFailed):
+        directory.create_partition(NAME, OTHER_ID)
+    with pytest.raises(StorageFailed):
+        directory.delete_partition(NAME, OTHER_ID)
+    directory.delete_partition(NAME, TOPIC_ID)
+    directory.delete_partition(NAME, TOPIC_ID)
+    assert open_directory(disk).partitions() == [Held(dashed, TOPIC_ID)]
+    assert not [name for name in disk.list("/data") if name.startswith("orders")]
+
+
+def test_what_a_crash_left_half_made_or_half_deleted_is_removed_at_the_start() -> None:
+    disk = MemoryDisk()
+    open_directory(disk)
+    for name in ("orders-0.creating", "orders-1.AAAA.deleted"):
+        disk.make_directory(f"/data/{name}")
+        disk.open(f"/data/{name}/x", create=True)
+    directory = open_directory(disk)
+    assert directory.partitions() == []
+    assert not [name for name in disk.list("/data") if name.startswith("orders")]
+
+
+def test_recovery_points_and_log_starts_come_back() -> None:
+    disk = MemoryDisk()
+    directory = open_directory(disk)
+    directory.create_partition(NAME, TOPIC_ID)
+    log = directory.open_log(NAME, TOPIC_ID, settings(), now_ms=0)
+    append_many(log, 5)
+    sync(log)
+    append_many(log, 2)
+    log.advance_start(Offset(3), limit_offset=log.durable_offset)
+    directory.note(NAME, TOPIC_ID, log)
+    write = directory.take_log_starts()
+    assert write.offsets == {"orders-0": 3}
+    write.run()
+    directory.take_recovery_points().run()
+    again = open_directory(disk).open_log(NAME, TOPIC_ID, settings(), now_ms=0)
+    assert (again.start_offset, again.durable_offset, again.end_offset) == (3, 10, 14)
+    assert not again.recovered.is_clean
+
+
+def test_a_topic_made_again_inherits_nothing() -> None:
+    disk = MemoryDisk()
+    directory = open_directory(disk)
+    directory.create_partition(NAME, TOPIC_ID)
+    log = directory.open_log(NAME, TOPIC_ID, settings(), now_ms=0)
+    append_many(log, 5)
+    sync(log)
+    directory.note(NAME, TOPIC_ID, log)
+    directory.take_recovery_points().run()
+    log.forget()
+    directory.delete_partition(NAME, TOPIC_ID)
+    directory = open_directory(disk)  # the checkpoint still speaks of the deleted one
+    directory.create_partition(NAME, OTHER_ID)
+    log = directory.open_log(NAME, OTHER_ID, settings(), now_ms=0)
+    assert (log.end_offset, log.damaged) == (0, ())
+
+
+def test_an_orderly_stop_spares_the_scan_once() -> None:
+    disk = MemoryDisk()
+    directory = open_directory(disk)
+    directory.create_partition(NAME, TOPIC_ID)
+    log = directory.open_log(NAME, TOPIC_ID, settings(), now_ms=0)
+    append_many(log, 5)
+    before = read_all(log)
+    close(log)
+    directory.note(NAME, TOPIC_ID, log)
+    directory.mark_clean()
+    again = open_directory(disk)
+    assert again.was_clean
+    log = again.open_log(NAME, TOPIC_ID, settings(), now_ms=0)
+    assert (log.recovered.is_clean, log.recovered.scanned_bytes, read_all(log)) == (True, 0, before)
+    assert not open_directory(disk).was_clean
+
+
+def test_truncation_lowers_the_recovery_point_first() -> None:
+    disk = MemoryDisk()
+    directory = open_directory(disk)
+    directory.create_partition(NAME, TOPIC_ID)
+    log = directory.open_log(NAME, TOPIC_ID, settings(), now_ms=0)
+    append_many(log, 5)
+    sync(log)
+    directory.note(NAME, TOPIC_ID, log)
+    directory.take_recovery_points().run()
+    assert log.boundary_at(Offset(7)) == 6
+    directory.lower_recovery_point(NAME, TOPIC_ID, log.boundary_at(Offset(7)))
+    log.truncate_to(Offset(7), now_ms=0)
+    again = open_directory(disk).open_log(NAME, TOPIC_ID, settings(), now_ms=0)
+    assert (again.end_offset, again.damaged) == (6, ())
+
+
+@pytest.mark.parametrize("position", [0, 4, 9, 20])
+def test_a_checkpoint_survives_a_flipped_bit_and_is_refused_by_name_if_both_copies_are_hit(
+    position: int,
+) -> None:
+    disk = MemoryDisk()
+    disk.make_directory("/data")
+    content = {"orders-0": 1200, "orders-1": 7}
+    data = bytearray(encode_checked(content))
+    data[position] ^= 0x01
+    disk.open("/data/one", create=True).append(data)
+    assert read_checked(disk, "/data/one", dict[str, int]) == content
+    data[len(data) // 2 + position] ^= 0x01
+    disk.open("/data/both", create=True).append(data)
+    with pytest.raises(StorageFailed, match="/data/both"):
+        read_checked(disk, "/data/both", dict[str, int])
+    assert read_checked(disk, "/data/none", dict[str, int]) is None
+    assert len(read_whole(disk, "/data/both")) == len(data)
