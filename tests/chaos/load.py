@@ -29,6 +29,7 @@ VALUE_BYTES = 300
 OUTSTANDING_MAX = 400
 """Records of one producer that may be unacknowledged: enough for several requests in flight, few enough to end."""
 READ_WITHIN_S = 120.0
+KNOWN_WITHIN_S = 20.0
 QUIET: dict[str, int] = {"log_level": 0}
 """A refused connection is no news here."""
 PATIENT: dict[str, object] = {
@@ -222,14 +223,16 @@ class Load:
         return [stored for stored in log if stored.offset < high]
 
     def _watermarks(self, consumer: Consumer, partition: int) -> tuple[int, int]:
-        deadline = time.monotonic() + READ_WITHIN_S
+        """Where the partition begins and ends; one that nobody knows any more is as good as empty."""
+        deadline = time.monotonic() + KNOWN_WITHIN_S
         while True:
             try:
                 low, high = consumer.get_watermark_offsets(TopicPartition(TOPIC, partition), timeout=10)
-            except KafkaException:
-                if time.monotonic() > deadline:
-                    raise
-                continue
+            except KafkaException as error:
+                if time.monotonic() < deadline:
+                    continue
+                self.failures.append(f"partition {partition} cannot be read: {error}")
+                return 0, 0
             return low, high
 
     def _consumer(self) -> Consumer:
