@@ -28,7 +28,8 @@ pytestmark = pytest.mark.compat
 MIB = 1 << 20
 PATIENCE_S = 20
 PRODUCE, FETCH, METADATA, API_VERSIONS = 0, 1, 3, 18
-CORRUPT_MESSAGE, INVALID_RECORD, UNSUPPORTED_VERSION = 2, 87, 35
+CORRUPT_MESSAGE, UNSUPPORTED_VERSION, UNSUPPORTED_FOR_MESSAGE_FORMAT, INVALID_RECORD = 2, 35, 43, 87
+NOT_A_BATCH = {CORRUPT_MESSAGE, UNSUPPORTED_FOR_MESSAGE_FORMAT, INVALID_RECORD}
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +157,6 @@ PRODUCE_START = struct.pack(">hhi", -1, -1, 1000)  # no transaction, acks=all, o
         pytest.param(_request(-1, 0), id="a negative API key"),
         pytest.param(_request(METADATA, 99), id="a version that nobody knows"),
         pytest.param(_request(METADATA, -1), id="a negative version"),
-        pytest.param(_request(METADATA, 4, METADATA_OF_NONE + b"\0"), id="a byte too many"),
         pytest.param(
             _request(METADATA, 4, struct.pack(">i", 2**31 - 1)), id="an array of two thousand million"
         ),
@@ -237,6 +237,13 @@ def test_an_unknown_version_of_api_versions_is_answered_in_the_oldest_layout(nod
         assert struct.unpack_from(">ih", _answer(connection)) == (42, 0)
 
 
+def test_bytes_behind_a_request_are_ignored_as_kafka_does(node: NodeProcess) -> None:
+    """librdkafka 2.16 puts three of them behind its question for all topics."""
+    with _connect(node) as connection:
+        connection.sendall(_request(METADATA, 4, METADATA_OF_NONE + b"\0\0\0"))
+        assert struct.unpack_from(">i", _answer(connection)) == (7,)
+
+
 def test_announcing_much_costs_the_node_nothing(node: NodeProcess) -> None:
     with memory_bounded(node, 64 * MIB), ExitStack() as stack:
         for _ in range(200):
@@ -283,10 +290,10 @@ def test_pipelined_requests_are_all_answered_in_order(node: NodeProcess) -> None
 
 
 def test_large_frames_of_many_clients_wait_for_room(node: NodeProcess) -> None:
-    """Twenty frames of ninety megabytes are more than the node may hold; none of them is ever finished."""
+    """Ten frames of ninety megabytes are more than the node may hold; none of them is ever finished."""
     piece = bytes(4 * MIB)
-    with memory_bounded(node, 1000 * MIB), ExitStack() as stack:
-        for _ in range(20):
+    with memory_bounded(node, 700 * MIB), ExitStack() as stack:
+        for _ in range(10):
             connection = stack.enter_context(_connect(node))
             connection.sendall(struct.pack(">i", 90 * MIB))
             _send_until_it_blocks(connection, piece * 22)
@@ -320,20 +327,19 @@ def test_clients_that_vanish_in_the_middle_of_an_answer_leave_nothing_behind(nod
 
 
 @pytest.mark.parametrize(
-    ("records", "expected"),
+    "records",
     [
-        pytest.param(b"", CORRUPT_MESSAGE, id="no batch at all"),
-        pytest.param(b"\0" * 60, CORRUPT_MESSAGE, id="less than a header"),
-        pytest.param(b"\0" * 200, CORRUPT_MESSAGE, id="zeros"),
-        pytest.param(random.Random(1).randbytes(500), CORRUPT_MESSAGE, id="noise"),
+        pytest.param(b"", id="no batch at all"),
+        pytest.param(b"\0" * 60, id="less than a header"),
+        pytest.param(b"\0" * 200, id="zeros"),
+        pytest.param(random.Random(1).randbytes(500), id="noise"),
     ],
 )
 def test_a_bad_batch_is_an_error_of_its_partition_and_the_connection_goes_on(
-    node: NodeProcess, records: bytes, expected: int
+    node: NodeProcess, records: bytes
 ) -> None:
     with _connect(node) as connection:
-        error_code = _produce(connection, "warm", records)
-        assert error_code in (expected, INVALID_RECORD)
+        assert _produce(connection, "warm", records) in NOT_A_BATCH
         assert _produce(connection, "warm", _batch(ONE_RECORD)) == 0
 
 
@@ -345,7 +351,7 @@ def test_a_batch_with_one_flipped_bit_is_refused(node: NodeProcess) -> None:
 
 
 @pytest.mark.parametrize("codec", ["gzip", "zstd"])
-def test_a_batch_that_opens_to_half_a_gibibyte_is_refused_without_being_opened_whole(
+def test_a_batch_that_opens_to_four_hundred_megabytes_is_refused_without_being_opened_whole(
     node: NodeProcess, codec: str
 ) -> None:
     admin = AdminClient({"bootstrap.servers": node.bootstrap})
@@ -354,10 +360,7 @@ def test_a_batch_that_opens_to_half_a_gibibyte_is_refused_without_being_opened_w
     admin.create_topics([new_topic])[topic].result(PATIENCE_S)
     bomb, attribute = (_gzip_of_zeros(), 1) if codec == "gzip" else (_zstd_of_zeros(), 4)
     with memory_bounded(node, 320 * MIB), _connect(node) as connection:
-        assert _produce(connection, topic, _batch(bomb, attributes=attribute)) in (
-            CORRUPT_MESSAGE,
-            INVALID_RECORD,
-        )
+        assert _produce(connection, topic, _batch(bomb, attributes=attribute)) in NOT_A_BATCH
 
 
 def test_connections_are_counted_and_silent_ones_closed(start_node: StartNode) -> None:
@@ -397,22 +400,22 @@ def _batch(records: bytes, *, attributes: int = 0) -> bytes:
 
 
 def _gzip_of_zeros() -> bytes:
-    compressor = zlib.compressobj(1, wbits=31)
-    return b"".join([*(compressor.compress(bytes(MIB)) for _ in range(500)), compressor.flush()])
+    compressor = zlib.compressobj(6, wbits=31)
+    return b"".join([*(compressor.compress(bytes(MIB)) for _ in range(400)), compressor.flush()])
 
 
 def _zstd_of_zeros() -> bytes:
     compressor = cramjam.zstd.Compressor()
-    for _ in range(500):
+    for _ in range(400):
         compressor.compress(bytes(MIB))
     return bytes(compressor.finish())
 
 
 def _send_until_it_blocks(connection: socket.socket, data: bytes) -> None:
-    """Sends until the node has taken nothing for a second."""
+    """Sends until the node has taken nothing for half a second."""
     connection.setblocking(False)
     view = memoryview(data)
-    while view and select.select([], [connection], [], 1.0)[1]:
+    while view and select.select([], [connection], [], 0.5)[1]:
         view = view[connection.send(view) :]
     connection.settimeout(PATIENCE_S)
 
