@@ -2,11 +2,10 @@
 
 import asyncio
 
-from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import TopicPartition
-from ropewalk.client.connection import Connection
 from ropewalk.sim.content import decode_batches
 from ropewalk.sim.history import BoundsSeen, DeletionAsked, Fetched, FinalRead, Forgotten, Refused
+from ropewalk.sim.link import Link, LinkLost
 from ropewalk.sim.workload import TOPIC_BY_NAME_VERSION_MAX, Caller, Workload
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import delete_records, fetch, list_offsets
@@ -23,24 +22,24 @@ class Consumer:
 
     async def run(self) -> None:
         caller = self._caller
-        while (connection := await caller.connect()) is not None:
+        while (link := await caller.connect()) is not None:
             try:
-                while connection.is_open and not self._workload.is_over:
-                    await self._step(connection)
+                while link.is_open and not self._workload.is_over:
+                    await self._step(link)
                     await caller.pause(0.15)
-            except RopewalkError:
+            except LinkLost:
                 await caller.pause(0.2)
-            connection.close()
+            link.close()
 
-    async def _step(self, connection: Connection) -> None:
+    async def _step(self, link: Link) -> None:
         rng = self._caller.rng
         partitions = self._workload.topics.partitions
         fate = rng.random()
         partition = rng.choice(partitions)
         if fate < 0.08:
-            await ask_bounds(self._caller, connection, partition)
+            await ask_bounds(self._caller, link, partition)
         elif fate < 0.10 and self._may_delete:
-            await self._delete(connection, partition)
+            await self._delete(link, partition)
         elif fate < 0.16:
             self._positions[partition] = 0
             self._workload.sometimes.note("a consumer read from the start again")
@@ -48,30 +47,30 @@ class Consumer:
             self._positions[partition] = rng.randrange(self._positions.get(partition, 0) + 1)
         chosen = rng.sample(partitions, rng.randrange(1, len(partitions) + 1))
         wanted = {partition: self._positions.get(partition, 0) for partition in chosen}
-        for partition, position in await fetch_once(self._caller, connection, wanted):
+        for partition, position in await fetch_once(self._caller, link, wanted):
             self._positions[partition] = position
 
-    async def _delete(self, connection: Connection, partition: TopicPartition) -> None:
+    async def _delete(self, link: Link, partition: TopicPartition) -> None:
         before = self._caller.rng.randrange(self._positions.get(partition, 0) + 1)
         self._workload.journal.note(DeletionAsked(partition, before))
         self._workload.operation_count += 1
         target = delete_records.DeleteRecordsPartition(index=partition.partition, offset=before)
         topic = delete_records.DeleteRecordsTopic(name=partition.topic, partitions=(target,))
-        response = await connection.call(
+        response = await link.send(
             delete_records.API,
+            link.newest_version(delete_records.API),
             delete_records.DeleteRecordsRequest(topics=(topic,), timeout_ms=3000),
-            deadline_ms=self._caller.deadline_ms(),
         )
         if response.topics[0].partitions[0].error_code == ErrorCode.NONE:
             self._workload.sometimes.note("records were deleted")
 
 
 async def fetch_once(
-    caller: Caller, connection: Connection, wanted: dict[TopicPartition, int]
+    caller: Caller, link: Link, wanted: dict[TopicPartition, int]
 ) -> list[tuple[TopicPartition, int]]:
     """One Fetch, written down; the positions to go on from where they are not the ones asked for."""
     workload, rng = caller.workload, caller.rng
-    version = caller.draw_version(connection, fetch.API)
+    version = caller.draw_version(link, fetch.API)
     by_topic: dict[str, list[TopicPartition]] = {}
     for partition in wanted:
         by_topic.setdefault(partition.topic, []).append(partition)
@@ -95,7 +94,7 @@ async def fetch_once(
     )
     began = workload.journal.now
     workload.operation_count += 1
-    response = await connection.send(fetch.API, version, request, deadline_ms=caller.deadline_ms())
+    response = await link.send(fetch.API, version, request)
     moves: list[tuple[TopicPartition, int]] = []
     answered = {
         TopicPartition(topic.name or workload.topics.name_of(bytes(topic.topic_id)), answer.index): answer
@@ -120,7 +119,7 @@ def _note_answer(
     moves: list[tuple[TopicPartition, int]],
     budget_spent: bool,
 ) -> bool:
-    """Write down one partition's answer; whether bytes were given, so that others may rightly get none."""
+    """Write down one partition's answer; whether bytes were spent, so that others may rightly get none."""
     journal, sometimes = caller.workload.journal, caller.workload.sometimes
     match answer.error_code:
         case ErrorCode.NONE:
@@ -137,6 +136,7 @@ def _note_answer(
             journal.note(Refused(began, caller.name, partition, offset, True))
             sometimes.note("a consumer was refused damaged records")
             moves.append((partition, offset + 1))
+            return True  # the bytes were found, counted and then could not be read
         case ErrorCode.OFFSET_OUT_OF_RANGE:
             journal.note(Refused(began, caller.name, partition, offset, False))
             moves.append((partition, max(0, answer.log_start_offset)))
@@ -147,9 +147,7 @@ def _note_answer(
     return budget_spent
 
 
-async def ask_bounds(
-    caller: Caller, connection: Connection, partition: TopicPartition
-) -> tuple[int, int] | None:
+async def ask_bounds(caller: Caller, link: Link, partition: TopicPartition) -> tuple[int, int] | None:
     """ListOffsets for both ends, written down."""
     workload = caller.workload
     ends: list[int] = []
@@ -158,10 +156,10 @@ async def ask_bounds(
         workload.operation_count += 1
         target = list_offsets.ListOffsetsPartition(index=partition.partition, timestamp=timestamp)
         topic = list_offsets.ListOffsetsTopic(name=partition.topic, partitions=(target,))
-        response = await connection.call(
+        response = await link.send(
             list_offsets.API,
+            link.newest_version(list_offsets.API),
             list_offsets.ListOffsetsRequest(replica_id=-1, topics=(topic,)),
-            deadline_ms=caller.deadline_ms(),
         )
         (answer,) = response.topics[0].partitions
         if answer.error_code != ErrorCode.NONE:
@@ -185,21 +183,21 @@ class FinalReader:
     async def read(self, partition: TopicPartition) -> None:
         """Until the whole partition has been read; the run's time limit says how long that may take."""
         while True:
-            connection = await self._caller.connect()
-            assert connection is not None, "the final reads have no end"
+            link = await self._caller.connect()
+            assert link is not None, "the final reads have no end"
             try:
-                bounds = await ask_bounds(self._caller, connection, partition)
+                bounds = await ask_bounds(self._caller, link, partition)
                 if bounds is not None:
-                    await self._read_between(connection, partition, *bounds)
+                    await self._read_between(link, partition, *bounds)
                     return
-            except RopewalkError:
+            except LinkLost:
                 pass
             finally:
-                connection.close()
+                link.close()
             await asyncio.sleep(0.2)
 
     async def _read_between(
-        self, connection: Connection, partition: TopicPartition, start_offset: int, end_offset: int
+        self, link: Link, partition: TopicPartition, start_offset: int, end_offset: int
     ) -> None:
         journal = self._caller.workload.journal
         held: dict[int, int] = {}
@@ -207,7 +205,7 @@ class FinalReader:
         position = start_offset
         while position < end_offset:
             noted = journal.now
-            await fetch_once(self._caller, connection, {partition: position})
+            await fetch_once(self._caller, link, {partition: position})
             for event in journal.events[noted:]:
                 match event:
                     case Fetched(consumer=self._caller.name) if event.records:

@@ -74,7 +74,10 @@ class Nemesis:
 
     async def _cut_power_within(self) -> None:
         """At one of the next changes of the disk, wherever in an operation that is."""
-        self._machine.cut_power_after(self._rng.choice([0, 1, 2, 3, 5, 10, 30, 100]))
+        if self._rng.random() < 0.3:
+            self._machine.cut_power_after_rename()
+        else:
+            self._machine.cut_power_after(self._rng.choice([0, 1, 2, 3, 5, 10, 30, 100]))
         await asyncio.sleep(self._rng.uniform(0.1, 1.0))
 
     async def _cut_power_while_starting(self) -> None:

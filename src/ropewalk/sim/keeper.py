@@ -57,7 +57,7 @@ class Keeper:
     async def stop(self) -> None:
         """SIGTERM: the node closes its books and leaves. It runs in its own process, as far as it gets."""
         process = self._machine.process
-        if process is None or self._node is None:
+        if process is None or self._node is None or not self._machine.has_started:
             return
         self._is_busy = True
         self._world.sometimes.note("the node was stopped in order")

@@ -1,13 +1,17 @@
 """`ropewalk-sim`: run many seeds, print what they saw, and for a failure the one line that shows it again."""
 
 import argparse
+import logging
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from typing import NoReturn
+
+import structlog
 
 from ropewalk.sim.node import boot
 from ropewalk.sim.scenario import Outcome, run_seed, total
@@ -20,7 +24,7 @@ def main() -> NoReturn:
     began_s = time.monotonic()
     outcomes: list[Outcome] = []
     failed: list[Outcome] = []
-    for outcome in _run_all(seeds, options.jobs):
+    for outcome in _run_all(seeds, options.jobs, show_log=options.log):
         outcomes.append(outcome)
         if options.verbose:
             print(_line(outcome), flush=True)
@@ -43,6 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=int, default=1, help="processes (default %(default)s)")
     parser.add_argument("--fail-fast", action="store_true", help="stop at the first violation")
     parser.add_argument("--verbose", action="store_true", help="one line per seed")
+    parser.add_argument("--log", action="store_true", help="show what the nodes log")
     parser.add_argument(
         "--sometimes-from",
         type=int,
@@ -61,15 +66,18 @@ def _parse_seeds(text: str) -> range:
         sys.exit(f"ropewalk-sim: {text!r} is neither a seed nor FIRST..LAST")
 
 
-def _run_all(seeds: Iterable[int], jobs: int) -> Iterator[Outcome]:
+def _run_all(seeds: Iterable[int], jobs: int, *, show_log: bool) -> Iterator[Outcome]:
+    run = partial(_run, show_log=show_log)
     if jobs <= 1:
-        yield from map(_run, seeds)
+        yield from map(run, seeds)
         return
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(_run, seeds)
+        yield from pool.map(run, seeds)
 
 
-def _run(seed: int) -> Outcome:
+def _run(seed: int, *, show_log: bool) -> Outcome:
+    least_serious = logging.DEBUG if show_log else logging.CRITICAL
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(least_serious))
     return run_seed(seed, boot)
 
 

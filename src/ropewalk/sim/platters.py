@@ -43,18 +43,23 @@ class Platters:
         self._locks: dict[StoredFile, Process] = {}
         self._sync_failures_armed = 0
         self._cut: tuple[int, Callable[[], None]] | None = None
+        self._cut_at_rename: Callable[[], None] | None = None
 
     # Faults.
 
     def lose_power(self) -> None:
         """Keep what is durable and a seeded outcome of the rest. Everything is cold afterwards."""
-        self._cut = None
+        self._cut = self._cut_at_rename = None
         self._root.lose_power(self.rng, self.sometimes)
         self.used_bytes = sum(len(file.data) for _, file in self.files())
 
     def cut_power_after(self, operation_count: int, cut: Callable[[], None]) -> None:
         """Call `cut` in the middle of things: before the given number of further changes has been made."""
         self._cut = (operation_count, cut)
+
+    def cut_power_after_rename(self, cut: Callable[[], None]) -> None:
+        """Call `cut` between the next rename and whatever change would follow it."""
+        self._cut_at_rename = cut
 
     def fail_syncs(self, count: int) -> None:
         self._sync_failures_armed = count
@@ -69,7 +74,7 @@ class Platters:
         self.make_room()
         self.stalled_until_s = 0.0
         self._sync_failures_armed = 0
-        self._cut = None
+        self._cut = self._cut_at_rename = None
 
     @property
     def is_short_of_room(self) -> bool:
@@ -169,6 +174,8 @@ class Platters:
         if isinstance(replaced, StoredFile):
             self.used_bytes -= len(replaced.data)
         directory.change(Renamed(source_name, target_name))
+        if self._cut_at_rename is not None:
+            self._cut, self._cut_at_rename = (0, self._cut_at_rename), None
 
     def write(self, file: StoredFile, data: memoryview) -> int:
         room = self.capacity_bytes - self.used_bytes

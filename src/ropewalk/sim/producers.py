@@ -12,15 +12,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import NO_PRODUCER, ProducerEpoch, ProducerId, TopicPartition
-from ropewalk.client.connection import Connection
-from ropewalk.client.errors import RemoteError, is_definite
 from ropewalk.records.batch import SEQUENCE_NONE
 from ropewalk.records.codec import Codec
 from ropewalk.records.record import Record, build
 from ropewalk.sim.content import encode_value
 from ropewalk.sim.history import Acknowledged, Failed, Forgotten, Sent
+from ropewalk.sim.link import Link, LinkLost
 from ropewalk.sim.workload import REQUEST_TIMEOUT_MS, TOPIC_BY_NAME_VERSION_MAX, Caller
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import init_producer_id, produce
@@ -32,6 +30,12 @@ _NO_EPOCH: Final = ProducerEpoch(-1)
 _SEQUENCE_REFUSED: Final = frozenset(
     {ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH}
 )
+
+
+_INDEFINITE: Final = frozenset(
+    {ErrorCode.REQUEST_TIMED_OUT, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR}
+)
+"""After these the write may still be in the log."""
 
 
 class Batch(Struct):
@@ -78,10 +82,10 @@ class Producer:
             self.caller.clock.now_ms(),
         )
 
-    def send(self, connection: Connection, batch: Batch) -> Sending | None:
+    def send(self, link: Link, batch: Batch) -> Sending | None:
         """Write the request; None where no answer will come (acks=0)."""
         caller, workload = self.caller, self.caller.workload
-        version = caller.draw_version(connection, produce.API)
+        version = caller.draw_version(link, produce.API)
         topic = produce.TopicProduceData(
             name=batch.partition.topic if version <= TOPIC_BY_NAME_VERSION_MAX else "",
             topic_id=workload.topics.id_of(batch.partition.topic),
@@ -108,9 +112,9 @@ class Producer:
         if is_idempotent and batch.sent_count > 1:
             workload.sometimes.note("an idempotent batch was sent again")
         if self.acks == 0:
-            connection.send_unanswered(produce.API, version, request)
+            link.send_unanswered(produce.API, version, request)
             return None
-        answer = connection.send(produce.API, version, request, deadline_ms=caller.deadline_ms())
+        answer = link.send(produce.API, version, request)
         return Sending(batch, send, workload.end_seen.get(batch.partition, 0), answer)
 
     async def settle(self, sending: Sending) -> ErrorCode | None:
@@ -118,7 +122,7 @@ class Producer:
         journal, sometimes = self.caller.workload.journal, self.caller.workload.sometimes
         try:
             response = await sending.answer
-        except RopewalkError as error:
+        except LinkLost as error:
             journal.note(Failed(sending.send, False, type(error).__name__))
             sometimes.note("a write's outcome stayed unknown")
             return None
@@ -131,7 +135,7 @@ class Producer:
             if batch.sent_count > 1 and answer.base_offset < sending.end_seen and batch.base_sequence >= 0:
                 sometimes.note("an idempotent batch sent again had been written already")
             self.caller.workload.see_end(batch.partition, answer.base_offset + len(batch.values))
-        elif is_definite(RemoteError(code)):
+        elif code not in _INDEFINITE:
             journal.note(Failed(sending.send, True, code.name))
             sometimes.note("a write was definitely refused")
         else:
@@ -158,27 +162,25 @@ class PlainProducer(Producer):
     async def run(self) -> None:
         caller = self.caller
         again: list[Batch] = []
-        while (connection := await caller.connect()) is not None:
-            while connection.is_open and not caller.workload.is_over:
+        while (link := await caller.connect()) is not None:
+            while link.is_open and not caller.workload.is_over:
                 fresh = [
                     self.draw_batch(caller.rng.choice(caller.workload.topics.partitions))
                     for _ in range(caller.rng.randrange(1, 4))
                 ]
                 batches, again = [*again, *fresh], []
-                for batch, code in await self._round(connection, batches):
+                for batch, code in await self._round(link, batches):
                     if code is None and caller.rng.random() < 0.3:
                         again.append(batch)
                 await caller.pause(0.25)
-            connection.close()
+            link.close()
 
-    async def _round(
-        self, connection: Connection, batches: Sequence[Batch]
-    ) -> list[tuple[Batch, ErrorCode | None]]:
+    async def _round(self, link: Link, batches: Sequence[Batch]) -> list[tuple[Batch, ErrorCode | None]]:
         sendings: list[Sending] = []
         for batch in batches:
             try:
-                sending = self.send(connection, batch)
-            except RopewalkError:
+                sending = self.send(link, batch)
+            except LinkLost:
                 break
             if sending is not None:
                 sendings.append(sending)
@@ -196,27 +198,27 @@ class IdempotentProducer(Producer):
 
     async def run(self) -> None:
         caller = self.caller
-        while (connection := await caller.connect()) is not None:
-            if self.identity.producer_id != NO_PRODUCER or await self._identify(connection):
-                while connection.is_open and not caller.workload.is_over:
-                    await self._round(connection)
+        while (link := await caller.connect()) is not None:
+            if self.identity.producer_id != NO_PRODUCER or await self._identify(link):
+                while link.is_open and not caller.workload.is_over:
+                    await self._round(link)
                     await caller.pause(0.25)
-            connection.close()
+            link.close()
 
-    async def _identify(self, connection: Connection) -> bool:
+    async def _identify(self, link: Link) -> bool:
         request = init_producer_id.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
         try:
-            response = await connection.call(
-                init_producer_id.API, request, deadline_ms=self.caller.deadline_ms()
+            response = await link.send(
+                init_producer_id.API, link.newest_version(init_producer_id.API), request
             )
-        except RopewalkError:
+        except LinkLost:
             return False
         if response.error_code != ErrorCode.NONE:
             return False
         self.identity = Identity(ProducerId(response.producer_id), ProducerEpoch(response.producer_epoch))
         return True
 
-    async def _round(self, connection: Connection) -> None:
+    async def _round(self, link: Link) -> None:
         """Send everything not acknowledged yet, oldest first, and some more; then take the answers."""
         count = self.caller.rng.randrange(1, IN_FLIGHT_MAX + 1)
         while len(self._outstanding) < count:
@@ -227,8 +229,8 @@ class IdempotentProducer(Producer):
         sendings: list[Sending] = []
         for batch in self._outstanding:
             try:
-                sending = self.send(connection, batch)
-            except RopewalkError:
+                sending = self.send(link, batch)
+            except LinkLost:
                 break
             assert sending is not None
             sendings.append(sending)
@@ -241,5 +243,5 @@ class IdempotentProducer(Producer):
                 assert code is not None
                 text = f"{self.caller.name} was refused sequence {sending.batch.base_sequence}: {code.name}"
                 self.caller.workload.journal.note(Forgotten(self._partition, text))
-        if sendings and len(self._outstanding) and not connection.is_open:
+        if sendings and len(self._outstanding) and not link.is_open:
             await self.caller.pause(0.2)

@@ -11,13 +11,12 @@ from typing import Final
 
 from msgspec import Struct
 
-from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import TopicId
-from ropewalk.client.address import Address
 from ropewalk.sim.checker import Violation, check
 from ropewalk.sim.consumers import Consumer, FinalReader
 from ropewalk.sim.faults import Nemesis
 from ropewalk.sim.keeper import Boot, Keeper
+from ropewalk.sim.link import LinkLost
 from ropewalk.sim.loop import Overtime, Stuck
 from ropewalk.sim.process import Died
 from ropewalk.sim.producers import IdempotentProducer, PlainProducer
@@ -79,7 +78,7 @@ class Scenario:
         self._world = world
         self._rng = world.rng_for("scenario")
         self._machine: Machine = world.machine(NODE_NAME, can_sync_everything=self._rng.random() < 0.5)
-        self.workload = Workload(world, Address(NODE_NAME, NODE_PORT), until_s=WORK_S)
+        self.workload = Workload(world, (NODE_NAME, NODE_PORT), until_s=WORK_S)
         self._keeper = Keeper(world, self._machine, boot, self.workload.journal)
         self._plain_count = self._rng.randrange(1, 4)
         self._idempotent_count = self._rng.randrange(1, 4)
@@ -155,18 +154,18 @@ class Scenario:
             ),
         )
         caller = Caller(self.workload, f"admin-{name}")
-        while (connection := await caller.connect()) is not None:
+        while (link := await caller.connect()) is not None:
             self.workload.operation_count += 1
             try:
-                response = await connection.call(
+                response = await link.send(
                     create_topics.API,
+                    link.newest_version(create_topics.API),
                     create_topics.CreateTopicsRequest(topics=(topic,), timeout_ms=3000),
-                    deadline_ms=caller.deadline_ms(),
                 )
-            except RopewalkError:
+            except LinkLost:
                 continue
             finally:
-                connection.close()
+                link.close()
             (result,) = response.topics
             if result.error_code == ErrorCode.NONE:
                 self.workload.topics.add(name, TopicId(bytes(result.topic_id)), partition_count)

@@ -4,12 +4,10 @@ import asyncio
 import random
 from typing import Final, TypeVar
 
-from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import TopicId, TopicPartition
 from ropewalk.base.ports import Clock, Network
-from ropewalk.client.address import Address
-from ropewalk.client.connection import Connection
 from ropewalk.sim.history import Journal
+from ropewalk.sim.link import Link, LinkLost, open_link
 from ropewalk.sim.sometimes import Sometimes
 from ropewalk.sim.world import SimulatedClock, World
 from ropewalk.wire.api import Api
@@ -44,7 +42,7 @@ class Topics:
 class Workload:
     """One run's clients: they go on until `until_s` and count what they do."""
 
-    def __init__(self, world: World, address: Address, *, until_s: float) -> None:
+    def __init__(self, world: World, address: tuple[str, int], *, until_s: float) -> None:
         self.world = world
         self.address = address
         self.until_s = until_s
@@ -82,33 +80,24 @@ class Caller:
         self.connection_count = 0
         self._network: Network = workload.world.network.host(name)
 
-    def deadline_ms(self, timeout_ms: float = REQUEST_TIMEOUT_MS) -> float:
-        return self.clock.monotonic_ms() + timeout_ms
-
     async def pause(self, seconds_max: float) -> None:
         await asyncio.sleep(self.rng.uniform(0.0, seconds_max))
 
-    async def connect(self) -> Connection | None:
+    async def connect(self) -> Link | None:
         """Try until it succeeds; None when the run is over before."""
         while not self.workload.is_over:
             try:
-                connection = await Connection.open(
-                    self._network,
-                    self.clock,
-                    self.workload.address,
-                    client_id=self.name,
-                    deadline_ms=self.deadline_ms(1000),
-                )
-            except RopewalkError:
+                link = await open_link(self._network, self.name, self.workload.address)
+            except LinkLost:
                 await self.pause(0.5)
             else:
                 self.connection_count += 1
-                return connection
+                return link
         return None
 
-    def draw_version(self, connection: Connection, api: Api[Q, R], *, version_min: int = 0) -> int:
+    def draw_version(self, link: Link, api: Api[Q, R]) -> int:
         """Any version both sides speak, the newest more often than the others."""
-        newest = connection.versions.choose(api)
+        newest = link.newest_version(api)
         if self.rng.random() < 0.5:
             return newest
-        return self.rng.randrange(max(version_min, api.version_min), newest + 1)
+        return self.rng.randrange(api.version_min, newest + 1)

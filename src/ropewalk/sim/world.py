@@ -123,6 +123,9 @@ class Machine:
         """Cut the power in the middle of an operation: after so many further changes of the disk."""
         self.platters.cut_power_after(operation_count, self.cut_power)
 
+    def cut_power_after_rename(self) -> None:
+        self.platters.cut_power_after_rename(self.cut_power)
+
     def _ports_for(self, process: Process) -> NodePorts:
         return NodePorts(
             clock=self.clock,
