@@ -401,6 +401,6 @@ def test_a_start_behind_what_was_found_is_where_the_log_goes_on() -> None:
     disk = a_disk()
     ten_batches(disk)
     log = open_log(disk, start_offset=50)
-    assert (log.start_offset, log.end_offset) == (50, 50)
+    assert (log.start_offset, log.end_offset, log.damaged) == (50, 50, ())
     assert append(log).base_offset == 50
     assert open_log(disk, start_offset=50).end_offset == 51

@@ -13,8 +13,7 @@ Invariants
     Files of deleted segments go only after the log start that deleted them is durable.
 """
 
-from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from typing import Final, NoReturn
 
 from msgspec import Struct
@@ -27,20 +26,21 @@ from ropewalk.base.errors import (
     StorageFailed,
 )
 from ropewalk.base.ids import LeaderEpoch, Offset
-from ropewalk.base.limits import SNAPSHOTS_KEPT, TAIL_BATCHES_MAX
+from ropewalk.base.limits import SNAPSHOTS_KEPT
 from ropewalk.base.ports import Disk, File
 from ropewalk.log.damage import DamagedRange
 from ropewalk.log.epochs import EpochEnd
-from ropewalk.log.index import CHUNK_ENTRIES, RELATIVE_OFFSET_MAX, Columns, IndexRequest, encode_chunk
+from ropewalk.log.index import CHUNK_ENTRIES, RELATIVE_OFFSET_MAX, IndexRequest
+from ropewalk.log.plan import Plan, Wanted, make_plan
 from ropewalk.log.recovery import LEADER_EPOCH_MAX, Contents, Recovered, open_contents
 from ropewalk.log.retention import decide_retention
 from ropewalk.log.scrub import Scrub, ScrubCursor
 from ropewalk.log.segment import SNAPSHOT_SUFFIX, Segment, offsets_of
 from ropewalk.log.settings import LogSettings
 from ropewalk.log.snapshot import ClosedSegment, Snapshot, SnapshotWrite, Tail
-from ropewalk.log.span import Plan, Wanted, make_plan
 from ropewalk.log.span import Span as Span
-from ropewalk.log.storage import Storage
+from ropewalk.log.storage import Removal, Storage
+from ropewalk.log.tail import RecentBatches
 from ropewalk.log.times import TimedOffset as TimedOffset
 from ropewalk.log.times import TimeSearch
 from ropewalk.log.truncation import boundary_at, cut
@@ -64,21 +64,6 @@ class SyncTargets(Struct, frozen=True):
     directories: tuple[str, ...]
 
 
-class Removal:
-    """Files of segments that left the log, to be removed in the disk pool."""
-
-    __slots__ = ("_disk", "_paths")
-
-    def __init__(self, disk: Disk, paths: list[str]) -> None:
-        self._disk = disk
-        self._paths = paths
-
-    def run(self) -> None:
-        """What is left behind by a crash is removed when the log is opened next."""
-        for path in self._paths:
-            self._disk.remove(path)
-
-
 class Log:
     __slots__ = (
         "_active",
@@ -91,8 +76,7 @@ class Log:
         "_snapshot_due_bytes",
         "_snapshot_offsets",
         "_storage",
-        "_tail_offsets",
-        "_tail_positions",
+        "_tail",
         "directory",
         "durable_offset",
         "end_offset",
@@ -279,27 +263,21 @@ class Log:
         damaged = self._contents.damaged
         if len(damaged):
             damaged.refuse(offset, self.name)
-        elif self._tail_offsets and offset >= self._tail_offsets[0]:
+        elif self._tail.covers(offset):
             return self._locate_in_tail(offset, limit_offset, bytes_max)
         segment = self._segments[bisect_right(self._base_offsets, offset) - 1]
         end_position: int | None = segment.size_bytes
         end_offset = segment.end_offset
         if limit_offset < end_offset:
             end_offset = limit_offset
-            end_position = self._tail_position(limit_offset) if segment is self._active else None
+            end_position = self._tail.position_of(limit_offset) if segment is self._active else None
         wanted = Wanted(offset, end_offset, end_position, segment.end_offset, segment.size_bytes, bytes_max)
         pending = segment.index.pending
         if len(pending) and offset - segment.base_offset >= pending.offsets[0]:
-            plan = make_plan(segment, damaged, wanted, None)
-            return Span(self._storage, self.name, segment, damaged, self._contents.epochs, wanted, plan, None)
+            return self._span(segment, wanted, make_plan(segment, damaged, wanted, None), None)
         loaded = self._storage.indexes.get(segment.index.path)
-        request = self._index_request(segment)
-        if loaded is None:
-            return Span(
-                self._storage, self.name, segment, damaged, self._contents.epochs, wanted, None, request
-            )
-        plan = make_plan(segment, damaged, wanted, loaded)
-        return Span(self._storage, self.name, segment, damaged, self._contents.epochs, wanted, plan, request)
+        plan = None if loaded is None else make_plan(segment, damaged, wanted, loaded)
+        return self._span(segment, wanted, plan, self._index_request(segment))
 
     def on_read(self, span: Span) -> None:
         """`span.read` has answered in the disk pool: remember what it opened, loaded and verified."""
@@ -316,7 +294,7 @@ class Log:
         if request.flushed_bytes != segment.index.flushed_bytes:
             return  # more was flushed meanwhile; what was loaded lacks it
         if is_rebuilt and segment is not self._active:
-            self._rewrite_index(segment, columns)
+            self._storage.rewrite_index(segment.index, columns)
         self._storage.indexes.put(segment.index.path, columns)
 
     def offset_for_timestamp(self, timestamp: int, *, limit_offset: Offset) -> TimedOffset | None:
@@ -371,7 +349,7 @@ class Log:
         paths: list[str] = []
         for segment in self._segments[:count]:
             paths += (segment.path, segment.index.path)
-            self._forget(segment)
+            self._storage.let_go(segment)
         del self._segments[:count], self._base_offsets[:count]
         self._contents.epochs = self._contents.epochs.from_offset(self._base_offsets[0])
         self._contents.damaged.keep_within(start_offset=self.start_offset, end_offset=self.end_offset)
@@ -388,7 +366,7 @@ class Log:
         disk = self._storage.disk
         for segment in self._segments:
             if segment.end_offset > offset:
-                self._forget(segment)
+                self._storage.let_go(segment)
         end_offset = cut(disk, self.directory, self._segments, self._snapshot_offsets, offset)
         contents = open_contents(
             disk,
@@ -455,7 +433,7 @@ class Log:
 
     def close(self, now_ms: int) -> SnapshotWrite | None:
         """Prepare for a clean stop: call when all is durable, write the snapshot, then nothing more."""
-        self._flush_index(self._active)
+        self._storage.flush_index(self._active.index)
         self._refusal = f"{self.name} is closed"
         return self.take_snapshot(now_ms, force=True)
 
@@ -463,7 +441,7 @@ class Log:
         """The partition is being deleted: refuse writes and let go of its files."""
         self._refusal = f"{self.name} is deleted"
         for segment in self._segments:
-            self._forget(segment)
+            self._storage.let_go(segment)
 
     # What the above use
 
@@ -484,8 +462,7 @@ class Log:
         self._refusal = ""
         self._snapshot_due_bytes = report.scanned_bytes
         self._snapshot_offsets = snapshots
-        self._tail_offsets = array("q")
-        self._tail_positions = array("q")
+        self._tail = RecentBatches()
 
     def _segment_for(self, size_bytes: int, end_offset: int, now_ms: int) -> Segment:
         """The active segment, or a new one if the active may not take `size_bytes` more."""
@@ -560,16 +537,12 @@ class Log:
         """The batch is in the file."""
         if leader_epoch != self._contents.epochs.latest:
             self._contents.epochs.assign(leader_epoch, base_offset)
-        tail_offsets = self._tail_offsets
-        if len(tail_offsets) >= TAIL_BATCHES_MAX:
-            del tail_offsets[: TAIL_BATCHES_MAX // 2], self._tail_positions[: TAIL_BATCHES_MAX // 2]
-        tail_offsets.append(base_offset)
-        self._tail_positions.append(segment.size_bytes)
+        self._tail.add(base_offset, segment.size_bytes)
         segment.note(base_offset, end_offset, header, self.settings.index_interval_bytes)
         self.end_offset = end_offset
         self._snapshot_due_bytes += header.size_bytes
         if len(segment.index.pending) >= CHUNK_ENTRIES:
-            self._flush_index(segment)
+            self._storage.flush_index(segment.index)
 
     def _roll(self) -> None:
         """Close the active segment and begin the next. If the disk refuses, nothing has changed."""
@@ -580,77 +553,37 @@ class Log:
                 file.truncate(0)
         except OSError as error:
             raise StorageFailed(f"{self.name}: no new segment: {error.strerror or error}") from error
-        self._flush_index(self._active)
+        self._storage.flush_index(self._active.index)
         self._storage.files.keep(segment.path, file)
         self._names_unsynced.append(segment.base_offset)
         self._segments.append(segment)
         self._base_offsets.append(segment.base_offset)
         self._active = segment
-        self._tail_offsets = array("q")
-        self._tail_positions = array("q")
+        self._tail = RecentBatches()
         self._snapshot_due_bytes = self.settings.snapshot_interval_bytes
 
-    def _flush_index(self, segment: Segment) -> None:
-        """Move pending index entries to the page cache. An index can always be rebuilt, so failures are no matter."""
-        if not len(segment.index.pending):
-            return
-        try:
-            file = self._storage.files.get(segment.index.path, create=True)
-        except OSError:
-            return
-        segment.index.flush(file, self._storage.indexes)
-
-    def _rewrite_index(self, segment: Segment, columns: Columns) -> None:
-        """Replace the file of a closed segment's index that turned out incomplete or wrong."""
-        index = segment.index
-        chunk = encode_chunk(columns, segment.base_offset)
-        self._storage.files.forget(index.path)
-        index.flushed_bytes = 0
-        try:
-            self._storage.disk.remove(index.path)
-            if self._storage.disk.open(index.path, create=True).append(chunk) == len(chunk):
-                index.flushed_bytes = len(chunk)
-        except OSError:
-            return  # it is found wrong again when it is needed next
-
     def _locate_in_tail(self, offset: Offset, limit_offset: Offset, bytes_max: int) -> Span | None:
-        """Positions of the latest batches are known exactly, and their bytes were written by this process."""
-        offsets, positions, active = self._tail_offsets, self._tail_positions, self._active
-        first = bisect_right(offsets, offset) - 1
-        position = positions[first]
-        end_position = active.size_bytes
-        if limit_offset < self.end_offset:
-            limit = (
-                bisect_right(offsets, limit_offset) - 1
-            )  # the batch that begins at the limit, or contains it
-            if limit <= first:
-                return None
-            end_position = positions[limit]
-        if end_position - position > bytes_max:
-            last = bisect_right(positions, position + bytes_max) - 1
-            if last <= first:
-                last = first + 1
-            if last < len(positions):
-                end_position = min(end_position, positions[last])
-        base_offset = offsets[first]
+        active = self._active
+        stretch = self._tail.stretch(
+            offset,
+            limit_offset=limit_offset if limit_offset < self.end_offset else None,
+            end_position=active.size_bytes,
+            bytes_max=bytes_max,
+        )
+        if stretch is None:
+            return None
+        base_offset, position, end_position = stretch
         plan = Plan(position, base_offset, end_position, True, None, True)
         wanted = Wanted(offset, limit_offset, end_position, active.end_offset, active.size_bytes, bytes_max)
-        return Span(
-            self._storage,
-            self.name,
-            active,
-            self._contents.damaged,
-            self._contents.epochs,
-            wanted,
-            plan,
-            None,
-        )
+        return self._span(active, wanted, plan, None)
 
-    def _tail_position(self, offset: int) -> int | None:
-        at = bisect_left(self._tail_offsets, offset)
-        if at < len(self._tail_offsets) and self._tail_offsets[at] == offset:
-            return self._tail_positions[at]
-        return None
+    def _span(
+        self, segment: Segment, wanted: Wanted, plan: Plan | None, request: IndexRequest | None
+    ) -> Span:
+        contents = self._contents
+        return Span(
+            self._storage, self.name, segment, contents.damaged, contents.epochs, wanted, plan, request
+        )
 
     def _index_request(self, segment: Segment) -> IndexRequest:
         pending = segment.index.pending
@@ -671,12 +604,6 @@ class Log:
             start_offset=self.start_offset,
             limit_offset=limit_offset,
         )
-
-    def _forget(self, segment: Segment) -> None:
-        self._storage.files.forget(segment.path)
-        self._storage.files.forget(segment.index.path)
-        self._storage.indexes.drop(segment.index.path)
-        segment.is_pinned = False
 
 
 def _snapshots_in(disk: Disk, directory: str) -> list[int]:

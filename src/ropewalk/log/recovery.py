@@ -204,6 +204,7 @@ class _Opening:
         # Behind a damaged end nothing is appended: a later scan could not tell where the damage stops.
         if last is None or (ends_damaged and last.base_offset < self._end_offset):
             self._segments.append(self._create(self._end_offset))
+        self._damaged.keep_within(start_offset=self._start_offset, end_offset=self._end_offset)
         if self._names_changed:
             self._disk.sync_directory(self._directory)
         self._flush_indexes()

@@ -3,7 +3,8 @@
 from ropewalk.base.limits import INDEX_CACHE_BYTES_MAX, OPEN_FILES_MAX
 from ropewalk.base.ports import Disk, File
 from ropewalk.log.descriptors import Descriptors
-from ropewalk.log.index import IndexCache
+from ropewalk.log.index import Columns, IndexCache, SegmentIndex, encode_chunk
+from ropewalk.log.segment import Segment
 
 
 class Storage:
@@ -26,3 +27,47 @@ class Storage:
             return self.borrow(path)
         except FileNotFoundError:
             return None
+
+    def flush_index(self, index: SegmentIndex) -> None:
+        """Move pending entries to the page cache. An index can always be rebuilt, so a failure is no matter."""
+        if not len(index.pending):
+            return
+        try:
+            file = self.files.get(index.path, create=True)
+        except OSError:
+            return
+        index.flush(file, self.indexes)
+
+    def rewrite_index(self, index: SegmentIndex, columns: Columns) -> None:
+        """Replace the file of a closed segment's index that turned out incomplete or wrong."""
+        chunk = encode_chunk(columns, index.base_offset)
+        self.files.forget(index.path)
+        index.flushed_bytes = 0
+        try:
+            self.disk.remove(index.path)
+            if self.disk.open(index.path, create=True).append(chunk) == len(chunk):
+                index.flushed_bytes = len(chunk)
+        except OSError:
+            return  # it is found wrong again when it is needed next
+
+    def let_go(self, segment: Segment) -> None:
+        """Drop what is open or loaded of a segment that is about to be removed."""
+        self.files.forget(segment.path)
+        self.files.forget(segment.index.path)
+        self.indexes.drop(segment.index.path)
+        segment.is_pinned = False
+
+
+class Removal:
+    """Files of segments that left the log, to be removed in the disk pool."""
+
+    __slots__ = ("_disk", "_paths")
+
+    def __init__(self, disk: Disk, paths: list[str]) -> None:
+        self._disk = disk
+        self._paths = paths
+
+    def run(self) -> None:
+        """What is left behind by a crash is removed when the log is opened next."""
+        for path in self._paths:
+            self._disk.remove(path)
