@@ -45,6 +45,7 @@ class Connection(asyncio.BufferedProtocol):
         self._writing_paused = False
         self._reading_paused = False
         self._input_ended = False
+        self._answered_bytes = 0  # of answers that are done and not sent yet
         self._charged_bytes = 0
         self.active_at_ms = 0.0
 
@@ -61,6 +62,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, _: Exception | None) -> None:
         self._transport = None
         self._answers.clear()
+        self._answered_bytes = 0
         self._budget.leave(self._go_on)
         self._charge(0)
         self._connections.on_closed(self)
@@ -120,7 +122,8 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is not None:
             self._transport.close()
 
-    def on_answered(self) -> None:
+    def on_answered(self, count_bytes: int) -> None:
+        self._answered_bytes += count_bytes
         if not self._handling:
             self._send()
             if self._reading_paused:
@@ -139,6 +142,8 @@ class Connection(asyncio.BufferedProtocol):
                 if frame is None:
                     break
                 self._handle(*frame)
+                if self._answered_bytes >= CONNECTION_ANSWER_BYTES_MAX:
+                    self._send()  # the transport then says whether the client keeps up
         except ProtocolError as error:
             self._send()
             self.close(str(error))
@@ -154,6 +159,7 @@ class Connection(asyncio.BufferedProtocol):
             self._holds == 0
             and not self._writing_paused
             and len(self._answers) < CONNECTION_REQUESTS_MAX
+            and self._answered_bytes < CONNECTION_ANSWER_BYTES_MAX
             and self._transport is not None
             and not self._transport.is_closing()
         )
@@ -194,7 +200,9 @@ class Connection(asyncio.BufferedProtocol):
             return
         chunks: list[Buffer] = []
         while answers and answers[0].is_done:
-            chunks += answers.popleft().chunks
+            answer = answers.popleft()
+            chunks += answer.chunks
+            self._answered_bytes -= answer.size_bytes
         if chunks:
             transport.writelines(chunks)
             self._charge(self._buffer.capacity_bytes)
@@ -217,7 +225,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _charge(self, buffer_bytes: int) -> None:
         """Keep the node's budget in step with what this connection holds."""
-        held = buffer_bytes
+        held = buffer_bytes + self._answered_bytes
         if self._transport is not None:
             held += self._transport.get_write_buffer_size()
         if held > self._charged_bytes:
@@ -235,7 +243,15 @@ class Connection(asyncio.BufferedProtocol):
 class _Answer:
     """The place of one request in the order of answers."""
 
-    __slots__ = ("_connection", "_correlation_id", "_served", "_version", "chunks", "is_done")
+    __slots__ = (
+        "_connection",
+        "_correlation_id",
+        "_served",
+        "_version",
+        "chunks",
+        "is_done",
+        "size_bytes",
+    )
 
     def __init__(self, connection: Connection, served: ServedApi, version: int, correlation_id: int) -> None:
         self._connection = connection
@@ -243,6 +259,7 @@ class _Answer:
         self._version = version
         self._correlation_id = correlation_id
         self.chunks: list[Buffer] = []
+        self.size_bytes = 0
         self.is_done = False
 
     def on_done(self, response: Message | None, error: BaseException | None) -> None:
@@ -255,13 +272,14 @@ class _Answer:
         if response is not None:
             self.chunks = self._framed(response)
         self.is_done = True
-        self._connection.on_answered()
+        self._connection.on_answered(self.size_bytes)
 
     def _framed(self, response: Message) -> list[Buffer]:
         api, version = self._served.api, self._version
         header = encode_response_header(api, version, self._correlation_id)
         body = api.encode_response(version, response)
         size = len(header) + sum(map(len, body))
+        self.size_bytes = 4 + size
         if len(body) == 1:
             return [b"".join((size.to_bytes(4, "big"), header, body[0]))]
         body[0] = b"".join((size.to_bytes(4, "big"), header, body[0]))

@@ -23,8 +23,9 @@ API_VERSIONS_KEY: Final = 18
 class Api(Generic[Q, R]):
     """`versions` are all we can decode, which are Kafka 4.4's own; what is advertised may be fewer.
 
-    Decoding refuses whatever is not exactly one message of that version with `ProtocolError`. Encoding trusts the
-    message, which is ours: only values that do not fit their field are found, also as `ProtocolError`.
+    Decoding refuses what does not begin with one whole message of that version with `ProtocolError`; bytes behind
+    it are ignored, as Kafka does. Encoding trusts the message, which is ours: only values that do not fit their
+    field are found, also as `ProtocolError`.
     """
 
     def __init__(

@@ -37,7 +37,8 @@ class DecoderWriter(CodeWriter):
         )
         with self._block("def decode(buffer, position, end):"):
             result = self._structure(message)
-            self._line("if position != end: refuse_end(position, end)")
+            # Bytes behind the last field are ignored, as Kafka does: some clients pad.
+            self._line("if position > end: refuse_end(position, end)")
             self._line(f"return {result}")
 
     def _structure(self, message: type[Message]) -> str:
@@ -209,9 +210,7 @@ def _refuse_count(name: str, count: int, remaining_bytes: int) -> NoReturn:
 
 
 def _refuse_end(position: int, end: int) -> NoReturn:
-    raise ProtocolError(
-        f"the message ends {abs(position - end)} bytes {'after' if position > end else 'before'} its frame"
-    )
+    raise ProtocolError(f"the message ends {position - end} bytes after its frame")
 
 
 def _refuse_tag(tag: int, position: int, stop: int) -> NoReturn:
