@@ -21,6 +21,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 README = ROOT / "README.md"
 TRIED = [README, ROOT / "docs/guides/getting-started.md", ROOT / "docs/guides/clients.md"]
 ADDRESS = "127.0.0.1:9092"
+READY = r"ropewalk ready .*?kafka=(\S+)"
 PATIENCE_S = 60
 
 
@@ -43,14 +44,15 @@ def _commands(example: Example) -> Iterator[str]:
             yield command
 
 
-EXAMPLES = [example for page in TRIED for example in _examples(page)]
-PROGRAMS = [example for example in EXAMPLES if example.language == "python"]
-COMMANDS = [
-    pytest.param(command, id=f"{example.page}: {command}")
-    for example in EXAMPLES
-    if example.language == "sh"
-    for command in _commands(example)
-]
+def _in_order() -> Iterator[object]:
+    """Every command and program of the pages, in the order in which a reader would try them."""
+    for page in TRIED:
+        for example in _examples(page):
+            if example.language == "sh":
+                for command in _commands(example):
+                    yield pytest.param("sh", command, id=f"{page.name}: {command}")
+            elif example.language == "python":
+                yield pytest.param("python", example.text, id=f"{page.name}: {example.text.splitlines()[0]}")
 
 
 def _ids(path: Path) -> str:
@@ -93,19 +95,19 @@ def test_every_decision_is_listed_and_has_its_three_parts() -> None:
 
 
 class Served(NamedTuple):
-    """What `./run` alone started, and where it said to find it."""
+    """What `./run` alone started, where it said to find it, and what it showed."""
 
     process: subprocess.Popen[str]
     bootstrap: str
-    printed: str
+    shown: str
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     data = tmp_path_factory.mktemp("data")
     process = _start("./run", {"ROPEWALK_NODE__DATA": str(data)})
-    printed, bootstrap = _read_until_ready(process)
-    yield Served(process, bootstrap, printed)
+    ready = _read_until(process, READY)
+    yield Served(process, ready[1], _read_until(process, "Ctrl-C").string)
     assert _stop(process) == 0
 
 
@@ -119,14 +121,15 @@ def _start(command: str, environment: dict[str, str]) -> subprocess.Popen[str]:
     )
 
 
-def _read_until_ready(process: subprocess.Popen[str]) -> tuple[str, str]:
+def _read_until(process: subprocess.Popen[str], pattern: str) -> re.Match[str]:
+    """The first match in what the process prints from here on; its `string` is everything up to that line."""
     assert process.stdout is not None
     printed = ""
     for line in process.stdout:
         printed += line
-        if ready := re.search(r"ropewalk ready .*kafka=(\S+)", line):
-            return printed, ready[1]
-    raise AssertionError(f"it ended before it was ready:\n{printed}")
+        if match := re.search(pattern, printed):
+            return match
+    raise AssertionError(f"it ended before it printed {pattern!r}:\n{printed}")
 
 
 def _stop(process: subprocess.Popen[str]) -> int:
@@ -137,38 +140,38 @@ def _stop(process: subprocess.Popen[str]) -> int:
 
 
 @pytest.mark.compat
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_works(command: str, served: Served) -> None:
-    if command == "./run":
+@pytest.mark.parametrize(("language", "text"), _in_order())
+def test_every_example_works(language: str, text: str, served: Served) -> None:
+    if language == "python":
+        assert _succeed([sys.executable, "-c", text], served) == "b'hello'\n"
+    elif text == "./run":
         assert served.process.poll() is None  # it is what everything else here talks to
-    elif command.startswith("./run up"):
-        process = _start(command, {})
-        _read_until_ready(process)
+    elif text.startswith("./run up"):
+        process = _start(text, {})
+        _read_until(process, READY)
         assert _stop(process) == 0
-    elif command == "./test":
-        _succeed("./test --help", served)  # it is what runs this test
+    elif text == "./test":
+        _succeed(["./test", "--help"], served)  # it is what runs this test
     else:
-        _succeed(command, served)
+        _succeed(["sh", "-c", text], served)
 
 
-def _succeed(command: str, served: Served) -> None:
-    environment = {**os.environ, "ROPEWALK_BOOTSTRAP": served.bootstrap}
-    command = command.replace(ADDRESS, served.bootstrap)
+def _succeed(command: list[str], served: Served) -> str:
+    """Runs it against the node of `./run`; answers with what it printed."""
     done = subprocess.run(
-        command, shell=True, cwd=ROOT, env=environment, capture_output=True, timeout=PATIENCE_S, text=True
+        [word.replace(ADDRESS, served.bootstrap) for word in command],
+        cwd=ROOT,
+        env={**os.environ, "ROPEWALK_BOOTSTRAP": served.bootstrap},
+        capture_output=True,
+        timeout=PATIENCE_S,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.mark.compat
-@pytest.mark.parametrize("example", PROGRAMS, ids=lambda example: f"{example.page} {PROGRAMS.index(example)}")
-def test_every_program_prints_what_it_wrote(example: Example, served: Served) -> None:
-    program = example.text.replace(ADDRESS, served.bootstrap)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=PATIENCE_S, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "b'hello'\n"
-
-
-@pytest.mark.compat
-def test_run_shows_a_record_going_in_and_coming_out(served: Served) -> None:
-    assert "demo" in served.printed
+def test_run_shows_records_going_in_and_coming_out_and_what_to_try_next(served: Served) -> None:
+    assert re.search(r"produced .* demo-0", served.shown)
+    assert re.search(r"consumed +offset \d+: ", served.shown)
+    assert f"kcat -b {served.bootstrap}" in served.shown

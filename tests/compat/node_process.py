@@ -18,6 +18,7 @@ class NodeProcess:
         ready_file = directory / "ready.json"
         program = Path(sys.executable).with_name("ropewalk")
         command = [str(program), "up", "--kafka", "127.0.0.1:0", "--ready-file", str(ready_file), *arguments]
+        self.was_stopped = False
         self._log_path = directory / "log"
         with open(self._log_path, "wb") as log:
             self._process = subprocess.Popen(command, cwd=directory, stdout=log, stderr=subprocess.STDOUT)
@@ -34,12 +35,9 @@ class NodeProcess:
     def log(self) -> str:
         return self._log_path.read_text()
 
-    @property
-    def is_running(self) -> bool:
-        return self._process.poll() is None
-
     def stop(self, signal_number: signal.Signals = signal.SIGTERM) -> int:
         """Sends the signal, waits for the end, and answers with the exit code."""
+        self.was_stopped = True
         self._process.send_signal(signal_number)
         return self._process.wait(WITHIN_S)
 
