@@ -286,13 +286,32 @@ def test_an_index_is_never_believed_over_the_log(spoil: Callable[[MemoryDisk], N
     assert found.offset == 0
 
 
-def test_the_loaded_index_is_checked_when_it_is_used() -> None:
-    """The bytes are trusted, the index is not: it is read from its file only after the log was."""
+@pytest.mark.parametrize("wrong", [(3, 400), (4, 400), (4, 300)])
+def test_a_loaded_index_is_checked_even_where_the_bytes_are_trusted(wrong: tuple[int, int]) -> None:
     disk = a_disk()
     log, batches = rolled(disk)
-    shift_indexes(disk)
-    assert read_all(log) == batches
-    assert read_all(log, bytes_max=300) == batches
+    close(log)
+    size = len(batches[0])
+    columns = Columns()
+    columns.add(0, 0, 1000)
+    columns.add(*wrong, 1000)
+    columns.add(8, 4 * size, 1000)
+    rewrite(disk, FIRST_INDEX, encode_chunk(columns, 0))
+    log = open_log(disk, SMALL_SEGMENTS, recovery_point=40, clean=True)
+    # Loads the index, whose first entry is right.
+    assert batches_in(fetch(log, 0, bytes_max=1)) == batches[:1]
+    while (scrub := log.take_scrub(10_000)) is not None:
+        scrub.run()
+        log.on_scrubbed(scrub)
+    for offset in (0, wrong[0], 7):
+        for bytes_max in (1, wrong[1], 10_000):
+            span = log.locate(Offset(offset), limit_offset=log.end_offset, bytes_max=bytes_max)
+            assert span is not None
+            data = span.read_cached()
+            if data is not None:
+                found = batches_in(bytes(data))
+                assert found == batches[offset // 2 : offset // 2 + len(found)]
+    assert read_all(log, bytes_max=wrong[1]) == batches
     assert log.damaged == ()
 
 

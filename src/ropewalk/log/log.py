@@ -26,7 +26,6 @@ from ropewalk.base.errors import (
     StorageFailed,
 )
 from ropewalk.base.ids import LeaderEpoch, Offset
-from ropewalk.base.limits import SNAPSHOTS_KEPT
 from ropewalk.base.ports import Disk, File
 from ropewalk.log.damage import DamagedRange
 from ropewalk.log.epochs import EpochEnd
@@ -37,7 +36,7 @@ from ropewalk.log.retention import decide_retention
 from ropewalk.log.scrub import Scrub, ScrubCursor
 from ropewalk.log.segment import SNAPSHOT_SUFFIX, Segment, offsets_of
 from ropewalk.log.settings import LogSettings
-from ropewalk.log.snapshot import ClosedSegment, Snapshot, SnapshotWrite, Tail
+from ropewalk.log.snapshot import ClosedSegment, Snapshot, SnapshotSchedule, SnapshotWrite, Tail
 from ropewalk.log.span import Span as Span
 from ropewalk.log.storage import Removal, Storage
 from ropewalk.log.tail import RecentBatches
@@ -73,8 +72,7 @@ class Log:
         "_refusal",
         "_scrub_cursor",
         "_segments",
-        "_snapshot_due_bytes",
-        "_snapshot_offsets",
+        "_snapshots",
         "_storage",
         "_tail",
         "directory",
@@ -88,8 +86,7 @@ class Log:
     durable_offset: Offset
     end_offset: Offset
     _names_unsynced: list[int]
-    _snapshot_due_bytes: int
-    _snapshot_offsets: list[int]
+    _snapshots: SnapshotSchedule
 
     def __init__(
         self,
@@ -367,7 +364,7 @@ class Log:
         for segment in self._segments:
             if segment.end_offset > offset:
                 self._storage.let_go(segment)
-        end_offset = cut(disk, self.directory, self._segments, self._snapshot_offsets, offset)
+        end_offset = cut(disk, self.directory, self._segments, self._snapshots.offsets, offset)
         contents = open_contents(
             disk,
             self.directory,
@@ -393,14 +390,13 @@ class Log:
 
     def take_snapshot(self, now_ms: int, *, force: bool = False) -> SnapshotWrite | None:
         """A snapshot to be written in the disk pool, if one is due; then `on_snapshot`."""
-        if self._snapshot_offsets and self._snapshot_offsets[-1] == self.end_offset:
+        if force:
+            if self._snapshots.has(self.end_offset):
+                return None
+        elif not self._snapshots.is_due(self.end_offset, self.settings.snapshot_interval_bytes):
             return None
-        if not force and self._snapshot_due_bytes < self.settings.snapshot_interval_bytes:
-            return None
-        contents = self._contents
+        contents, active = self._contents, self._active
         contents.producers.expire(now_ms=now_ms, expiry_ms=self.settings.producer_expiry_ms)
-        self._snapshot_due_bytes = 0
-        active = self._active
         snapshot = Snapshot(
             self.end_offset,
             contents.epochs.entries(),
@@ -408,12 +404,10 @@ class Log:
             [ClosedSegment(s.base_offset, s.size_bytes, s.max_timestamp) for s in self._segments[:-1]],
             Tail(active.base_offset, active.size_bytes, active.max_timestamp, active.opened_at_ms),
         )
-        obsolete = self._snapshot_offsets[: max(0, len(self._snapshot_offsets) + 1 - SNAPSHOTS_KEPT)]
-        return SnapshotWrite(self._storage.disk, self.directory, snapshot, obsolete)
+        return SnapshotWrite(self._storage.disk, self.directory, snapshot, self._snapshots.on_taken())
 
     def on_snapshot(self, written: SnapshotWrite) -> None:
-        self._snapshot_offsets = [o for o in self._snapshot_offsets if o not in written.obsolete_offsets]
-        self._snapshot_offsets.append(written.end_offset)
+        self._snapshots.on_written(written)
 
     def take_scrub(self, bytes_max: int) -> Scrub | None:
         """The next stretch of closed segments to verify in the disk pool; None when all have been."""
@@ -460,8 +454,7 @@ class Log:
             if segment.end_offset > report.durable_offset or segment.base_offset >= report.durable_offset
         ]
         self._refusal = ""
-        self._snapshot_due_bytes = report.scanned_bytes
-        self._snapshot_offsets = snapshots
+        self._snapshots = SnapshotSchedule(snapshots, unsaved_bytes=report.scanned_bytes)
         self._tail = RecentBatches()
 
     def _segment_for(self, size_bytes: int, end_offset: int, now_ms: int) -> Segment:
@@ -540,7 +533,7 @@ class Log:
         self._tail.add(base_offset, segment.size_bytes)
         segment.note(base_offset, end_offset, header, self.settings.index_interval_bytes)
         self.end_offset = end_offset
-        self._snapshot_due_bytes += header.size_bytes
+        self._snapshots.unsaved_bytes += header.size_bytes
         if len(segment.index.pending) >= CHUNK_ENTRIES:
             self._storage.flush_index(segment.index)
 
@@ -560,7 +553,7 @@ class Log:
         self._base_offsets.append(segment.base_offset)
         self._active = segment
         self._tail = RecentBatches()
-        self._snapshot_due_bytes = self.settings.snapshot_interval_bytes
+        self._snapshots.unsaved_bytes = self.settings.snapshot_interval_bytes
 
     def _locate_in_tail(self, offset: Offset, limit_offset: Offset, bytes_max: int) -> Span | None:
         active = self._active

@@ -25,19 +25,12 @@ from ropewalk.base.ids import LeaderEpoch, Offset
 from ropewalk.base.ports import Disk, File
 from ropewalk.log.damage import NO_SEGMENT, DamagedRange, DamagedRanges
 from ropewalk.log.epochs import LeaderEpochs
-from ropewalk.log.index import IndexCache, decode_chunks
+from ropewalk.log.partition_files import PartitionFiles
 from ropewalk.log.producers import Producers
 from ropewalk.log.scan import OFFSET_MAX, VERIFY_NONE, Damage, Found, scan
-from ropewalk.log.segment import (
-    INDEX_SUFFIX,
-    LOG_SUFFIX,
-    SNAPSHOT_SUFFIX,
-    Segment,
-    offsets_of,
-    path_of,
-)
+from ropewalk.log.segment import Segment
 from ropewalk.log.settings import LogSettings
-from ropewalk.log.snapshot import Snapshot, read_snapshot
+from ropewalk.log.snapshot import Snapshot
 from ropewalk.records.batch import BatchHeader
 
 LEADER_EPOCH_MAX: Final = LeaderEpoch(2**31 - 1)
@@ -114,14 +107,12 @@ class _Opening:
         leader_epoch_max: int,
         now_ms: int,
     ) -> None:
-        self._disk = disk
-        self._directory = directory
+        self._files = PartitionFiles(disk, directory)
         self._settings = settings
         self._recovery_point = recovery_point
         self._start_offset = start_offset
         self._leader_epoch_max = leader_epoch_max
         self._now_ms = now_ms
-        self._names_changed = False
         self._segments: list[Segment] = []
         self._epochs = LeaderEpochs()
         self._producers = Producers()
@@ -131,25 +122,20 @@ class _Opening:
         self._cut_bytes = 0
         self._cut_reason = ""
         self._is_clean = False
-
-        names = disk.list(directory)
-        self._base_offsets = offsets_of(names, LOG_SUFFIX)
-        self._snapshot_offsets = offsets_of(names, SNAPSHOT_SUFFIX)
-        self._index_offsets = set(offsets_of(names, INDEX_SUFFIX))
-        for name in names:
-            if name.endswith(".tmp"):
-                self._remove(f"{directory}/{name}")
-        self._drop_deleted_segments()
+        self._files.remove_segments_below(start_offset)
 
     def take_as_closed(self) -> bool:
         """Whether the log was closed in order and is as it was left."""
-        if not self._base_offsets or not self._snapshot_offsets:
+        if not self._files.base_offsets or not self._files.snapshot_offsets:
             return False
-        snapshot = read_snapshot(self._disk, self._directory, self._snapshot_offsets[-1])
+        snapshot = self._files.snapshot(self._files.snapshot_offsets[-1])
         if snapshot is None or snapshot.end_offset < self._recovery_point:
             return False
         tail = snapshot.tail
-        if self._base_offsets[-1] != tail.base_offset or self._size(tail.base_offset) != tail.size_bytes:
+        if (
+            self._files.base_offsets[-1] != tail.base_offset
+            or self._files.size(tail.base_offset) != tail.size_bytes
+        ):
             return False
         self._start_from(snapshot)
         if len(self._damaged):
@@ -167,12 +153,12 @@ class _Opening:
         if snapshot is not None:
             self._start_from(snapshot)
             scanned = self._segments.pop()
-            remaining = [base for base in self._base_offsets if base > scanned.base_offset]
+            remaining = [base for base in self._files.base_offsets if base > scanned.base_offset]
             self._end_offset = snapshot.end_offset
         else:
             self._segments = []
             scanned = None
-            remaining = list(self._base_offsets)
+            remaining = list(self._files.base_offsets)
             self._end_offset = min([self._start_offset, *remaining[:1]])
         while scanned is not None or remaining:
             if scanned is None:
@@ -180,13 +166,14 @@ class _Opening:
                 if not self._may_continue_at(base_offset):
                     self._cut_segments([base_offset, *remaining])
                     break
-                scanned = Segment(self._directory, base_offset)
+                scanned = Segment(self._files.directory, base_offset)
             self._segments.append(scanned)
             if not self._scan(scanned, remaining[0] if remaining else OFFSET_MAX):
                 self._cut_segments(remaining)
                 break
             scanned = None
-        self._drop_snapshots_above_recovery_point()
+        self._files.remove_snapshots_above(self._recovery_point)
+        self._files.remove_stray_indexes()
 
     def finish(self) -> Contents:
         if self._end_offset < self._recovery_point:
@@ -203,11 +190,11 @@ class _Opening:
         ends_damaged = any(damaged.end_offset == self._end_offset for damaged in self._damaged)
         # Behind a damaged end nothing is appended: a later scan could not tell where the damage stops.
         if last is None or (ends_damaged and last.base_offset < self._end_offset):
-            self._segments.append(self._create(self._end_offset))
+            self._segments.append(self._files.create(self._end_offset))
         self._damaged.keep_within(start_offset=self._start_offset, end_offset=self._end_offset)
-        if self._names_changed:
-            self._disk.sync_directory(self._directory)
-        self._flush_indexes()
+        self._files.sync_names()
+        for segment in self._segments[:-1]:
+            self._files.flush_index(segment)
         return Contents(
             self._segments,
             self._epochs,
@@ -231,7 +218,7 @@ class _Opening:
         self._producers = Producers(snapshot.producers)
         self._segments = []
         closed = {summary.base_offset: summary for summary in snapshot.closed}
-        base_offsets = [base for base in self._base_offsets if base <= snapshot.tail.base_offset]
+        base_offsets = [base for base in self._files.base_offsets if base <= snapshot.tail.base_offset]
         if self._start_offset < base_offsets[0]:
             self._note_damage(self._start_offset, base_offsets[0])
         for base_offset, end_offset in pairwise(base_offsets):
@@ -244,9 +231,9 @@ class _Opening:
             self._segments.append(segment)
         tail = snapshot.tail
         last = Segment(
-            self._directory,
+            self._files.directory,
             tail.base_offset,
-            index_flushed_bytes=self._index_size(tail.base_offset),
+            index_flushed_bytes=self._files.index_size(tail.base_offset),
             size_bytes=tail.size_bytes,
         )
         last.end_offset = snapshot.end_offset
@@ -255,14 +242,17 @@ class _Opening:
         self._segments.append(last)
 
     def _snapshot_to_start_from(self) -> Snapshot | None:
-        for offset in reversed(self._snapshot_offsets):
+        for offset in reversed(self._files.snapshot_offsets):
             if offset > self._recovery_point:
                 continue
-            snapshot = read_snapshot(self._disk, self._directory, offset)
+            snapshot = self._files.snapshot(offset)
             if snapshot is None:
                 continue
             tail = snapshot.tail
-            if tail.base_offset in self._base_offsets and self._size(tail.base_offset) >= tail.size_bytes:
+            if (
+                tail.base_offset in self._files.base_offsets
+                and self._files.size(tail.base_offset) >= tail.size_bytes
+            ):
                 return snapshot
         return None
 
@@ -272,7 +262,7 @@ class _Opening:
             return True
         if base_offset < self._end_offset and base_offset < self._recovery_point:
             raise StorageFailed(
-                f"{self._directory}: segment {base_offset} begins before offset {self._end_offset}, where the one "
+                f"{self._files.directory}: segment {base_offset} begins before offset {self._end_offset}, where the one "
                 "before it ends; one of the two does not belong here"
             )
         if self._end_offset < base_offset <= self._recovery_point:
@@ -284,9 +274,9 @@ class _Opening:
 
     def _scan(self, segment: Segment, next_base_offset: int) -> bool:
         """Replay a segment from where its object ends; False if the log ends inside it."""
-        file = self._disk.open(segment.path)
+        file = self._files.open(segment)
         size_bytes = file.size()
-        self._keep_index_below(segment)
+        self._files.keep_index_below(segment)
         for piece in scan(
             file,
             position=segment.size_bytes,
@@ -345,7 +335,9 @@ class _Opening:
         goes_on = end_offset is not None and end_offset <= self._recovery_point
         damaged_end = end_offset if end_offset is not None and goes_on else self._recovery_point
         end_position = (
-            damage.end_position if goes_on else max(damage.end_position, self._size(segment.base_offset))
+            damage.end_position
+            if goes_on
+            else max(damage.end_position, self._files.size(segment.base_offset))
         )
         self._damaged.note(
             DamagedRange(
@@ -367,10 +359,10 @@ class _Opening:
 
     def _open_closed(self, base_offset: int, end_offset: int) -> Segment:
         segment = Segment(
-            self._directory,
+            self._files.directory,
             base_offset,
-            index_flushed_bytes=self._index_size(base_offset),
-            size_bytes=self._size(base_offset),
+            index_flushed_bytes=self._files.index_size(base_offset),
+            size_bytes=self._files.size(base_offset),
         )
         segment.end_offset = end_offset
         return segment
@@ -378,7 +370,7 @@ class _Opening:
     def _summarise(self, segment: Segment) -> None:
         """Find the largest timestamp of a segment that no snapshot describes."""
         for piece in scan(
-            self._disk.open(segment.path),
+            self._files.open(segment),
             position=0,
             end_position=segment.size_bytes,
             offset=segment.base_offset,
@@ -389,37 +381,6 @@ class _Opening:
                 segment.max_timestamp = max(segment.max_timestamp, piece.header.max_timestamp)
                 self._scanned_bytes += piece.header.size_bytes
 
-    def _keep_index_below(self, segment: Segment) -> None:
-        """Drop the part of the index that lies in what is about to be scanned: it may be of another history."""
-        if segment.base_offset not in self._index_offsets:
-            segment.index.flushed_bytes = 0
-            return
-        if segment.size_bytes == 0:
-            self._remove(segment.index.path)
-            segment.index.flushed_bytes = 0
-            return
-        file = self._disk.open(segment.index.path)
-        size_bytes = file.size()
-        keep_bytes = 0
-        data = file.read(0, size_bytes)
-        while True:
-            columns, valid_bytes = decode_chunks(data, segment.base_offset)
-            if not len(columns) or columns.positions[-1] < segment.size_bytes:
-                keep_bytes = valid_bytes
-                break
-            data = data[: valid_bytes - 1]  # without its last byte the last chunk is not whole
-        if keep_bytes != size_bytes:
-            file.truncate(keep_bytes)
-            file.sync()
-        segment.index.flushed_bytes = keep_bytes
-
-    def _flush_indexes(self) -> None:
-        """Write the indexes of scanned segments that are closed, so that their entries need not stay in memory."""
-        unused = IndexCache(0)
-        for segment in self._segments[:-1]:
-            if len(segment.index.pending):
-                segment.index.flush(self._disk.open(segment.index.path, create=True), unused)
-
     def _cut_tail(self, file: File, position: int, size_bytes: int) -> None:
         file.truncate(position)
         file.sync()
@@ -427,41 +388,5 @@ class _Opening:
 
     def _cut_segments(self, base_offsets: list[int]) -> None:
         for base_offset in base_offsets:
-            self._cut_bytes += self._size(base_offset)
-            self._remove_segment(base_offset)
-
-    def _drop_deleted_segments(self) -> None:
-        """A segment wholly below the log's start is what a deletion had not come to yet."""
-        while len(self._base_offsets) > 1 and self._base_offsets[1] <= self._start_offset:
-            self._remove_segment(self._base_offsets.pop(0))
-        # Of the last segment the end is unknown; it is kept even if the log starts behind it.
-
-    def _drop_snapshots_above_recovery_point(self) -> None:
-        for offset in self._snapshot_offsets:
-            if offset > self._recovery_point:
-                self._remove(path_of(self._directory, offset, SNAPSHOT_SUFFIX))
-        for base_offset in self._index_offsets.difference(self._base_offsets):
-            self._remove(path_of(self._directory, base_offset, INDEX_SUFFIX))
-
-    def _create(self, base_offset: int) -> Segment:
-        segment = Segment(self._directory, base_offset)
-        file = self._disk.open(segment.path, create=True)
-        if file.size():
-            file.truncate(0)
-        return segment
-
-    def _remove_segment(self, base_offset: int) -> None:
-        self._remove(path_of(self._directory, base_offset, LOG_SUFFIX))
-        self._remove(path_of(self._directory, base_offset, INDEX_SUFFIX))
-
-    def _remove(self, path: str) -> None:
-        self._disk.remove(path)
-        self._names_changed = True
-
-    def _size(self, base_offset: int) -> int:
-        return self._disk.open(path_of(self._directory, base_offset, LOG_SUFFIX)).size()
-
-    def _index_size(self, base_offset: int) -> int:
-        if base_offset not in self._index_offsets:
-            return 0
-        return self._disk.open(path_of(self._directory, base_offset, INDEX_SUFFIX)).size()
+            self._cut_bytes += self._files.size(base_offset)
+            self._files.remove_segment(base_offset)

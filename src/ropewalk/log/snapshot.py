@@ -18,6 +18,7 @@ import msgspec
 from crc32c import crc32c
 from msgspec import Struct
 
+from ropewalk.base.limits import SNAPSHOTS_KEPT
 from ropewalk.base.ports import Disk, read_whole, write_atomically
 from ropewalk.log.producers import SavedProducer
 from ropewalk.log.segment import SNAPSHOT_SUFFIX, path_of
@@ -67,6 +68,31 @@ class SnapshotWrite:
         write_atomically(self._disk, path_of(self._directory, self.end_offset, SNAPSHOT_SUFFIX), self._data)
         for offset in self.obsolete_offsets:
             self._disk.remove(path_of(self._directory, offset, SNAPSHOT_SUFFIX))
+
+
+class SnapshotSchedule:
+    """Which snapshots a log has, and how much was written since the last."""
+
+    __slots__ = ("offsets", "unsaved_bytes")
+
+    def __init__(self, offsets: list[int], *, unsaved_bytes: int) -> None:
+        self.offsets = offsets
+        self.unsaved_bytes = unsaved_bytes
+
+    def is_due(self, end_offset: int, interval_bytes: int) -> bool:
+        return not self.has(end_offset) and self.unsaved_bytes >= interval_bytes
+
+    def has(self, end_offset: int) -> bool:
+        return bool(self.offsets) and self.offsets[-1] == end_offset
+
+    def on_taken(self) -> list[int]:
+        """One is on its way; answers those that are superfluous once it is written."""
+        self.unsaved_bytes = 0
+        return self.offsets[: max(0, len(self.offsets) + 1 - SNAPSHOTS_KEPT)]
+
+    def on_written(self, written: SnapshotWrite) -> None:
+        self.offsets = [offset for offset in self.offsets if offset not in written.obsolete_offsets]
+        self.offsets.append(written.end_offset)
 
 
 def read_snapshot(disk: Disk, directory: str, end_offset: int) -> Snapshot | None:
