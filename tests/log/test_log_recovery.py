@@ -20,7 +20,7 @@ from tests.log.given import (
 )
 
 from ropewalk.base.errors import StorageFailed
-from ropewalk.base.ids import Offset
+from ropewalk.base.ids import LeaderEpoch, Offset
 from ropewalk.base.ports import read_whole
 from ropewalk.log.index import Columns, encode_chunk
 from ropewalk.log.log import Log
@@ -121,7 +121,7 @@ def test_an_intact_batch_that_does_not_continue_the_log_is_cut(base_offset: int,
     disk = a_disk()
     batches = ten_batches(disk)
     stray = batch([b"stray"])
-    stamp(stray, base_offset=Offset(base_offset), leader_epoch=epoch)  # type: ignore[arg-type]
+    stamp(stray, base_offset=Offset(base_offset), leader_epoch=LeaderEpoch(epoch))
     disk.open(FIRST).append(stray)
     log = open_log(disk, recovery_point=10)
     assert read_all(log) == batches
@@ -164,20 +164,47 @@ def test_damage_that_spans_the_recovery_point_ends_the_log_there() -> None:
     assert append(log).base_offset == 12
 
 
-def test_a_batch_inside_a_record_does_not_come_to_light_when_the_outer_one_rots() -> None:
+@pytest.mark.parametrize("following_count", [0, 1])
+def test_a_batch_inside_a_record_does_not_come_to_light_when_the_outer_one_rots(following_count: int) -> None:
     disk = a_disk()
     log = open_log(disk)
     inner = batch([b"inner"])
-    stamp(inner, base_offset=Offset(1), leader_epoch=0)  # type: ignore[arg-type]
+    stamp(inner, base_offset=Offset(3), leader_epoch=LeaderEpoch(0))
     append_many(log, 1)
     append(log, batch([bytes(inner), b"x", b"y", b"z"]))
-    append_many(log, 1)
+    append_many(log, following_count)
     batches = read_all(log)
     flip(disk, FIRST, position_of(batches, 2) - 3)
-    log = open_log(disk, recovery_point=8)
-    with pytest.raises(StorageFailed):
-        fetch(log, 3)
+    log = open_log(disk, recovery_point=6 + 2 * following_count)
+    for offset in (2, 3, 4, 5):
+        with pytest.raises(StorageFailed):
+            fetch(log, offset)
     assert batches_in(fetch(log, 6)) == batches[2:]
+
+
+def test_durable_data_that_a_snapshot_speaks_of_and_that_is_gone_is_refused() -> None:
+    disk = a_disk()
+    log = open_log(disk)
+    append_many(log, 10)
+    batches = read_all(log)
+    close(log)
+    disk.open(FIRST).truncate(position_of(batches, 4))
+    for clean in (True, False):
+        log = open_log(disk, recovery_point=20, clean=clean)
+        assert log.end_offset == 20
+        assert batches_in(fetch(log, 0)) == batches[:4]
+        with pytest.raises(StorageFailed):
+            fetch(log, 8)
+
+
+def test_what_stands_under_the_name_of_a_new_segment_is_not_kept() -> None:
+    disk = a_disk()
+    log = open_log(disk, settings(segment_bytes=320))
+    append_many(log, 2)
+    disk.open(f"{DIRECTORY}/{4:020d}.log", create=True).append(b"left by nobody knows whom")
+    append_many(log, 2)
+    assert len(read_all(log)) == 4
+    assert open_log(disk, settings(segment_bytes=320)).recovered.cut_bytes == 0
 
 
 def rolled(disk: MemoryDisk, count: int = 20) -> tuple[Log, list[bytes]]:
@@ -398,10 +425,8 @@ def test_what_recovery_accepts_above_the_recovery_point_must_be_synced_before_it
     assert (again.durable_offset, again.dirty) == (10, True)
     targets = again.sync_targets()
     assert targets.directories == (DIRECTORY,)
-    touched = sum(1 for name in logs_in(disk) if int(name[:20]) >= 10) + (
-        0 if any(int(n[:20]) == 10 for n in logs_in(disk)) else 1
-    )
-    assert len(targets.files) == touched
+    bases = [int(name[:20]) for name in logs_in(disk)]
+    assert len(targets.files) == len([base for base in [*bases[1:], 40] if base > 10])
     assert log.end_offset == targets.end_offset
 
 
