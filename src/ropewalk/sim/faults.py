@@ -1,17 +1,22 @@
 """Trouble, drawn from the seed: one fault after another for as long as the clients work.
 
 Every fault heals by itself after a while, so that any two of them may overlap and none lasts for ever. Rot
-touches closed segments only, and index and snapshot files: above the recovery point rot cannot be told from
-a torn write, and what was torn may be cut.
+touches what lies below the recovery point, and files that can be rebuilt: above the recovery point rot cannot
+be told from a torn write, and what was torn may be cut.
 """
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Awaitable, Callable
-from typing import Final
+from contextlib import suppress
 
+from msgspec import DecodeError, Struct
+from msgspec.json import decode
+
+from ropewalk.base.errors import CorruptBatch, UnsupportedFormat
 from ropewalk.base.ids import TopicPartition
-from ropewalk.records.batch import iterate
+from ropewalk.records.batch import HEADER_BYTES, BatchHeader, iterate, verify_crc
 from ropewalk.sim.history import Rotted
 from ropewalk.sim.keeper import Keeper
 from ropewalk.sim.storage import StoredFile
@@ -20,8 +25,9 @@ from ropewalk.sim.world import Machine
 
 Fault = Callable[[], Awaitable[None]]
 
-CLOSED_SEGMENTS_SPARED: Final = 2
-"""The last segments of a partition may lie above its recovery point."""
+
+class RecoveryPoint(Struct):
+    offset: int
 
 
 class Nemesis:
@@ -165,44 +171,79 @@ class Nemesis:
 
     async def _rot(self) -> None:
         """Flip a few bits, then let the pages go cold so that somebody may notice."""
-        segments = self._closed_segments()
-        if not segments:
-            return
         for _ in range(self._rng.randrange(1, 3)):
-            partition, file = self._rng.choice(segments)
-            position = self._rng.randrange(len(file.data))
-            hit = next(
-                (
-                    header
-                    for start, header in iterate(file.data)
-                    if start <= position < start + header.size_bytes
-                ),
-                None,
-            )
-            if hit is None:
-                continue
-            self._workload.journal.note(Rotted(partition, hit.base_offset, hit.end_offset))
-            self._world.sometimes.note("durable bytes rotted")
-            self._world.trace.note("rot", str(partition), position)
-            file.rot(position, 1 << self._rng.randrange(8))
+            if self._rng.random() < 0.7:
+                self._rot_batch()
+            else:
+                self._rot_derived_file()
         if self._rng.random() < 0.7:
             self._machine.platters.evict()
+        if self._rng.random() < 0.3:
+            self._machine.kill()
 
-    def _closed_segments(self) -> list[tuple[TopicPartition, StoredFile]]:
-        by_directory: dict[str, list[StoredFile]] = {}
+    def _rot_batch(self) -> None:
+        """A batch below the recovery point: it may be refused from here on, and nothing else may."""
+        candidates = self._durable_batches()
+        if not candidates:
+            return
+        partition, file, start, header = self._rng.choice(candidates)
+        position = self._rng.randrange(start, start + header.size_bytes)
+        if self._rng.random() < 0.5:
+            position = start + position % HEADER_BYTES  # most of a batch is records; headers matter as much
+        self._workload.journal.note(Rotted(partition, header.base_offset, header.end_offset))
+        self._world.sometimes.note("durable bytes rotted")
+        self._flip(file, position, str(partition))
+
+    def _rot_derived_file(self) -> None:
+        """What can be rebuilt, or is kept twice: nobody may notice."""
+        candidates = [
+            (path, file)
+            for path, file in self._machine.platters.files()
+            if path.endswith((".index", ".snapshot", "/recovery-points", "/log-starts"))
+            and file.durable_bytes
+        ]
+        if candidates:
+            path, file = self._rng.choice(candidates)
+            position = self._rng.randrange((file.durable_bytes + 1) // 2)  # of two copies only the first
+            self._world.sometimes.note("a file that can be rebuilt rotted")
+            self._flip(file, position, path)
+
+    def _flip(self, file: StoredFile, position: int, what: str) -> None:
+        self._world.trace.note("rot", what, position)
+        file.rot(position, 1 << self._rng.randrange(8))
+
+    def _durable_batches(self) -> list[tuple[TopicPartition, StoredFile, int, BatchHeader]]:
+        """The sound batches of all partitions that the platter says were durable when it was last asked."""
+        found: list[tuple[TopicPartition, StoredFile, int, BatchHeader]] = []
+        recovery_points = self._recovery_points()
+        segment_counts: Counter[TopicPartition] = Counter()
         for path, file in self._machine.platters.files():
-            directory, _, name = path.rpartition("/")
-            if name.endswith(".log") and name[:-4].isdigit():
-                by_directory.setdefault(directory, []).append(file)
-        closed: list[tuple[TopicPartition, StoredFile]] = []
-        for partition in self._workload.topics.partitions:
-            for directory, files in by_directory.items():
-                if directory.rpartition("/")[2] == str(partition) and len(files) > 1:
-                    self._world.sometimes.note("a segment was closed")
-                    closed += [
-                        (partition, file) for file in files[:-CLOSED_SEGMENTS_SPARED] if file.durable_bytes
-                    ]
-        return closed
+            directory, name = path.split("/")[-2:]
+            topic, dash, index = directory.rpartition("-")
+            if not (dash and index.isdigit() and name.endswith(".log")):
+                continue
+            partition = TopicPartition(topic, int(index))
+            segment_counts[partition] += 1
+            limit = recovery_points.get(directory, 0)
+            durable = memoryview(bytes(file.data[: file.durable_bytes]))
+            with suppress(CorruptBatch, UnsupportedFormat):
+                found += [
+                    (partition, file, start, header)
+                    for start, header in iterate(durable)
+                    if header.end_offset <= limit and verify_crc(durable[start : start + header.size_bytes])
+                ]
+        if any(count > 1 for count in segment_counts.values()):
+            self._world.sometimes.note("a segment was closed")
+        return found
+
+    def _recovery_points(self) -> dict[str, int]:
+        """By partition directory. The file has a checksum and a space before its JSON, and all of it twice."""
+        for path, file in self._machine.platters.files():
+            if path.endswith("/recovery-points") and not file.is_dirty:
+                with suppress(DecodeError):
+                    entries = decode(bytes(file.data).split(b"\n")[1][9:], type=dict[str, RecoveryPoint])
+                    return {name: entry.offset for name, entry in entries.items()}
+        return {}
 
     def _later(self, mend: Callable[[], None]) -> None:
         self._world.loop.call_later(self._rng.uniform(0.2, 4.0), mend)

@@ -38,6 +38,7 @@ EXPECTED: Final = (
     "a write was short",
     "the disk stalled",
     "durable bytes rotted",
+    "a file that can be rebuilt rotted",
     "cached pages were evicted",
     "a segment was closed",
     # Networks and clocks.
