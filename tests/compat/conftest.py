@@ -17,17 +17,26 @@ _numbers = itertools.count()
 
 
 @pytest.fixture(scope="session")
-def start_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartNode]:
-    """Starts nodes. Those that no test has stopped are stopped in the end: they must still run, and stop cleanly."""
-    nodes: list[NodeProcess] = []
+def nodes() -> Iterator[list[NodeProcess]]:
+    """Every node that was started. Those that no test has stopped must run to the end, and stop cleanly then."""
+    started: list[NodeProcess] = []
+    yield started
+    assert [node.log for node in started if not node.was_stopped and node.stop() != 0] == []
 
+
+@pytest.fixture(scope="session")
+def start_node(nodes: list[NodeProcess], tmp_path_factory: pytest.TempPathFactory) -> StartNode:
     def start(*arguments: str) -> NodeProcess:
         nodes.append(NodeProcess(tmp_path_factory.mktemp("node"), *arguments))
         return nodes[-1]
 
-    yield start
-    failed = [node.log for node in nodes if not node.was_stopped and node.stop() != 0]
-    assert failed == []
+    return start
+
+
+@pytest.fixture(autouse=True)
+def _no_node_has_died(nodes: list[NodeProcess]) -> None:
+    """When one has, the tests after it would only wait for answers that cannot come."""
+    assert [node.log for node in nodes if node.has_died] == []
 
 
 @pytest.fixture(scope="session")

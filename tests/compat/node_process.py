@@ -35,6 +35,10 @@ class NodeProcess:
     def log(self) -> str:
         return self._log_path.read_text()
 
+    @property
+    def has_died(self) -> bool:
+        return not self.was_stopped and self._process.poll() is not None
+
     def stop(self, signal_number: signal.Signals = signal.SIGTERM) -> int:
         """Sends the signal, waits for the end, and answers with the exit code."""
         self.was_stopped = True

@@ -139,6 +139,7 @@ def _is_closed(connection: socket.socket) -> bool:
 
 METADATA_OF_NONE = struct.pack(">i", 0) + b"\0"
 ONE_RECORD = b"\x0e\0\0\0\x01\x02a\0"  # seven bytes: no key, the value a, no headers
+PRODUCE_HEADER = struct.pack(">hhih", PRODUCE, 7, 7, -1)
 PRODUCE_START = struct.pack(">hhi", -1, -1, 1000)  # no transaction, acks=all, one second
 
 
@@ -248,7 +249,7 @@ def test_announcing_much_costs_the_node_nothing(node: NodeProcess) -> None:
     with memory_bounded(node, 64 * MIB), ExitStack() as stack:
         for _ in range(200):
             connection = stack.enter_context(_connect(node))
-            connection.sendall(struct.pack(">i", 100 * MIB) + b"a little")
+            connection.sendall(struct.pack(">i", 100 * MIB) + PRODUCE_HEADER)
         _expect_service(node)
 
 
@@ -295,7 +296,7 @@ def test_large_frames_of_many_clients_wait_for_room(node: NodeProcess) -> None:
     with memory_bounded(node, 700 * MIB), ExitStack() as stack:
         for _ in range(10):
             connection = stack.enter_context(_connect(node))
-            connection.sendall(struct.pack(">i", 90 * MIB))
+            connection.sendall(struct.pack(">i", 90 * MIB) + PRODUCE_HEADER)
             _send_until_it_blocks(connection, piece * 22)
         _expect_service(node)
 
