@@ -6,19 +6,20 @@ from typing import TypeVar
 
 import pytest
 
-from ropewalk.base.errors import DirectoryRefused
+from ropewalk.base.errors import CorruptMetadata, DirectoryRefused
 from ropewalk.base.ids import TopicPartition
 from ropewalk.client.address import Address
 from ropewalk.client.admin import Admin, NewTopic
 from ropewalk.client.client import Client
 from ropewalk.client.consumer import Consumer
+from ropewalk.client.errors import RemoteError
 from ropewalk.client.producer import Producer
 from ropewalk.node import build
 from ropewalk.node.build import Node
 from ropewalk.node.config import load
 from ropewalk.node.options import NodeOptions
 from ropewalk.records.record import Record
-from ropewalk.sim.world import EPOCH_MS, Machine, World
+from ropewalk.sim.world import EPOCH_MS, Machine, NodePorts, World
 from ropewalk.wire.messages.list_offsets import EARLIEST
 
 T = TypeVar("T")
@@ -140,3 +141,38 @@ async def time_passes(world: World, seconds: float) -> None:
 
 async def earliest(client: Client) -> int:
     return (await client.list_offsets("t", {0: EARLIEST}))[0].offset
+
+
+def test_a_node_without_its_metadata_refuses_to_start_rather_than_delete_its_records() -> None:
+    async def story(world: World, machine: Machine) -> None:
+        await start(machine)
+        await produce(world, "a")
+        machine.kill()
+
+        async def lose_metadata(ports: NodePorts) -> None:
+            await ports.pool.run(ports.disk.remove, "/data/metadata")
+
+        await machine.start(lose_metadata)
+        machine.kill()
+        with pytest.raises(CorruptMetadata, match="holds 1 partitions"):
+            await start(machine)
+
+    in_a_world(story)
+
+
+def test_a_topic_made_on_a_full_disk_works_once_there_is_room() -> None:
+    async def story(world: World, machine: Machine) -> list[str]:
+        await start(machine)
+        async with client_of(world) as client:
+            # Room for the metadata record, none for the partition's files.
+            machine.platters.capacity_bytes = machine.platters.used_bytes + 500
+            await Admin(client).create_topics([NewTopic("t", 1)])
+            assert [topic.name for topic in (await client.metadata()).topics] == ["t"]
+            with pytest.raises(RemoteError, match="KAFKA_STORAGE_ERROR"):
+                await client.list_offsets("t", {0: EARLIEST}, deadline_ms=world.now_s * 1000 + 500)
+            machine.platters.make_room()
+        await time_passes(world, 5)
+        await produce(world, "a")
+        return await consume(world, 1)
+
+    assert in_a_world(story) == ["a"]

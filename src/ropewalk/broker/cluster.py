@@ -13,11 +13,13 @@ What a reader could get wrong
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import TypeAlias
 
 from msgspec import Struct
 
-from ropewalk.base.errors import NodeStopping, RopewalkError, TimedOut
+from ropewalk.base.errors import NodeStopping, RopewalkError, StorageFailed, Throttled, TimedOut
+from ropewalk.base.limits import METADATA_CHANGES_WAITING_MAX
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.log import Committed, MetadataLog, Raced, Snapshot
 from ropewalk.metadata.records import MetadataRecord
@@ -56,6 +58,8 @@ class Cluster:
         """Decide, commit, apply and follow; raises what `decide` raises."""
         if self._stopping:
             raise NodeStopping("the node is shutting down")
+        if len(self._proposals) >= METADATA_CHANGES_WAITING_MAX:
+            raise Throttled(f"{len(self._proposals)} changes of the cluster are waiting; try again later")
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._proposals.append(_Proposal(decide, done))
         if self._wake is not None and not self._wake.done():
@@ -71,21 +75,25 @@ class Cluster:
             try:
                 await self._carry_out(proposal.decide)
             except RopewalkError as error:
-                proposal.done.set_exception(error)
+                if not proposal.done.done():  # whoever asked may have gone
+                    proposal.done.set_exception(error)
             else:
-                proposal.done.set_result(None)
+                if not proposal.done.done():
+                    proposal.done.set_result(None)
 
     def stop(self) -> None:
         """Send away whoever still waits; call after `run` has been cancelled."""
         self._stopping = True
         for proposal in self._proposals:
-            proposal.done.set_exception(NodeStopping("the node is shutting down"))
+            if not proposal.done.done():
+                proposal.done.set_exception(NodeStopping("the node is shutting down"))
         self._proposals.clear()
 
     async def _carry_out(self, decide: Decide) -> None:
         while True:
             records = decide(self.image)
             if not records:
+                await self._follow(records)
                 return
             outcome = await self._log.append(
                 records,
@@ -113,7 +121,8 @@ class Cluster:
     async def _snapshot_if_due(self) -> None:
         if self._log.snapshot_due:
             facts = tuple(self.image.facts())
-            await self._log.write_snapshot(Snapshot(self._log.epoch, self.image.end_offset, facts))
+            with suppress(StorageFailed):  # no room: the log only grows longer, and the change is made
+                await self._log.write_snapshot(Snapshot(self._log.epoch, self.image.end_offset, facts))
 
 
 async def _follow_nothing(_records: Sequence[MetadataRecord]) -> None:

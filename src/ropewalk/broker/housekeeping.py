@@ -19,6 +19,7 @@ from ropewalk.base.errors import StorageFailed
 from ropewalk.base.ids import Offset
 from ropewalk.base.limits import SCRUB_BYTES_PER_TICK, SCRUB_DELAY_MS, SCRUB_REST_MS
 from ropewalk.base.ports import Clock, Pool
+from ropewalk.broker.cluster import Cluster
 from ropewalk.broker.log_starts import NO_ROOM
 from ropewalk.broker.partition import Partition
 from ropewalk.broker.partitions import Home, Partitions
@@ -31,8 +32,16 @@ TICK_S: Final = 1.0
 
 class Housekeeping:
     def __init__(
-        self, partitions: Partitions, disk: Home, memory: Home, view: SettingsView, pool: Pool, clock: Clock
+        self,
+        cluster: Cluster,
+        partitions: Partitions,
+        disk: Home,
+        memory: Home,
+        view: SettingsView,
+        pool: Pool,
+        clock: Clock,
     ) -> None:
+        self._cluster = cluster
         self._partitions = partitions
         self._disk = disk
         self._memory = memory
@@ -56,6 +65,8 @@ class Housekeeping:
         now_ms = self._clock.monotonic_ms()
         for partition in self._disk.commits.waiting():
             partition.expire(now_ms)
+        if self._partitions.has_unopened:
+            await self._cluster.propose(lambda _: ())  # nothing changes, but the partitions follow again
         await _tolerating_a_full_disk(self._save_recovery_points())
         await _tolerating_a_full_disk(self._write_snapshots())
         if now_ms >= self._retention_due_ms:

@@ -9,8 +9,9 @@ from ropewalk.base.ids import Offset
 from ropewalk.base.ports import Pool
 from ropewalk.log.directory import DataDirectory
 
-NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
-"""The disk is full: refuse, and go on. Any other failure to write means that the disk cannot be trusted."""
+NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE})
+"""The disk is full, or no more files may be open: refuse, and go on. Any other failure to write means that the disk
+cannot be trusted."""
 
 
 class LogStarts:

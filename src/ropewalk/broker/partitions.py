@@ -8,11 +8,17 @@ from collections.abc import Iterator, Sequence
 
 import structlog
 
-from ropewalk.base.errors import NotLeader, UnknownPartition, UnknownTopic, UnknownTopicId
+from ropewalk.base.errors import (
+    NotLeader,
+    StorageFailed,
+    UnknownPartition,
+    UnknownTopic,
+    UnknownTopicId,
+)
 from ropewalk.base.ids import NodeId, Offset, TopicId, TopicPartition, format_id
 from ropewalk.base.ports import Clock, Pool
 from ropewalk.broker.group_commit import GroupCommit
-from ropewalk.broker.log_starts import LogStarts
+from ropewalk.broker.log_starts import NO_ROOM, LogStarts
 from ropewalk.broker.partition import Partition, node_stopping, topic_deleted
 from ropewalk.broker.topic_rules import log_settings, record_rules
 from ropewalk.log.directory import DataDirectory
@@ -68,6 +74,8 @@ class Partitions:
         self._clock = clock
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._by_id: dict[TopicId, dict[int, Partition]] = {}
+        self._unopened: dict[tuple[TopicId, int], StorageFailed] = {}
+        """Partitions that could not be opened for want of room; tried again by `follow`."""
 
     def __iter__(self) -> Iterator[Partition]:
         for partitions in list(self._by_id.values()):
@@ -96,16 +104,26 @@ class Partitions:
         """Open what the image says this node leads, and remove what it no longer names."""
         wanted = {topic.topic_id for topic in self._image.topics.values()}
         for held in await self._pool.run(self._disk.directory.partitions):
-            if held.topic_id not in wanted:
-                # The committed metadata says that the topic is deleted: the node stopped before it got to this.
+            if held.topic_id in wanted:
+                continue
+            if self._image.was_deleted(held.topic_id):  # the node stopped before it got to removing it
                 await self._pool.run(self._disk.directory.delete_partition, held.name, held.topic_id)
                 self._disk.directory.forget_partition(held.name)
+            else:
+                _log.error(
+                    "the data directory holds a partition that the metadata has never heard of; it is left alone",
+                    partition=str(held.name),
+                    topic_id=format_id(held.topic_id),
+                )
         for topic in list(self._image.topics.values()):
             await self._reconcile(topic)
 
     async def follow(self, records: Sequence[MetadataRecord]) -> None:
-        """Bring the partitions in step with records that have just been applied to the image."""
-        touched: dict[TopicId, None] = {}
+        """Bring the partitions in step with records that have just been applied to the image.
+
+        What could not be opened before is tried again, so following nothing at all has its use.
+        """
+        touched: dict[TopicId, None] = dict.fromkeys(topic_id for topic_id, _ in self._unopened)
         for record in records:
             match record:
                 case BrokerSettingsChanged():
@@ -135,6 +153,10 @@ class Partitions:
             removal = partition.log.take_removal(start_offset_durable=start_offset)
             if removal is not None:
                 await self._pool.run(removal.run)
+
+    @property
+    def has_unopened(self) -> bool:
+        return bool(self._unopened)
 
     def home_of(self, partition: Partition) -> Home:
         return self._memory if partition.in_memory else self._disk
@@ -174,18 +196,30 @@ class Partitions:
             *(self._open(topic, facts, settings, broker_settings) for facts in missing)
         )
         for partition in opened:
+            if partition is None:
+                continue
             hosted[partition.name.partition] = partition
             if partition.log.dirty and partition.durable_first:
                 self.home_of(partition).commits.note(partition)
 
     async def _open(
         self, topic: Topic, facts: PartitionFacts, settings: TopicSettings, broker_settings: BrokerSettings
-    ) -> Partition:
+    ) -> Partition | None:
+        """None where there is no room; the partition is then refused until a later `follow` succeeds."""
         name = TopicPartition(topic.name, facts.index)
         home = self._memory if settings.storage == "memory" else self._disk
-        log = await self._pool.run(
-            self._open_log, home.directory, name, topic.topic_id, log_settings(settings, broker_settings)
-        )
+        try:
+            log = await self._pool.run(
+                self._open_log, home.directory, name, topic.topic_id, log_settings(settings, broker_settings)
+            )
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            reason = StorageFailed(f"{name} cannot be opened: {error.strerror}")
+            _log.warning("a partition cannot be opened; it is tried again", reason=str(reason))
+            self._unopened[topic.topic_id, facts.index] = reason
+            return None
+        self._unopened.pop((topic.topic_id, facts.index), None)
         _report(name, log)
         return Partition(
             name,
@@ -218,10 +252,11 @@ class Partitions:
         partition.set_durable_first(settings.flush == "group" and not partition.in_memory)
 
     async def _drop(self, topic_id: TopicId) -> None:
-        partitions = self._by_id.pop(topic_id, {})
+        partitions = self._by_id.pop(topic_id)
+        self._by_name = {name: led for name, led in self._by_name.items() if led is not partitions}
+        self._unopened = {key: reason for key, reason in self._unopened.items() if key[0] != topic_id}
         for index, partition in partitions.items():
             home = self.home_of(partition)
-            self._by_name.pop(partition.name.topic, None)
             partition.end(topic_deleted(partition.name))
             home.commits.forget(partition)
             partition.log.forget()
@@ -230,8 +265,11 @@ class Partitions:
             )
             home.directory.forget_partition(partition.name)
 
-    def _missing(self, topic: str, index: int) -> UnknownPartition | NotLeader:
+    def _missing(self, topic: str, index: int) -> UnknownPartition | NotLeader | StorageFailed:
         facts = self._image.topic(topic).partitions
+        unopened = self._unopened.get((self._image.topic(topic).topic_id, index))
+        if unopened is not None:
+            return unopened
         if 0 <= index < len(facts):
             return NotLeader(f"{topic}-{index} is led by node {facts[index].leader}")
         return UnknownPartition(f"{topic} has {len(facts)} partitions, so none is numbered {index}")

@@ -114,7 +114,8 @@ class DataDirectory:
         if disk.exists(path):
             self._check_topic_id(name, topic_id)
             return
-        temporary = path + _CREATING
+        # Named by id: a topic's own name may be as long as the file system allows.
+        temporary = f"{self.path}/{format_id(topic_id)}-{name.partition}{_CREATING}"
         disk.remove(temporary)
         disk.make_directory(temporary)
         write_atomically(
@@ -154,7 +155,7 @@ class DataDirectory:
         if not disk.exists(path):
             return
         self._check_topic_id(name, topic_id)
-        removed = f"{path}.{format_id(topic_id)}{_DELETED}"
+        removed = f"{self.path}/{format_id(topic_id)}-{name.partition}{_DELETED}"
         disk.remove(removed)
         disk.rename(path, removed)
         disk.sync_directory(self.path)

@@ -11,6 +11,8 @@ What a reader could get wrong
     After a damaged batch the next one is looked for where the damaged header says it must be. Only if
     nothing valid is there are the bytes searched: a record may itself contain a valid batch, and that
     one must not come to light as a record batch of ours.
+    Nothing before a batch that follows damage vouches for its offset. So something else must: the header of the damaged
+    batch, the next batch, or a known end.
 """
 
 from collections.abc import Iterator
@@ -65,7 +67,7 @@ def scan(
     `offset` is the base offset of the first batch, `end_offset` the end that no batch may pass. Batches that
     reach beyond `verify_from` have their CRC checked, and with `epochs` all have their leader epoch.
     """
-    window = _Window(file, end_position, end_offset, epochs)
+    window = _Window(file, end_position, end_offset, verify_from, epochs)
     while position < end_position:
         header = window.header_at(position)
         if (
@@ -90,13 +92,18 @@ def scan(
 
 def _following(window: "_Window", position: int, offset: int) -> Found | None:
     """The next valid batch after the damaged one at `position`, which should have had `offset`."""
-    size_bytes = window.size_claimed_at(position)
-    if size_bytes is not None:
-        neighbour = position + size_bytes
+    damaged = window.claims_at(position)
+    if damaged is not None:
+        neighbour = position + damaged.size_bytes
         if neighbour == window.end_position:
             return None
         header = window.header_at(neighbour)
-        if header is not None and header.base_offset > offset and window.is_intact(neighbour, header):
+        if (
+            header is not None
+            and header.base_offset > offset
+            and (header.base_offset == damaged.end_offset or window.is_vouched_for(neighbour, header))
+            and window.is_intact(neighbour, header)
+        ):
             return Found(neighbour, header)
     return _search(window, position + 1, offset)
 
@@ -109,7 +116,12 @@ def _search(window: "_Window", position: int, offset: int) -> Found | None:
         while at != -1:
             candidate = position + at - _MAGIC_POSITION
             header = window.header_at(candidate)
-            if header is not None and header.base_offset > offset and window.is_intact(candidate, header):
+            if (
+                header is not None
+                and header.base_offset > offset
+                and window.is_vouched_for(candidate, header)
+                and window.is_intact(candidate, header)
+            ):
                 return Found(candidate, header)
             at = stretch.find(_MAGIC_BYTE, at + 1)
         if len(stretch) <= _MAGIC_POSITION:
@@ -121,12 +133,20 @@ def _search(window: "_Window", position: int, offset: int) -> Found | None:
 class _Window:
     """A stretch of the file in memory, moved along as headers are asked for."""
 
-    __slots__ = ("_data", "_end_offset", "_epochs", "_start", "end_position", "file")
+    __slots__ = ("_data", "_end_offset", "_epochs", "_start", "_verify_from", "end_position", "file")
 
-    def __init__(self, file: File, end_position: int, end_offset: int, epochs: LeaderEpochs | None) -> None:
+    def __init__(
+        self,
+        file: File,
+        end_position: int,
+        end_offset: int,
+        verify_from: int,
+        epochs: LeaderEpochs | None,
+    ) -> None:
         self.file = file
         self.end_position = end_position
         self._end_offset = end_offset
+        self._verify_from = verify_from
         self._epochs = epochs
         self._data = b""
         self._start = 0
@@ -140,13 +160,28 @@ class _Window:
             return None
         return header
 
-    def size_claimed_at(self, position: int) -> int | None:
-        """How long the batch here says it is, if it could be; whatever else it says may be wrong."""
-        header = self._decode(position)
-        return None if header is None else header.size_bytes
+    def claims_at(self, position: int) -> BatchHeader | None:
+        """What the batch here says of itself, if it could lie before the end; any of it may be wrong."""
+        return self._decode(position)
+
+    def is_vouched_for(self, position: int, header: BatchHeader) -> bool:
+        """Whether something other than the batch itself says that its offset is right.
+
+        `verify_from` is the recovery point, if it is any offset at all: one batch ends and the next begins there.
+        """
+        if self.is_followed_up(position, header):
+            return True
+        if position + header.size_bytes == self.end_position and header.end_offset in (
+            self._end_offset,
+            self._verify_from,
+        ):
+            return True
+        return (
+            header.base_offset == self._verify_from and self.claims_at(position + header.size_bytes) is None
+        )
 
     def is_followed_up(self, position: int, header: BatchHeader) -> bool:
-        following = self.header_at(position + header.size_bytes)
+        following = self.claims_at(position + header.size_bytes)
         return following is not None and following.base_offset == header.end_offset
 
     def is_intact(self, position: int, header: BatchHeader) -> bool:

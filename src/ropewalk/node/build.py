@@ -136,7 +136,9 @@ async def _start(config: Config, ports: Ports, directory: DataDirectory, node_id
             pool=ports.pool,
             clock=ports.clock,
         )
-        housekeeping = Housekeeping(partitions, disk_home, memory_home, topics.view, ports.pool, ports.clock)
+        housekeeping = Housekeeping(
+            cluster, partitions, disk_home, memory_home, topics.view, ports.pool, ports.clock
+        )
         for name, work in (
             ("metadata", cluster.run()),
             ("group commit", disk_home.commits.run()),
@@ -145,8 +147,11 @@ async def _start(config: Config, ports: Ports, directory: DataDirectory, node_id
             ("log starts in memory", memory_home.log_starts.run()),
         ):
             supervisor.start(name, work)
+        held = await ports.pool.run(directory.partitions)
         await cluster.propose(
-            lambda image: decide_create_cluster(image, ports.rng, directory.identity.cluster_id)
+            lambda image: decide_create_cluster(
+                image, ports.rng, directory.identity.cluster_id, partitions_held_count=len(held)
+            )
         )
         await partitions.open_all()
         cluster.follow_with(partitions.follow)
