@@ -227,3 +227,17 @@ class RottingMachine(Machine):
 def test_rotten_bytes_are_refused_and_everything_else_is_served(first_seed: int) -> None:
     for seed in range(first_seed, first_seed + 20):
         live_through(RottingMachine(seed), seed)
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(5602, id="an offset rotted into the recovery point's, behind another rotten batch"),
+        pytest.param(6665, id="a huge offset behind a rotten batch"),
+        pytest.param(5423, id="two batches with rotten counts"),
+        pytest.param(6492, id="a rotten offset, one batch and a torn tail"),
+        pytest.param(6917, id="a rotten format mark before what was not checkpointed"),
+    ],
+)
+def test_only_what_something_vouches_for_is_believed_behind_damage(seed: int) -> None:
+    live_through(RottingMachine(seed), seed)

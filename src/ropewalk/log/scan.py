@@ -101,7 +101,10 @@ def _following(window: "_Window", position: int, offset: int) -> Found | None:
         if (
             header is not None
             and header.base_offset > offset
-            and (header.base_offset == damaged.end_offset or window.is_vouched_for(neighbour, header))
+            and (
+                header.base_offset == offset + damaged.last_offset_delta + 1
+                or window.is_vouched_for(neighbour, header)
+            )
             and window.is_intact(neighbour, header)
         ):
             return Found(neighbour, header)
@@ -171,13 +174,12 @@ class _Window:
         """
         if self.is_followed_up(position, header):
             return True
-        if position + header.size_bytes == self.end_position and header.end_offset in (
-            self._end_offset,
-            self._verify_from,
-        ):
+        following_position = position + header.size_bytes
+        if following_position == self.end_position and header.end_offset == self._end_offset:
             return True
         return (
-            header.base_offset == self._verify_from and self.claims_at(position + header.size_bytes) is None
+            self._verify_from in (header.base_offset, header.end_offset)
+            and self.claims_at(following_position) is None
         )
 
     def is_followed_up(self, position: int, header: BatchHeader) -> bool:
