@@ -210,7 +210,11 @@ class Partitions:
         home = self._memory if settings.storage == "memory" else self._disk
         try:
             log = await self._pool.run(
-                self._open_log, home.directory, name, topic.topic_id, log_settings(settings, broker_settings)
+                self._open_log,
+                home.directory,
+                topic,
+                facts,
+                log_settings(settings, broker_settings),
             )
         except OSError as error:
             if error.errno not in NO_ROOM:
@@ -234,10 +238,18 @@ class Partitions:
         )
 
     def _open_log(
-        self, directory: DataDirectory, name: TopicPartition, topic_id: TopicId, settings: LogSettings
+        self, directory: DataDirectory, topic: Topic, facts: PartitionFacts, settings: LogSettings
     ) -> Log:
-        directory.create_partition(name, topic_id)
-        return directory.open_log(name, topic_id, settings, now_ms=self._clock.now_ms())
+        """Runs in the disk pool."""
+        name = TopicPartition(topic.name, facts.index)
+        directory.create_partition(name, topic.topic_id)
+        return directory.open_log(
+            name,
+            topic.topic_id,
+            settings,
+            now_ms=self._clock.now_ms(),
+            leader_epoch_max=facts.leader_epoch,
+        )
 
     def _update(
         self,
