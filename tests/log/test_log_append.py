@@ -3,21 +3,6 @@
 import errno
 
 import pytest
-from tests.log.given import (
-    DIRECTORY,
-    Producer,
-    a_disk,
-    append,
-    append_many,
-    batch,
-    batches_in,
-    close,
-    fetch,
-    open_log,
-    read_all,
-    settings,
-    sync,
-)
 from typing_extensions import Buffer
 
 from ropewalk.base.errors import (
@@ -35,6 +20,21 @@ from ropewalk.log.log import Log
 from ropewalk.log.settings import LogSettings
 from ropewalk.records.batch import decode_header, stamp
 from ropewalk.runtime.memory_disk import MemoryDisk, MemoryFile
+from tests.log.given import (
+    DIRECTORY,
+    Producer,
+    a_disk,
+    append,
+    append_many,
+    batch,
+    batches_in,
+    close,
+    fetch,
+    open_log,
+    read_all,
+    settings,
+    sync,
+)
 
 
 class Fault:

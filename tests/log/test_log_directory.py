@@ -3,7 +3,6 @@
 import random
 
 import pytest
-from tests.log.given import TOPIC_ID, append_many, close, read_all, settings, sync
 
 from ropewalk.base.errors import DirectoryInUse, DirectoryRefused, StorageFailed
 from ropewalk.base.ids import NodeId, Offset, TopicId, TopicPartition
@@ -12,6 +11,7 @@ from ropewalk.log.checkpoints import encode_checked, read_checked
 from ropewalk.log.directory import DataDirectory, Held
 from ropewalk.log.storage import Storage
 from ropewalk.runtime.memory_disk import MemoryDisk
+from tests.log.given import TOPIC_ID, append_many, close, read_all, settings, sync
 
 NAME = TopicPartition("orders", 0)
 OTHER_ID = TopicId(bytes(16))

@@ -3,6 +3,14 @@
 from collections.abc import Callable
 
 import pytest
+
+from ropewalk.base.errors import StorageFailed
+from ropewalk.base.ids import LeaderEpoch, Offset
+from ropewalk.base.ports import read_whole
+from ropewalk.log.index import Columns, encode_chunk
+from ropewalk.log.log import Log
+from ropewalk.records.batch import stamp
+from ropewalk.runtime.memory_disk import MemoryDisk
 from tests.log.given import (
     DIRECTORY,
     Producer,
@@ -18,14 +26,6 @@ from tests.log.given import (
     settings,
     sync,
 )
-
-from ropewalk.base.errors import StorageFailed
-from ropewalk.base.ids import LeaderEpoch, Offset
-from ropewalk.base.ports import read_whole
-from ropewalk.log.index import Columns, encode_chunk
-from ropewalk.log.log import Log
-from ropewalk.records.batch import stamp
-from ropewalk.runtime.memory_disk import MemoryDisk
 
 SMALL_SEGMENTS = settings(segment_bytes=1000, index_interval_bytes=200)
 FIRST = f"{DIRECTORY}/{0:020d}.log"
