@@ -135,6 +135,7 @@ GOOD: list[tuple[str, list[Event]]] = [
         "asked to delete, not told that it was done",
         [sent(1, 10, 11), acked(1, 0), DeletionAsked(P, 1), final(10, 11)],
     ),
+    ("refused where nothing is known to be", [sent(1, 10), refused(0), final()]),
     ("two partitions do not mix", [sent(1, 10), sent(2, 20, to=Q), acked(1, 0), acked(2, 0), final(10)]),
 ]
 

@@ -174,7 +174,7 @@ class _Partition:
     def _on_refused(self, event: Refused) -> None:
         offset = event.offset
         if event.is_storage:
-            if not self._is_rotten(offset):
+            if offset < self._end_known_before(event.began) and not self._is_rotten(offset):
                 self._report("unreadable", f"{event.consumer} was refused {offset} for the storage's sake")
         elif self._deletable_before <= offset <= self._end_known_before(event.began):
             self._report("unreadable", f"{event.consumer} was told that {offset} is out of range")
