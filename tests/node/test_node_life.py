@@ -176,3 +176,25 @@ def test_a_topic_made_on_a_full_disk_works_once_there_is_room() -> None:
         return await consume(world, 1)
 
     assert in_a_world(story) == ["a"]
+
+
+@pytest.mark.parametrize("syncfs", [True, False], ids=["syncfs", "file by file"])
+def test_what_a_failed_sync_left_in_the_page_cache_is_not_taken_for_durable(syncfs: bool) -> None:
+    """The kernel calls the pages clean; the next process finds the records and must bring them to disk itself."""
+
+    async def story(world: World, machine: Machine) -> list[str]:
+        node = await start(machine)
+        await produce(world, "a")
+        machine.platters.fail_syncs(1)
+        producing = asyncio.ensure_future(produce(world, "b"))
+        await node.failed
+        machine.kill()
+        producing.cancel()
+        await start(machine)
+        seen = await consume(world, 2)
+        machine.cut_power()
+        await start(machine)
+        assert await consume(world, 2) == seen
+        return seen
+
+    assert in_a_world(story, can_sync_everything=syncfs) == ["a", "b"]

@@ -14,6 +14,7 @@ def log_settings(topic: TopicSettings, broker: BrokerSettings) -> LogSettings:
         retention_ms=topic.retention_ms if topic.deletes else UNLIMITED,
         index_interval_bytes=topic.index_interval_bytes,
         producer_expiry_ms=broker.producer_id_expiration_ms,
+        rewrites_tail=topic.flush == "group",
     )
 
 

@@ -19,5 +19,8 @@ class LogSettings(Struct, frozen=True, gc=False, kw_only=True):
     retention_ms: int = 7 * _DAY_MS
     index_interval_bytes: int = 4096
     producer_expiry_ms: int = _DAY_MS
+    rewrites_tail: bool = True
+    """Whether opening a log that was not closed writes again what it finds above the recovery point. Needed where
+    acknowledged means on disk; without that promise the tail may be gigabytes, and is left alone."""
     snapshot_interval_bytes: int = 1 << 26
     """At most about so many bytes of headers are replayed after a crash to know the producers again."""

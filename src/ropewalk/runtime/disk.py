@@ -63,6 +63,17 @@ class OsFile:
     def truncate(self, size: int) -> None:
         os.ftruncate(self._descriptor, size)
 
+    def rewrite(self, position: int, data: Buffer) -> None:
+        flags = fcntl.fcntl(self._descriptor, fcntl.F_GETFL)
+        fcntl.fcntl(self._descriptor, fcntl.F_SETFL, flags & ~os.O_APPEND)  # or pwrite would append
+        try:
+            remaining = memoryview(data)
+            while remaining:
+                written = os.pwrite(self._descriptor, remaining, position)
+                remaining, position = remaining[written:], position + written
+        finally:
+            fcntl.fcntl(self._descriptor, fcntl.F_SETFL, flags)
+
     def sync(self) -> None:
         os.fdatasync(self._descriptor)
 
