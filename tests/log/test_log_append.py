@@ -308,3 +308,16 @@ def test_a_closed_or_deleted_log_refuses_writes() -> None:
     log.forget()
     with pytest.raises(StorageFailed, match="deleted"):
         append(log)
+
+
+def test_a_segment_that_nothing_was_written_to_is_not_rolled() -> None:
+    """Its successor would have the same name, and removing the one would remove the other."""
+    disk = FaultyDisk()
+    log = open_log(disk, settings(segment_ms=1000))
+    disk.fault.raises = errno.ENOSPC
+    with pytest.raises(StorageFailed):
+        append(log, now_ms=1000)
+    disk.fault.raises = None
+    append(log, now_ms=6000)
+    assert log.segment_count == 1
+    assert len(read_all(log)) == 1

@@ -171,3 +171,13 @@ def test_a_checkpoint_survives_a_flipped_bit_and_is_refused_by_name_if_both_copi
         read_checked(disk, "/data/both", dict[str, int])
     assert read_checked(disk, "/data/none", dict[str, int]) is None
     assert len(read_whole(disk, "/data/both")) == len(data)
+
+
+def test_a_checkpoint_survives_the_loss_of_a_lines_end() -> None:
+    disk = MemoryDisk()
+    disk.make_directory("/data")
+    data = bytearray(encode_checked({"orders-0": 1200}))
+    assert data[len(data) // 2 - 1 :][:1] == b"\n"
+    data[len(data) // 2 - 1] ^= 0x01
+    disk.open("/data/one", create=True).append(data)
+    assert read_checked(disk, "/data/one", dict[str, int]) == {"orders-0": 1200}

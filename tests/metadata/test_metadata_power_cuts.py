@@ -112,6 +112,10 @@ class OpenFile:
         self._disk.count()
         self._file.truncate(size)
 
+    def rewrite(self, position: int, data: Buffer) -> None:
+        self._disk.count()
+        assert self._file.content[position : position + len(memoryview(data))] == data
+
     def sync(self) -> None:
         self._disk.count()
         self._file.sync()
