@@ -16,6 +16,7 @@ from typing import Final
 import structlog
 
 from ropewalk.base.budget import ByteBudget
+from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import parse_id
 from ropewalk.base.limits import NODE_BUFFER_BYTES_MAX
 from ropewalk.base.ports import Disk, Ports
@@ -42,6 +43,9 @@ from ropewalk.runtime.tasks import Supervisor, unless
 _log = structlog.get_logger()
 
 SWEEP_S: Final = 5.0
+
+_INTERRUPTIONS: Final = (RopewalkError, OSError, asyncio.CancelledError)
+"""What may end a start half way. After a bug nothing is tidied up."""
 
 
 class Node:
@@ -101,10 +105,10 @@ async def start(config: Config, ports: Ports) -> Node:
         parts = await _assemble(config, ports, directory)
         try:
             return await unless(parts.failed, _bring_up(parts))
-        except BaseException:
+        except _INTERRUPTIONS:
             await parts.supervisor.stop()
             raise
-    except BaseException:
+    except _INTERRUPTIONS:
         ports.disk.close()
         raise
 
@@ -194,7 +198,7 @@ async def _bring_up(parts: _Parts) -> Node:
                 rack=parts.config.get("broker.rack"),
             )
         )
-    except BaseException:
+    except _INTERRUPTIONS:
         listener.stop()
         listener.close()
         raise
