@@ -64,15 +64,15 @@ class OsFile:
         os.ftruncate(self._descriptor, size)
 
     def rewrite(self, position: int, data: Buffer) -> None:
-        flags = fcntl.fcntl(self._descriptor, fcntl.F_GETFL)
-        fcntl.fcntl(self._descriptor, fcntl.F_SETFL, flags & ~os.O_APPEND)  # or pwrite would append
+        # A descriptor of its own: one that was opened to append does nothing else, whatever the position.
+        descriptor = os.open(f"/proc/self/fd/{self._descriptor}", os.O_WRONLY | os.O_CLOEXEC)
         try:
             remaining = memoryview(data)
             while remaining:
-                written = os.pwrite(self._descriptor, remaining, position)
+                written = os.pwrite(descriptor, remaining, position)
                 remaining, position = remaining[written:], position + written
         finally:
-            fcntl.fcntl(self._descriptor, fcntl.F_SETFL, flags)
+            os.close(descriptor)
 
     def sync(self) -> None:
         os.fdatasync(self._descriptor)
