@@ -99,16 +99,12 @@ def test_options_and_settings_reach_the_node(
     assert (tmp_path / "shared/gw3/kept-0").is_dir()
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [("num.partitions", "*is not KEY=VALUE*"), ("num.partitons=1", "*did you mean num.partitions*")],
-)
-def test_a_setting_that_makes_no_sense_is_an_error(line: str, reason: str, pytester: pytest.Pytester) -> None:
-    pytester.makeini(f"[pytest]\nropewalk_settings = {line}\n")
+def test_a_setting_that_makes_no_sense_is_an_error(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\nropewalk_settings = num.partitions\n")
     pytester.makepyfile("def test_it(kafka_bootstrap): pass")
     result = pytester.runpytest_inprocess()
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines([reason])
+    result.stdout.fnmatch_lines(["*is not KEY=VALUE*"])
 
 
 def test_two_hundred_tests_with_a_namespace_each_leave_nothing(with_client: pytest.Pytester) -> None:
