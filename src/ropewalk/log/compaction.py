@@ -90,8 +90,8 @@ class Compaction:
 
         self.removed_count = 0
 
-    def run(self, bytes_max: int) -> None:
-        """Go on for about so many bytes, or until there is a replacement. Blocks.
+    def run(self, bytes_max: int) -> int:
+        """Go on for about so many bytes, or until there is a replacement; answers how many it took. Blocks.
 
         A disk that refuses ends the pass with its `OSError`; what was replaced stays so. If the segments are deleted
         meanwhile, the pass just ends.
@@ -102,7 +102,7 @@ class Compaction:
             for step_bytes in self._work:
                 spent_bytes += step_bytes
                 if self.replacement is not None or spent_bytes >= bytes_max:
-                    return
+                    return spent_bytes
             self.is_complete = self.is_over = True
         except Unreadable as unreadable:
             self.damaged = unreadable.damaged
@@ -111,6 +111,7 @@ class Compaction:
             self.abandon()
             if not isinstance(error, FileNotFoundError):
                 raise
+        return spent_bytes
 
     def abandon(self) -> None:
         """End the pass here; what it was writing, and what was not installed, is of no use. Blocks."""
