@@ -6,7 +6,7 @@ What a reader could get wrong
     is tried again before anything else.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import structlog
 from msgspec import Struct
@@ -14,7 +14,6 @@ from msgspec import Struct
 from ropewalk.base.limits import COMPACTION_BYTES_PER_TICK
 from ropewalk.base.ports import Clock, Pool
 from ropewalk.broker.partition import Partition
-from ropewalk.broker.partitions import Partitions
 from ropewalk.log.compaction import Compaction
 from ropewalk.log.rewrite import Replacement
 
@@ -30,11 +29,11 @@ class _Pass(Struct):
 
 
 class Compactor:
-    def __init__(self, partitions: Partitions, pool: Pool, clock: Clock) -> None:
+    def __init__(self, partitions: Iterable[Partition], pool: Pool, clock: Clock) -> None:
         self._partitions = partitions
         self._pool = pool
         self._clock = clock
-        self._candidates: Iterator[Partition] = iter(())
+        self._candidates: Iterator[Partition] = iter(partitions)
         self._pass: _Pass | None = None
 
     async def step(self) -> bool:
