@@ -125,7 +125,7 @@ def test_a_full_disk_puts_compaction_off_and_leaves_nothing_behind() -> None:
         bench.partition.log.on_snapshot(snapshot)
         bench.platters.capacity_bytes = bench.platters.used_bytes + 300  # less than what will be left
         before = bench.files()
-        with pytest.raises(OSError, match="") as refused:
+        with pytest.raises(OSError, match=r"disk|space") as refused:
             await bench.compactor.step()
         assert refused.value.errno == errno.ENOSPC
         assert bench.files() == before

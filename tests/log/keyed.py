@@ -139,7 +139,7 @@ class Oracle:
         left = set(offsets)
         for offset in self.written:
             assert offset < max(self.limit_offset, start) or offset in left, f"{offset} was above the limit"
-        for offset, record in self._last().items():
+        for offset, record in self.last().items():
             if offset < start:
                 continue
             if offset in left:
@@ -156,6 +156,7 @@ class Oracle:
             if record.offset < self.compacted_offset:
                 assert record.offset == last_below[record.key], f"{record.offset} is superfluous"
 
-    def _last(self) -> dict[int, Record]:
+    def last(self) -> dict[int, Record]:
+        """The last record of every key."""
         last = {record.key: record for record in self.written.values() if record.key is not None}
         return {record.offset: record for record in last.values()}
