@@ -345,10 +345,11 @@ def test_rot_in_a_compacted_segment_is_refused_and_all_around_it_is_served() -> 
 
 
 @pytest.mark.parametrize("base_offset", [0, 4, 8])
-def test_rotten_bytes_are_never_given_a_valid_checksum(base_offset: int) -> None:
+@pytest.mark.parametrize("where", [5, 13, 90], ids=["offset", "leader epoch", "record"])
+def test_rotten_bytes_are_never_given_a_valid_checksum(base_offset: int, where: int) -> None:
     disk, log = a_log(versions(20))
     before = [name for name in disk.list(DIRECTORY) if name.endswith(".log")]
-    flip(disk, f"{DIRECTORY}/{base_offset:020d}.log", 90)
+    flip(disk, f"{DIRECTORY}/{base_offset:020d}.log", where)
     compaction = compact(log, NOW_MS)
     assert compaction is not None
     assert not compaction.is_complete
@@ -373,3 +374,21 @@ def test_a_segment_deleted_under_a_pass_ends_it_and_nothing_is_installed() -> No
     assert not [name for name in disk.list(DIRECTORY) if name.endswith(".cleaned")]
     assert compact(log, NOW_MS) is not None
     assert [record.offset for record in records_of(log)][-3:] == [38, 39, 40]
+
+
+def test_a_segment_is_not_removed_while_its_file_is_being_named() -> None:
+    disk, log = a_log(versions(20))
+    compaction = log.take_compaction(limit_offset=log.end_offset, now_ms=NOW_MS)
+    assert compaction is not None
+    while compaction.replacement is None:
+        compaction.run(1 << 20)
+    replacement = compaction.replacement
+    assert log.install(replacement)
+    log.advance_start(log.end_offset, limit_offset=log.end_offset)
+    assert log.take_removal(start_offset_durable=log.start_offset) is None
+    replacement.run()
+    log.on_installed(replacement)
+    removal = log.take_removal(start_offset_durable=log.start_offset)
+    assert removal is not None
+    removal.run()
+    assert [name for name in disk.list(DIRECTORY) if name.endswith(".log")] == [f"{40:020d}.log"]

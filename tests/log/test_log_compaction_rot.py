@@ -5,8 +5,8 @@ from tests.log.given import TOPIC_ID, batches_in, fetch, sync
 from tests.log.keyed import keyed
 from tests.log.test_log_compaction_histories import NAME, RETENTION_MS, Machine
 
-from ropewalk.base.errors import RopewalkError, StorageFailed
-from ropewalk.records.batch import decode_header, iterate
+from ropewalk.base.errors import CorruptBatch, RopewalkError, StorageFailed, UnsupportedFormat
+from ropewalk.records.batch import BatchHeader, decode_header, iterate
 from ropewalk.records.record import decode_records
 from ropewalk.sim.process import PowerCut
 
@@ -100,11 +100,19 @@ class RottingMachine(Machine):
             return
         file = self.rng.choice(files)
         position = self.rng.randrange(file.durable_bytes)
-        for start, header in iterate(bytes(file.data)):
+        for start, header in _batches(bytes(file.data)):
             if start <= position < start + header.size_bytes and header.end_offset <= self.durable:
                 self.rotten.update(range(header.base_offset, header.end_offset))
                 file.rot(position, 1 << self.rng.randrange(8))
                 return
+
+
+def _batches(data: bytes) -> list[tuple[int, BatchHeader]]:
+    """None where a header has rotted already."""
+    try:
+        return list(iterate(data))
+    except (CorruptBatch, UnsupportedFormat):
+        return []
 
 
 def live_through(seed: int) -> RottingMachine:
