@@ -392,3 +392,11 @@ def test_a_segment_is_not_removed_while_its_file_is_being_named() -> None:
     assert removal is not None
     removal.run()
     assert [name for name in disk.list(DIRECTORY) if name.endswith(".log")] == [f"{40:020d}.log"]
+
+
+def test_what_holds_no_records_is_never_a_segment_of_its_own_before_others() -> None:
+    _, log = a_log([keyed([(key, b"v" * 310)]) for key in (b"k", b"l", b"k")])  # one to a segment
+    compact(log, NOW_MS)
+    headers = [decode_header(one) for one in batches_in(fetch(log, 0))]
+    assert [(header.base_offset, header.record_count) for header in headers] == [(0, 0), (1, 1)]
+    assert log.segment_count == 3
