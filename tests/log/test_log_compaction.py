@@ -395,8 +395,11 @@ def test_a_segment_is_not_removed_while_its_file_is_being_named() -> None:
 
 
 def test_what_holds_no_records_is_never_a_segment_of_its_own_before_others() -> None:
-    _, log = a_log([keyed([(key, b"v" * 310)]) for key in (b"k", b"l", b"k")])  # one to a segment
+    log = open_log(a_disk(), SMALL)
+    for epoch, key in enumerate((b"k", b"k", b"l", b"k", b"end")):  # one to a segment
+        append(log, keyed([(key, b"v" * 310)]), epoch=epoch)
+    sync(log)
     compact(log, NOW_MS)
     headers = [decode_header(one) for one in batches_in(fetch(log, 0))]
-    assert [(header.base_offset, header.record_count) for header in headers] == [(0, 0), (1, 1)]
+    assert [(header.base_offset, header.record_count) for header in headers] == [(0, 0), (1, 0), (2, 1)]
     assert log.segment_count == 3
