@@ -3,6 +3,7 @@
 import os
 
 import pytest
+
 from bench.processes import Meter, cpu_seconds, resident_mib
 from bench.report import Row, Target, at_least, at_most, compare, markdown
 

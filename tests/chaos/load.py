@@ -21,6 +21,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+
 from tests.chaos.checker import Sent, Stored, Tally
 
 TOPIC = "chaos"

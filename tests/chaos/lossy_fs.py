@@ -15,6 +15,7 @@ import sys
 from random import Random
 
 from fuse import FUSE, FuseOSError, Operations
+
 from tests.chaos.lossy_tree import Directory, File, LossyTree
 
 POWER_CUTS = "/.power-cuts"

@@ -1,6 +1,7 @@
 """The checker must see what it is there for."""
 
 import pytest
+
 from tests.chaos.checker import Sent, Stored, Tally
 
 SIZE = 40

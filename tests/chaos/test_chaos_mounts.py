@@ -9,6 +9,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tests.chaos.lossy_tree import LossyTree
 from tests.chaos.mounts import CuttableMount, Ext4Mount, LossyMount
 

@@ -1,6 +1,7 @@
 """A short slice of the rounds; `tests/chaos/run` does as many as one has patience for."""
 
 import pytest
+
 from tests.chaos.rounds import run
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(240)]

@@ -6,10 +6,10 @@ import sys
 from collections.abc import Callable, Iterator
 
 import pytest
-from tests.client.loopback import LoopbackBroker
 from typer.testing import CliRunner, Result
 
 from ropewalk.cli.main import app
+from tests.client.loopback import LoopbackBroker
 
 Ropewalk = Callable[..., Result]
 

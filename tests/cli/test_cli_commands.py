@@ -5,9 +5,6 @@ import signal
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Ropewalk, start_process
-from tests.client.fake_broker import Fault
-from tests.client.loopback import LoopbackBroker
 
 from ropewalk.client.partitioner import partition_for_key
 from ropewalk.records.batch import decode_header
@@ -15,6 +12,9 @@ from ropewalk.records.codec import Codec
 from ropewalk.records.record import Record, build, decode_records
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import fetch, metadata, produce
+from tests.cli.conftest import Ropewalk, start_process
+from tests.client.fake_broker import Fault
+from tests.client.loopback import LoopbackBroker
 
 
 def lines(text: str) -> list[list[str]]:

@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Ropewalk
 
 from ropewalk.cli.commands import COMMANDS
 from ropewalk.node.options import NodeOptions
+from tests.cli.conftest import Ropewalk
 
 NOT_NEEDED_TO_LIST_TOPICS = (
     "rich",

@@ -4,12 +4,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Final, TypeVar
 
-from tests.client.fake_broker import FakeBroker, FakeCluster
-
 from ropewalk.client.address import Address
 from ropewalk.client.client import Client
 from ropewalk.client.settings import ClientSettings
 from ropewalk.sim.world import SimulatedClock, World
+from tests.client.fake_broker import FakeBroker, FakeCluster
 
 T = TypeVar("T")
 

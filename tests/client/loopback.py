@@ -3,9 +3,8 @@
 import asyncio
 import threading
 
-from tests.client.fake_broker import FakeBroker, FakeCluster
-
 from ropewalk.runtime.network import TcpNetwork
+from tests.client.fake_broker import FakeBroker, FakeCluster
 
 
 class LoopbackBroker:

@@ -1,14 +1,14 @@
 """Admin calls against the fake cluster, refusals included."""
 
 import pytest
-from tests.client.fake_broker import Fault
-from tests.client.fake_cluster import Stage, on_stage
 
 from ropewalk.client.admin import Admin, NewTopic, ResourceKind, SettingSource
 from ropewalk.client.errors import ConnectionLost, RemoteError
 from ropewalk.records.record import Record, build
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import create_topics, delete_topics
+from tests.client.fake_broker import Fault
+from tests.client.fake_cluster import Stage, on_stage
 
 
 def test_topics_are_created_each_with_its_own_outcome() -> None:

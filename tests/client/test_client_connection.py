@@ -3,14 +3,14 @@
 import asyncio
 
 import pytest
-from tests.client.fake_broker import Fault
-from tests.client.fake_cluster import PORT, Stage, on_stage
 
 from ropewalk.base.errors import RopewalkError, TimedOut
 from ropewalk.client.address import Address
 from ropewalk.client.connection import Connection
 from ropewalk.client.errors import ApiNotOffered, ConnectionLost, Unreachable
 from ropewalk.wire.messages import api_versions, describe_cluster, metadata, produce
+from tests.client.fake_broker import Fault
+from tests.client.fake_cluster import PORT, Stage, on_stage
 
 ALL_TOPICS = metadata.MetadataRequest(topics=None)
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
-from kafka.admin import KafkaAdminClient
-from tests.client.loopback import LoopbackBroker
-
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import KafkaAdminClient
+
+from tests.client.loopback import LoopbackBroker
 
 
 @pytest.fixture

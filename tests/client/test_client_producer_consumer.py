@@ -3,8 +3,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.client.fake_broker import Fault
-from tests.client.fake_cluster import Stage, on_stage
 
 from ropewalk.base.errors import CorruptBatch
 from ropewalk.base.ids import NO_PRODUCER, TopicPartition
@@ -19,6 +17,8 @@ from ropewalk.records.codec import Codec
 from ropewalk.records.record import Record, build
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import init_producer_id, produce
+from tests.client.fake_broker import Fault
+from tests.client.fake_cluster import Stage, on_stage
 
 ORDERS = TopicPartition("orders", 0)
 

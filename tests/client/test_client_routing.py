@@ -3,8 +3,6 @@
 import asyncio
 
 import pytest
-from tests.client.fake_broker import Fault
-from tests.client.fake_cluster import Stage, on_stage
 
 from ropewalk.base.errors import RopewalkError, TimedOut
 from ropewalk.base.ids import ProducerEpoch, ProducerId, TopicPartition
@@ -16,6 +14,8 @@ from ropewalk.client.settings import ClientSettings
 from ropewalk.records.record import Record, build
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import api_versions, fetch, list_offsets, metadata, produce
+from tests.client.fake_broker import Fault
+from tests.client.fake_cluster import Stage, on_stage
 
 PLAIN = bytes(build([Record(value=b"v")]))
 NUMBERED = bytes(

@@ -3,8 +3,6 @@
 import asyncio
 
 import pytest
-from tests.client.fake_broker import FakeBroker, Fault
-from tests.client.fake_cluster import PORT, Stage, on_stage
 
 from ropewalk.base.errors import RopewalkError, TimedOut
 from ropewalk.base.ids import TopicPartition
@@ -17,6 +15,8 @@ from ropewalk.client.single_flight import SingleFlight
 from ropewalk.client.together import together
 from ropewalk.records.record import Record, build
 from ropewalk.wire.messages import fetch, metadata
+from tests.client.fake_broker import FakeBroker, Fault
+from tests.client.fake_cluster import PORT, Stage, on_stage
 
 
 class Refused(RopewalkError):

@@ -16,9 +16,8 @@ import aiokafka.admin
 import aiokafka.codec
 import confluent_kafka
 import confluent_kafka.admin
-import kafka.codec
-
 import kafka
+import kafka.codec
 
 PATIENCE_S: Final = 20
 """How long a call may take before the test fails; a healthy node answers in milliseconds."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+
 from tests.compat.node_process import NodeProcess, StartNode
 
 _numbers = itertools.count()

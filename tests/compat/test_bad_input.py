@@ -20,6 +20,7 @@ import crc32c
 import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+
 from tests.compat.clients import Confluent, Message
 from tests.compat.node_process import NodeProcess, StartNode
 

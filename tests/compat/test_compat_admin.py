@@ -20,6 +20,7 @@ from confluent_kafka.admin import (
     OffsetSpec,
     ResourceType,
 )
+
 from tests.compat.clients import Confluent, Message, Refused, with_aiokafka_admin
 
 pytestmark = pytest.mark.compat

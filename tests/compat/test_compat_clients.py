@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+
 from tests.compat.clients import CLIENTS, Client, Kcat, Message, Refused
 
 pytestmark = pytest.mark.compat

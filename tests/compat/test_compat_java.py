@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from tests.compat.clients import Confluent, Message
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(300)]

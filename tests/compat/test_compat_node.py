@@ -9,6 +9,7 @@ import kafka.admin
 import kafka.errors
 import pytest
 from confluent_kafka.admin import AdminClient
+
 from tests.compat.clients import Confluent, Kcat, Message, with_aiokafka_admin
 from tests.compat.node_process import StartNode
 

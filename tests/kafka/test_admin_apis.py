@@ -1,7 +1,6 @@
 """Topics, settings, offsets and the cluster, as administrators and their tools ask for them."""
 
 import pytest
-from tests.kafka.door import Door, at_the_door, batch_of
 
 from ropewalk.client.errors import ConnectionLost
 from ropewalk.kafka.apis import SERVED_APIS, advertised
@@ -22,6 +21,7 @@ from ropewalk.wire.messages import (
     metadata,
     offset_for_leader_epoch,
 )
+from tests.kafka.door import Door, at_the_door, batch_of
 
 TOPIC, BROKER = 2, 4
 

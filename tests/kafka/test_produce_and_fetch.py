@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-from tests.kafka.door import Door, at_the_door, batch_of, fetch_request, produce_request
 
 from ropewalk.client.errors import ConnectionLost
 from ropewalk.records.batch import iterate
@@ -12,6 +11,7 @@ from ropewalk.records.record import decode_records
 from ropewalk.sim.world import EPOCH_MS
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import fetch, init_producer_id, produce
+from tests.kafka.door import Door, at_the_door, batch_of, fetch_request, produce_request
 
 HOUR_MS = 3_600_000
 

@@ -3,21 +3,6 @@
 import errno
 
 import pytest
-from tests.log.given import (
-    DIRECTORY,
-    Producer,
-    a_disk,
-    append,
-    append_many,
-    batch,
-    batches_in,
-    close,
-    fetch,
-    open_log,
-    read_all,
-    settings,
-    sync,
-)
 from typing_extensions import Buffer
 
 from ropewalk.base.errors import (
@@ -35,6 +20,21 @@ from ropewalk.log.log import Log
 from ropewalk.log.settings import LogSettings
 from ropewalk.records.batch import decode_header, stamp
 from ropewalk.runtime.memory_disk import MemoryDisk, MemoryFile
+from tests.log.given import (
+    DIRECTORY,
+    Producer,
+    a_disk,
+    append,
+    append_many,
+    batch,
+    batches_in,
+    close,
+    fetch,
+    open_log,
+    read_all,
+    settings,
+    sync,
+)
 
 
 class Fault:
@@ -308,3 +308,16 @@ def test_a_closed_or_deleted_log_refuses_writes() -> None:
     log.forget()
     with pytest.raises(StorageFailed, match="deleted"):
         append(log)
+
+
+def test_a_segment_that_nothing_was_written_to_is_not_rolled() -> None:
+    """Its successor would have the same name, and removing the one would remove the other."""
+    disk = FaultyDisk()
+    log = open_log(disk, settings(segment_ms=1000))
+    disk.fault.raises = errno.ENOSPC
+    with pytest.raises(StorageFailed):
+        append(log, now_ms=1000)
+    disk.fault.raises = None
+    append(log, now_ms=6000)
+    assert log.segment_count == 1
+    assert len(read_all(log)) == 1

@@ -7,7 +7,6 @@ one history with several power cuts, some of them in the middle of a recovery.
 import random
 
 import pytest
-from tests.log.given import TOPIC_ID, Producer, append, batch, batches_in, close, fetch, settings, sync
 
 from ropewalk.base.errors import RopewalkError, StorageFailed
 from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, TopicPartition
@@ -21,6 +20,7 @@ from ropewalk.sim.platters import Platters
 from ropewalk.sim.process import PowerCut, Process
 from ropewalk.sim.sometimes import Sometimes
 from ropewalk.sim.trace import Trace
+from tests.log.given import TOPIC_ID, Producer, append, batch, batches_in, close, fetch, settings, sync
 
 SETTINGS = settings(segment_bytes=3000, index_interval_bytes=300, snapshot_interval_bytes=1500)
 NAME = TopicPartition("orders", 0)

@@ -1,13 +1,13 @@
 """Deleting: retention, DeleteRecords, and when files may go."""
 
 import pytest
-from tests.log.given import DIRECTORY, a_disk, append, append_many, batch, fetch, open_log, read_all, settings
 
 from ropewalk.base.errors import OffsetOutOfRange
 from ropewalk.base.ids import Offset
 from ropewalk.log.retention import Decision, decide_retention
 from ropewalk.log.segment import Segment
 from ropewalk.log.settings import LogSettings
+from tests.log.given import DIRECTORY, a_disk, append, append_many, batch, fetch, open_log, read_all, settings
 
 
 def segments(*summaries: tuple[int, int]) -> list[Segment]:

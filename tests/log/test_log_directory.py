@@ -3,7 +3,6 @@
 import random
 
 import pytest
-from tests.log.given import TOPIC_ID, append_many, close, read_all, settings, sync
 
 from ropewalk.base.errors import DirectoryInUse, DirectoryRefused, StorageFailed
 from ropewalk.base.ids import NodeId, Offset, TopicId, TopicPartition
@@ -12,6 +11,7 @@ from ropewalk.log.checkpoints import encode_checked, read_checked
 from ropewalk.log.directory import DataDirectory, Held
 from ropewalk.log.storage import Storage
 from ropewalk.runtime.memory_disk import MemoryDisk
+from tests.log.given import TOPIC_ID, append_many, close, read_all, settings, sync
 
 NAME = TopicPartition("orders", 0)
 OTHER_ID = TopicId(bytes(16))
@@ -171,3 +171,13 @@ def test_a_checkpoint_survives_a_flipped_bit_and_is_refused_by_name_if_both_copi
         read_checked(disk, "/data/both", dict[str, int])
     assert read_checked(disk, "/data/none", dict[str, int]) is None
     assert len(read_whole(disk, "/data/both")) == len(data)
+
+
+def test_a_checkpoint_survives_the_loss_of_a_lines_end() -> None:
+    disk = MemoryDisk()
+    disk.make_directory("/data")
+    data = bytearray(encode_checked({"orders-0": 1200}))
+    assert data[len(data) // 2 - 1 :][:1] == b"\n"
+    data[len(data) // 2 - 1] ^= 0x01
+    disk.open("/data/one", create=True).append(data)
+    assert read_checked(disk, "/data/one", dict[str, int]) == {"orders-0": 1200}

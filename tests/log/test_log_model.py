@@ -3,6 +3,10 @@
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from ropewalk.base.errors import OffsetOutOfRange
+from ropewalk.base.ids import Offset
+from ropewalk.records.batch import BatchHeader, decode_header
 from tests.log.given import (
     Producer,
     a_disk,
@@ -16,10 +20,6 @@ from tests.log.given import (
     settings,
     sync,
 )
-
-from ropewalk.base.errors import OffsetOutOfRange
-from ropewalk.base.ids import Offset
-from ropewalk.records.batch import BatchHeader, decode_header
 
 SETTINGS = settings(
     segment_bytes=900, retention_bytes=2500, index_interval_bytes=200, snapshot_interval_bytes=600

@@ -3,13 +3,13 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.log.given import a_disk, append_many, open_log, read_all, settings, sync
 
 from ropewalk.log.descriptors import Descriptors
 from ropewalk.log.epochs import LeaderEpochs
 from ropewalk.log.index import Columns, IndexCache, decode_chunks, encode_chunk
 from ropewalk.log.trust import Trust
 from ropewalk.runtime.memory_disk import MemoryDisk, MemoryFile
+from tests.log.given import a_disk, append_many, open_log, read_all, settings, sync
 
 
 class CountingDisk(MemoryDisk):

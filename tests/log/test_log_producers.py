@@ -2,12 +2,12 @@
 
 import pytest
 from msgspec.structs import replace
-from tests.log.given import Producer, batch
 
 from ropewalk.base.errors import OutOfOrderSequence, ProducerFenced
 from ropewalk.base.limits import PRODUCERS_PER_PARTITION_MAX
 from ropewalk.log.producers import Producers
 from ropewalk.records.batch import SEQUENCE_MAX, BatchHeader, decode_header
+from tests.log.given import Producer, batch
 
 
 def header(sequence: int, *, count: int = 1, epoch: int = 0, producer_id: int = 7) -> BatchHeader:

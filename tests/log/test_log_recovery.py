@@ -3,6 +3,16 @@
 from collections.abc import Callable
 
 import pytest
+from typing_extensions import Buffer
+
+from ropewalk.base.errors import StorageFailed
+from ropewalk.base.ids import LeaderEpoch, Offset
+from ropewalk.base.ports import read_whole
+from ropewalk.log.index import Columns, encode_chunk
+from ropewalk.log.log import Log
+from ropewalk.log.settings import LogSettings
+from ropewalk.records.batch import stamp
+from ropewalk.runtime.memory_disk import MemoryDisk, MemoryFile
 from tests.log.given import (
     DIRECTORY,
     Producer,
@@ -18,14 +28,6 @@ from tests.log.given import (
     settings,
     sync,
 )
-
-from ropewalk.base.errors import StorageFailed
-from ropewalk.base.ids import LeaderEpoch, Offset
-from ropewalk.base.ports import read_whole
-from ropewalk.log.index import Columns, encode_chunk
-from ropewalk.log.log import Log
-from ropewalk.records.batch import stamp
-from ropewalk.runtime.memory_disk import MemoryDisk
 
 SMALL_SEGMENTS = settings(segment_bytes=1000, index_interval_bytes=200)
 FIRST = f"{DIRECTORY}/{0:020d}.log"
@@ -448,3 +450,45 @@ def test_a_start_behind_what_was_found_is_where_the_log_goes_on() -> None:
     assert (log.start_offset, log.end_offset, log.damaged) == (50, 50, ())
     assert append(log).base_offset == 50
     assert open_log(disk, start_offset=50).end_offset == 51
+
+
+@pytest.mark.parametrize("recovery_point", [2, 8, 20], ids=["below it", "in it", "above it"])
+@pytest.mark.parametrize("remains", [b"\0" * 40, b"half a batch", None], ids=["zeros", "a part", "a batch"])
+def test_what_a_failed_write_left_in_a_closed_segment_does_not_hide_the_next_one(
+    recovery_point: int, remains: bytes | None
+) -> None:
+    disk = a_disk()
+    log = open_log(disk, SMALL_SEGMENTS)
+    append_many(log, 10)
+    batches = read_all(log)
+    assert log.segment_count > 1
+    left = bytes(batch()) if remains is None else remains
+    disk.open(FIRST).append(left)
+    log = open_log(disk, SMALL_SEGMENTS, recovery_point=recovery_point)
+    assert read_all(log) == batches
+    assert (log.end_offset, log.damaged) == (20, ())
+
+
+def test_what_is_accepted_above_the_recovery_point_is_written_again() -> None:
+    rewritten: list[tuple[int, int]] = []
+
+    class Noting(MemoryDisk):
+        def open(self, path: str, *, create: bool = False) -> MemoryFile:
+            file = super().open(path, create=create)
+            return file if path != FIRST else NotingFile(file)
+
+    class NotingFile(MemoryFile):
+        def __init__(self, file: MemoryFile) -> None:
+            self._content = file._content
+
+        def rewrite(self, position: int, data: Buffer) -> None:
+            rewritten.append((position, len(memoryview(data))))
+
+    disk = Noting()
+    disk.make_directory(DIRECTORY)
+    batches = ten_batches(disk)
+    open_log(disk, recovery_point=8)
+    assert rewritten == [(position_of(batches, 4), sum(map(len, batches[4:])))]
+    rewritten.clear()
+    open_log(disk, LogSettings(rewrites_tail=False), recovery_point=8)
+    assert rewritten == []

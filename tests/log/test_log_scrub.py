@@ -1,11 +1,11 @@
 """The scrub finds rot in closed segments, within its budget, and what it found is refused."""
 
 import pytest
-from tests.log.given import DIRECTORY, a_disk, append_many, batches_in, fetch, open_log, read_all, settings
 
 from ropewalk.base.errors import StorageFailed
 from ropewalk.base.ports import read_whole
 from ropewalk.log.log import Log
+from tests.log.given import DIRECTORY, a_disk, append_many, batches_in, fetch, open_log, read_all, settings
 
 SMALL = settings(segment_bytes=1000)
 

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from tests.log.given import DIRECTORY, a_disk, append, batch, close, open_log, settings
 
 from ropewalk.base.errors import StorageFailed
 from ropewalk.base.ids import Offset
 from ropewalk.base.ports import read_whole
 from ropewalk.log.log import TimedOffset
 from ropewalk.records.batch import decode_header, stamp_append_time, stamp_crc
+from tests.log.given import DIRECTORY, a_disk, append, batch, close, open_log, settings
 
 BATCHES = st.lists(st.lists(st.integers(0, 60), min_size=1, max_size=4), min_size=1, max_size=25)
 

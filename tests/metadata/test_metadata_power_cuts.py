@@ -8,8 +8,6 @@ from typing import TypeVar
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.chaos.lossy_tree import File as TreeFile
-from tests.chaos.lossy_tree import LossyTree
 from typing_extensions import Buffer
 
 from ropewalk.base.ids import NodeId, ProducerId
@@ -17,6 +15,8 @@ from ropewalk.metadata.image import Image
 from ropewalk.metadata.local import LocalMetadataLog
 from ropewalk.metadata.log import Committed, Snapshot
 from ropewalk.metadata.records import ProducerIdsAllocated
+from tests.chaos.lossy_tree import File as TreeFile
+from tests.chaos.lossy_tree import LossyTree
 
 T = TypeVar("T")
 DIRECTORY = "/data/metadata"
@@ -111,6 +111,10 @@ class OpenFile:
     def truncate(self, size: int) -> None:
         self._disk.count()
         self._file.truncate(size)
+
+    def rewrite(self, position: int, data: Buffer) -> None:
+        self._disk.count()
+        assert self._file.content[position : position + len(memoryview(data))] == data
 
     def sync(self) -> None:
         self._disk.count()

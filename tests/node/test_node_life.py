@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import pytest
 
-from ropewalk.base.errors import CorruptMetadata, DirectoryRefused
+from ropewalk.base.errors import CorruptMetadata, DirectoryRefused, StorageFailed
 from ropewalk.base.ids import TopicPartition
 from ropewalk.client.address import Address
 from ropewalk.client.admin import Admin, NewTopic
@@ -20,7 +20,7 @@ from ropewalk.node.config import load
 from ropewalk.node.options import NodeOptions
 from ropewalk.records.record import Record
 from ropewalk.sim.world import EPOCH_MS, Machine, NodePorts, World
-from ropewalk.wire.messages.list_offsets import EARLIEST
+from ropewalk.wire.messages.list_offsets import EARLIEST, LATEST
 
 T = TypeVar("T")
 
@@ -176,3 +176,59 @@ def test_a_topic_made_on_a_full_disk_works_once_there_is_room() -> None:
         return await consume(world, 1)
 
     assert in_a_world(story) == ["a"]
+
+
+@pytest.mark.parametrize("syncfs", [True, False], ids=["syncfs", "file by file"])
+def test_what_a_failed_sync_left_in_the_page_cache_is_not_taken_for_durable(syncfs: bool) -> None:
+    """The kernel calls the pages clean; the next process finds the records and must bring them to disk itself."""
+
+    async def story(world: World, machine: Machine) -> list[str]:
+        node = await start(machine)
+        await produce(world, "a")
+        machine.platters.fail_syncs(1)
+        producing = asyncio.ensure_future(produce(world, "b"))
+        await node.failed
+        machine.kill()
+        producing.cancel()
+        await start(machine)
+        seen = await consume(world, 2)
+        machine.cut_power()
+        await start(machine)
+        assert await consume(world, 2) == seen
+        return seen
+
+    assert in_a_world(story, can_sync_everything=syncfs) == ["a", "b"]
+
+
+def test_a_node_whose_disk_fails_while_it_starts_does_not_serve() -> None:
+    async def story(world: World, machine: Machine) -> list[str]:
+        await start(machine)
+        await produce(world, "a")
+        machine.kill()
+        failures: list[str] = []
+        for skipped in range(12):
+            machine.platters.fail_syncs(1, after=skipped)
+            try:
+                await start(machine)
+            except (StorageFailed, OSError) as error:
+                failures.append(type(error).__name__)
+            machine.platters.heal()
+            machine.cut_power()
+        await start(machine)
+        assert failures, "no sync was made to fail"
+        return await consume(world, 1)
+
+    assert in_a_world(story) == ["a"]
+
+
+def test_the_end_of_a_partition_is_never_told_to_be_lower_after_a_restart() -> None:
+    async def story(world: World, machine: Machine) -> int:
+        await start(machine)
+        for number in range(5):
+            await produce(world, str(number))
+        machine.kill()
+        await start(machine)
+        async with client_of(world) as client:
+            return (await client.list_offsets("t", {0: LATEST}))[0].offset
+
+    assert in_a_world(story) == 5

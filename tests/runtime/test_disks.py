@@ -102,3 +102,12 @@ def test_the_file_system_is_named(tmp_path: Path) -> None:
     disk = OsDisk(str(tmp_path))
     if disk.can_sync_everything:
         disk.sync_everything()
+
+
+def test_rewriting_changes_nothing_and_does_not_append(tmp_path: Path) -> None:
+    disk = OsDisk(str(tmp_path))
+    file = disk.open(f"{tmp_path}/a", create=True)
+    file.append(b"0123456789")
+    file.rewrite(2, b"2345")
+    file.append(b"x")
+    assert file.read(0, 99) == b"0123456789x"

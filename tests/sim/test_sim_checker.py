@@ -12,6 +12,7 @@ from ropewalk.sim.history import (
     CORRUPT,
     Acknowledged,
     BoundsSeen,
+    Deleted,
     DeletionAsked,
     Event,
     Failed,
@@ -130,6 +131,11 @@ GOOD: list[tuple[str, list[Event]]] = [
             final(11, start=1),
         ],
     ),
+    (
+        "asked to delete, not told that it was done",
+        [sent(1, 10, 11), acked(1, 0), DeletionAsked(P, 1), final(10, 11)],
+    ),
+    ("refused where nothing is known to be", [sent(1, 10), refused(0), final()]),
     ("two partitions do not mix", [sent(1, 10), sent(2, 20, to=Q), acked(1, 0), acked(2, 0), final(10)]),
 ]
 
@@ -194,6 +200,11 @@ BAD: list[tuple[str, str, list[Event]]] = [
     ("unreadable", "refused at the end though sound", [sent(1, 10), acked(1, 0), final(None)]),
     ("deleted", "nobody asked", [sent(1, 10), acked(1, 0), started(1)]),
     ("deleted", "nobody asked, at the end", [sent(1, 10, 11), acked(1, 0), final(11, start=1)]),
+    (
+        "resurrected",
+        "deleted records are back",
+        [sent(1, 10, 11), acked(1, 0), DeletionAsked(P, 1), Deleted(P, 1), final(10, 11)],
+    ),
     ("forgotten", "a producer's place", [sent(1, 10), acked(1, 0), Forgotten(P, "sequence 1")]),
     ("survivor", "a failed sync was survived", [SurvivedFailedSync("node")]),
     ("unstartable", "a sound disk", [StartFailed("node", "reason")]),

@@ -3,11 +3,11 @@
 from functools import partial
 
 import pytest
-from tests.sim.toy_node import ToyNode, Vice
 
 from ropewalk.sim.keeper import RunningNode
 from ropewalk.sim.scenario import FAULTS_MIN, OPERATIONS_MIN, WORK_S, Outcome, run_seed
 from ropewalk.sim.world import NodePorts
+from tests.sim.toy_node import ToyNode, Vice
 
 
 async def boot(ports: NodePorts, *, vice: Vice) -> RunningNode:

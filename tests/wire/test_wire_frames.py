@@ -3,10 +3,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.wire.invented import examples
 
 from ropewalk.base.errors import ProtocolError
 from ropewalk.wire.frames import FrameReader, frame
+from tests.wire.invented import examples
 
 
 @given(st.lists(st.binary(max_size=20)), st.data())

@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.wire.invented import DIRECTIONS, examples
 
 from ropewalk.base.errors import ProtocolError
 from ropewalk.wire.api import AnyApi
@@ -16,6 +15,7 @@ from ropewalk.wire.headers import (
     peek_correlation_id,
 )
 from ropewalk.wire.messages import api_versions, offset_delete, produce
+from tests.wire.invented import DIRECTIONS, examples
 
 FLEXIBLE_SINCE = {direction.api.key: direction.api.flexible_since for direction in DIRECTIONS}
 

@@ -5,7 +5,6 @@ import tracemalloc
 import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
-from tests.wire.invented import Direction, as_of, examples, for_every_direction, messages_of
 
 from ropewalk.base.errors import ProtocolError
 from ropewalk.wire.api import AnyApi
@@ -20,6 +19,7 @@ from ropewalk.wire.messages import (
 )
 from ropewalk.wire.types import Message
 from ropewalk.wire.varint import encode_varint
+from tests.wire.invented import Direction, as_of, examples, for_every_direction, messages_of
 
 
 @for_every_direction

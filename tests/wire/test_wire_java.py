@@ -12,17 +12,19 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from tests.wire.invented import DIRECTIONS
 
 from ropewalk.wire.schema import Array, Blob, Field, Kind, Structure, Text, fields_of
 from ropewalk.wire.types import Fixed, Message, RecordSet
+from tests.wire.invented import DIRECTIONS
 
 _REPOSITORY: Final = Path(os.environ.get("MAVEN_REPOSITORY", "~/.m2/repository")).expanduser()
 _JAR: Final = _REPOSITORY / "org/apache/kafka/kafka-clients/4.4.0/kafka-clients-4.4.0.jar"
 
 
-@pytest.mark.skipif(shutil.which("java") is None, reason="there is no java")
-@pytest.mark.skipif(not _JAR.exists(), reason=f"there is no {_JAR}")
+@pytest.mark.skipif(shutil.which("java") is None, reason="optional: there is no java")
+@pytest.mark.skipif(
+    not _JAR.exists(), reason="optional: the kafka-clients jar is not in the local Maven repository"
+)
 def test_java_reads_what_we_write_and_writes_the_same() -> None:
     chance = random.Random(4)
     lines = [

@@ -16,12 +16,12 @@ from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode as KioErrorCode
 from kio.schema.index import api_key_map, schema_name_map
 from kio.serial import entity_reader, entity_writer
-from tests.wire.invented import DIRECTIONS, Direction, as_of, examples, for_every_direction, messages_of
 
 from ropewalk.wire.api import AnyApi
 from ropewalk.wire.error_code import RETRIABLE, ErrorCode
 from ropewalk.wire.schema import fields_of
 from ropewalk.wire.types import Message
+from tests.wire.invented import DIRECTIONS, Direction, as_of, examples, for_every_direction, messages_of
 
 _MILLISECOND: Final = timedelta(milliseconds=1)
 

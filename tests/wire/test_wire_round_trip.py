@@ -6,11 +6,11 @@ import sys
 import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
-from tests.wire.invented import DIRECTIONS, Direction, as_of, examples, for_every_direction, messages_of
 
 from ropewalk.base.errors import ProtocolError
 from ropewalk.wire.messages import create_topics, fetch, metadata, produce
 from ropewalk.wire.types import Buffer
+from tests.wire.invented import DIRECTIONS, Direction, as_of, examples, for_every_direction, messages_of
 
 
 @for_every_direction

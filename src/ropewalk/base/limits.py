@@ -31,7 +31,11 @@ CONNECTION_REQUESTS_MAX: Final = 4096
 """Requests of one connection that may be unanswered; reading pauses there. librdkafka pipelines without bound."""
 
 CONNECTION_ANSWER_BYTES_MAX: Final = 1 << 22
-"""Answer bytes waiting for a slow reader before its connection stops being read."""
+"""Bytes of answers that wait for an earlier answer of the same connection before it stops being read."""
+
+CONNECTION_UNSENT_BYTES_MAX: Final = 1 << 16
+"""Bytes the socket has not taken before the connection stops being read. uvloop writes more than this at once instead of
+at the end of the loop's turn, which alone made consuming a fifth faster."""
 
 NODE_BUFFER_BYTES_MAX: Final = 1 << 29
 """Receive buffers and untaken answers of all connections together; beyond it reading pauses."""

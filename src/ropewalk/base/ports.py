@@ -56,6 +56,13 @@ class File(Protocol):
 
     def truncate(self, size: int) -> None: ...
 
+    def rewrite(self, position: int, data: Buffer) -> None:
+        """Write bytes again where they stand already, so that the next `sync` takes them to disk for certain.
+
+        After a failed sync the kernel calls pages clean that the disk never got; a process that finds them in the page
+        cache later would sync nothing. A crash at any moment leaves the bytes as they were.
+        """
+
     def sync(self) -> None:
         """Return when the bytes are on disk. After an `OSError` the node must stop: the page cache lies."""
 

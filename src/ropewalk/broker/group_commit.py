@@ -27,6 +27,7 @@ class GroupCommit:
         self._dirty: dict[Partition, None] = {}
         self._syncing: dict[Partition, SyncTargets] = {}
         self._wake: asyncio.Future[None] | None = None
+        self._settled: list[asyncio.Future[None]] = []
         self.durations = Durations()
 
     def note(self, partition: Partition) -> None:
@@ -42,6 +43,13 @@ class GroupCommit:
     def waiting(self) -> list[Partition]:
         """The partitions on which somebody may be waiting for the disk."""
         return [*self._syncing, *self._dirty]
+
+    async def settle(self) -> None:
+        """Return when everything noted so far is durable; `run` does the work."""
+        if self._dirty or self._syncing:
+            settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._settled.append(settled)
+            await settled
 
     async def run(self) -> None:
         while True:
@@ -61,6 +69,10 @@ class GroupCommit:
         synced, self._syncing = self._syncing, {}
         for partition, target in synced.items():
             partition.on_durable(target.end_offset)
+        if not self._dirty:
+            waiting, self._settled = self._settled, []
+            for settled in waiting:
+                settled.set_result(None)
 
     def _sync(self, targets: list[SyncTargets]) -> None:
         file_count = sum(len(target.files) + len(target.directories) for target in targets)

@@ -117,6 +117,9 @@ class Partitions:
                 )
         for topic in list(self._image.topics.values()):
             await self._reconcile(topic)
+        # What recovery found may not be on disk yet. Nobody is served before it is: the end of a partition that was
+        # once told would seem to have moved back.
+        await self._disk.commits.settle()
 
     async def follow(self, records: Sequence[MetadataRecord]) -> None:
         """Bring the partitions in step with records that have just been applied to the image.

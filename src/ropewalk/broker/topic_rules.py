@@ -20,6 +20,7 @@ def log_settings(topic: TopicSettings, broker: BrokerSettings) -> LogSettings:
         max_compaction_lag_ms=topic.max_compaction_lag_ms,
         min_cleanable_dirty_ratio=topic.min_cleanable_dirty_ratio,
         producer_expiry_ms=broker.producer_id_expiration_ms,
+        rewrites_tail=topic.flush == "group",
     )
 
 

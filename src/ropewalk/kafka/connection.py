@@ -16,7 +16,11 @@ from typing import Final, cast
 
 from ropewalk.base.budget import ByteBudget
 from ropewalk.base.errors import ProtocolError
-from ropewalk.base.limits import CONNECTION_ANSWER_BYTES_MAX, CONNECTION_REQUESTS_MAX
+from ropewalk.base.limits import (
+    CONNECTION_ANSWER_BYTES_MAX,
+    CONNECTION_REQUESTS_MAX,
+    CONNECTION_UNSENT_BYTES_MAX,
+)
 from ropewalk.kafka.caller import Caller, Disconnect
 from ropewalk.kafka.connections import Connections
 from ropewalk.kafka.receive_buffer import ReceiveBuffer
@@ -56,7 +60,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername")
         self._host = str(peer[0]) if peer else "unknown"
-        self._transport.set_write_buffer_limits(high=CONNECTION_ANSWER_BYTES_MAX, low=0)
+        self._transport.set_write_buffer_limits(high=CONNECTION_UNSENT_BYTES_MAX, low=0)
         self._connections.on_opened(self)
 
     def connection_lost(self, _: Exception | None) -> None:

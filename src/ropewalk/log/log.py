@@ -622,7 +622,12 @@ class Log:
             self._storage.flush_index(segment.index)
 
     def _roll(self) -> None:
-        """Close the active segment and begin the next. If the disk refuses, nothing has changed."""
+        """Close the active segment and begin the next. If the disk refuses, nothing has changed.
+
+        An empty segment is as good as a new one, which would have the same name.
+        """
+        if self._active.base_offset == self.end_offset:
+            return
         segment = Segment(self.directory, self.end_offset)
         try:
             file = self._storage.disk.open(segment.path, create=True)

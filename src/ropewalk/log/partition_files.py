@@ -3,6 +3,8 @@
 Removed names are gone for good only after `sync_names`.
 """
 
+from typing import Final
+
 from ropewalk.base.ports import Disk, File
 from ropewalk.log.index import IndexCache, decode_chunks
 from ropewalk.log.segment import (
@@ -15,6 +17,8 @@ from ropewalk.log.segment import (
 )
 from ropewalk.log.snapshot import Snapshot, read_snapshot
 from ropewalk.log.swap import settle
+
+_REWRITE_BYTES: Final = 1 << 20
 
 
 class PartitionFiles:
@@ -33,6 +37,13 @@ class PartitionFiles:
 
     def open(self, segment: Segment) -> File:
         return self._disk.open(segment.path)
+
+    def rewrite(self, segment: Segment, start_position: int) -> None:
+        """Make sure that the next sync takes a segment's bytes from there on to disk. See `File.rewrite`."""
+        file = self.open(segment)
+        for position in range(start_position, segment.size_bytes, _REWRITE_BYTES):
+            size = min(_REWRITE_BYTES, segment.size_bytes - position)
+            file.rewrite(position, file.read(position, size))
 
     def size(self, base_offset: int) -> int:
         return self._disk.open(path_of(self.directory, base_offset, LOG_SUFFIX)).size()

@@ -8,7 +8,8 @@ The rule
 
 What a reader could get wrong
     What is accepted above the recovery point may be in the page cache only. It counts as durable when the next
-    sync has covered it, not before.
+    sync has covered it, not before. It is written again first: after a sync that failed the kernel believes pages
+    to be clean that the disk never got, and a sync by the next process would do nothing about them.
     Repairs (a cut tail, removed segments, indexes and snapshots that speak of what was cut) are durable before
     the log is written to. Otherwise the next power cut could bring the removed files back, to lie beside a
     different continuation.
@@ -125,6 +126,8 @@ class _Opening:
         self._cut_reason = ""
         self._is_clean = False
         self._compacted_offset = 0
+        self._unsynced_from: dict[Segment, int] = {}
+        """Where the bytes begin that were accepted above the recovery point."""
         self._files.remove_segments_below(start_offset)
 
     def take_as_closed(self) -> bool:
@@ -196,6 +199,9 @@ class _Opening:
         if last is None or (ends_damaged and last.base_offset < self._end_offset):
             self._segments.append(self._files.create(self._end_offset))
         self._damaged.keep_within(start_offset=self._start_offset, end_offset=self._end_offset)
+        if self._settings.rewrites_tail:
+            for segment, start_position in self._unsynced_from.items():
+                self._files.rewrite(segment, start_position)
         self._files.sync_names()
         for segment in self._segments[:-1]:
             self._files.flush_index(segment)
@@ -293,6 +299,12 @@ class _Opening:
             end_offset=next_base_offset,
             verify_from=self._recovery_point,
         ):
+            if self._end_offset == next_base_offset:
+                # A write failed here, and the log went on in the next segment. That the write's remains were cut off
+                # was never synced, because nothing that was acknowledged depended on it.
+                self._cut_tail(file, segment.size_bytes, size_bytes)
+                self._cut_reason = f"offset {self._end_offset}: a failed write had left its beginning behind"
+                return True
             if isinstance(piece, Found):
                 doubt = self._doubt(piece.header)
                 if not doubt:
@@ -329,6 +341,8 @@ class _Opening:
         if segment.opened_at_ms is None:
             first = header.max_timestamp
             segment.opened_at_ms = min(first, self._now_ms) if first >= 0 else self._now_ms
+        if header.end_offset > self._recovery_point:
+            self._unsynced_from.setdefault(segment, segment.size_bytes)
         segment.note(header.base_offset, header.end_offset, header, self._settings.index_interval_bytes)
         if header.end_offset <= self._recovery_point:  # its CRC was not looked at
             segment.trust.withdraw(segment.size_bytes)

@@ -29,5 +29,8 @@ class LogSettings(Struct, frozen=True, gc=False, kw_only=True):
     max_compaction_lag_ms: int = LAG_UNLIMITED_MS
     min_cleanable_dirty_ratio: float = 0.5
     producer_expiry_ms: int = _DAY_MS
+    rewrites_tail: bool = True
+    """Whether opening a log that was not closed writes again what it finds above the recovery point. Needed where
+    acknowledged means on disk; without that promise the tail may be gigabytes, and is left alone."""
     snapshot_interval_bytes: int = 1 << 26
     """At most about so many bytes of headers are replayed after a crash to know the producers again."""

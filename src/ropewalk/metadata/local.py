@@ -202,7 +202,12 @@ class LocalMetadataLog:
         self.recovery = Recovery(self.end_offset, len(data) - position)
 
     def _begin_epoch(self) -> None:
-        """Make durable what was read: it may be only in the page cache of a process that was killed."""
+        """Make durable what was read: it may be only in the page cache of a process that was killed.
+
+        If that process ended because a sync failed, the kernel believes the pages to be on disk. Only writing
+        them again makes that true.
+        """
+        self._file.rewrite(0, self._file.read(0, self._size_bytes))
         self._epoch += 1
         self._size_bytes += self._append_mark(self.end_offset, self._size_bytes)
         self._file.sync()

@@ -10,12 +10,15 @@ What a reader could get wrong
 """
 
 import asyncio
+from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 import structlog
 
 from ropewalk.base.budget import ByteBudget
-from ropewalk.base.ids import NodeId, parse_id
+from ropewalk.base.errors import RopewalkError
+from ropewalk.base.ids import parse_id
 from ropewalk.base.limits import NODE_BUFFER_BYTES_MAX
 from ropewalk.base.ports import Disk, Ports
 from ropewalk.broker.cluster import Cluster
@@ -36,39 +39,22 @@ from ropewalk.metadata.local import LocalMetadataLog
 from ropewalk.metadata.records import Endpoint
 from ropewalk.node.config import Config, parse_address
 from ropewalk.runtime.memory_disk import MemoryDisk
-from ropewalk.runtime.tasks import Supervisor
+from ropewalk.runtime.tasks import Supervisor, unless
 
 _log = structlog.get_logger()
 
-SWEEP_S = 5.0
+SWEEP_S: Final = 5.0
+
+_INTERRUPTIONS: Final = (RopewalkError, OSError, asyncio.CancelledError)
+"""What may end a start half way. After a bug nothing is tidied up."""
 
 
 class Node:
     """A running node. Made by `start`."""
 
-    def __init__(
-        self,
-        *,
-        ports: Ports,
-        directory: DataDirectory,
-        cluster: Cluster,
-        partitions: Partitions,
-        disk_home: Home,
-        housekeeping: Housekeeping,
-        listener: KafkaListener,
-        supervisor: Supervisor,
-        failed: asyncio.Future[BaseException],
-    ) -> None:
-        self._ports = ports
-        self._directory = directory
-        self._cluster = cluster
-        self._partitions = partitions
-        self._disk_home = disk_home
+    def __init__(self, parts: "_Parts", listener: KafkaListener) -> None:
+        self._parts = parts
         self._listener = listener
-        self._supervisor = supervisor
-        self.housekeeping = housekeeping
-        self.failed = failed
-        """Done, with the error, when the node can no longer be trusted: end the process."""
 
     @property
     def kafka_address(self) -> tuple[str, int]:
@@ -76,7 +62,16 @@ class Node:
 
     @property
     def cluster_id(self) -> str:
-        return self._directory.identity.cluster_id
+        return self._parts.directory.identity.cluster_id
+
+    @property
+    def failed(self) -> asyncio.Future[BaseException]:
+        """Done, with the error, when the node can no longer be trusted: end the process."""
+        return self._parts.failed
+
+    @property
+    def housekeeping(self) -> Housekeeping:
+        return self._parts.housekeeping
 
     def pause(self) -> None:
         """Hang: clients stay connected and hear nothing until `resume`. Time and background work go on."""
@@ -100,133 +95,165 @@ class Node:
 
     async def stop(self) -> None:
         """In order: everything acknowledged is on disk and the next start is quick."""
+        parts = self._parts
         self._listener.stop()
-        self._partitions.refuse()
-        await self._supervisor.stop()
-        self._cluster.stop()
-        self._disk_home.log_starts.stop()
-        for partition in self._partitions:
+        parts.partitions.refuse()
+        await parts.supervisor.stop()
+        parts.cluster.stop()
+        parts.disk.log_starts.stop()
+        for partition in parts.partitions:
             if not partition.in_memory and partition.log.dirty:
-                self._disk_home.commits.note(partition)
-        await self._disk_home.commits.commit()
-        self._partitions.end()
+                parts.disk.commits.note(partition)
+        await parts.disk.commits.commit()
+        parts.partitions.end()
         self._listener.close()
-        await self._partitions.close()
-        self._ports.disk.close()
+        await parts.partitions.close()
+        parts.ports.disk.close()
 
 
 async def start(config: Config, ports: Ports) -> Node:
     """Raises `RopewalkError` for what the user can put right, `OSError` where the address cannot be had."""
-    node_id = config.node_id
-    data = _data_path(config)
     directory = await ports.pool.run(
-        partial(DataDirectory.open, Storage(ports.disk), data, node_id=node_id, rng=ports.rng)
+        partial(
+            DataDirectory.open,
+            Storage(ports.disk),
+            _data_path(config),
+            node_id=config.node_id,
+            rng=ports.rng,
+        )
     )
     try:
-        return await _start(config, ports, directory, node_id)
-    except BaseException:
+        parts = await _assemble(config, ports, directory)
+        try:
+            return await unless(parts.failed, _bring_up(parts))
+        except _INTERRUPTIONS:
+            await parts.supervisor.stop()
+            raise
+    except _INTERRUPTIONS:
         ports.disk.close()
         raise
 
 
-async def _start(config: Config, ports: Ports, directory: DataDirectory, node_id: NodeId) -> Node:
+@dataclass(slots=True)
+class _Parts:
+    """Everything a node consists of, except the listener, which comes last and goes first."""
+
+    config: Config
+    ports: Ports
+    directory: DataDirectory
+    cluster: Cluster
+    topics: Topics
+    disk: Home
+    memory: Home
+    partitions: Partitions
+    housekeeping: Housekeeping
+    supervisor: Supervisor
+    failed: asyncio.Future[BaseException]
+
+
+async def _assemble(config: Config, ports: Ports, directory: DataDirectory) -> _Parts:
+    """Read the metadata and make the parts; nothing runs yet."""
+    node_id = config.node_id
+    metadata_log = await ports.pool.run(
+        LocalMetadataLog.open, ports.disk, ports.pool, f"{directory.path}/metadata"
+    )
+    cluster = Cluster(metadata_log)
+    await cluster.load()
+    topics = Topics(cluster, node_id, config.broker_overrides, ports.rng)
+    disk = _home(directory, ports.disk, ports)
+    in_memory = DataDirectory.open(Storage(MemoryDisk()), "/memory", node_id=node_id, rng=ports.rng)
+    memory = _home(in_memory, in_memory.storage.disk, ports)
+    partitions = Partitions(
+        image=cluster.image,
+        view=topics.view,
+        node_id=node_id,
+        disk=disk,
+        memory=memory,
+        pool=ports.pool,
+        clock=ports.clock,
+    )
     failed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
-    supervisor = Supervisor(partial(_on_failure, failed))
-    try:
-        metadata_log = await ports.pool.run(
-            LocalMetadataLog.open, ports.disk, ports.pool, f"{directory.path}/metadata"
-        )
-        cluster = Cluster(metadata_log)
-        await cluster.load()
-        topics = Topics(cluster, node_id, config.broker_overrides, ports.rng)
-        memory_directory = DataDirectory.open(
-            Storage(MemoryDisk()),
-            "/memory",
-            node_id=node_id,
-            rng=ports.rng,
-            cluster_id=cluster.image.cluster_id,
-        )
-        disk_home = _home(directory, ports.disk, ports)
-        memory_home = _home(memory_directory, memory_directory.storage.disk, ports)
-        partitions = Partitions(
-            image=cluster.image,
-            view=topics.view,
-            node_id=node_id,
-            disk=disk_home,
-            memory=memory_home,
-            pool=ports.pool,
-            clock=ports.clock,
-        )
-        housekeeping = Housekeeping(
-            cluster, partitions, disk_home, memory_home, topics.view, ports.pool, ports.clock
-        )
-        for name, work in (
-            ("metadata", cluster.run()),
-            ("group commit", disk_home.commits.run()),
-            ("group commit in memory", memory_home.commits.run()),
-            ("log starts", disk_home.log_starts.run()),
-            ("log starts in memory", memory_home.log_starts.run()),
-        ):
-            supervisor.start(name, work)
-        held = await ports.pool.run(directory.partitions)
-        await cluster.propose(
-            lambda image: decide_create_cluster(
-                image, ports.rng, directory.identity.cluster_id, partitions_held_count=len(held)
-            )
-        )
-        await partitions.open_all()
-        cluster.follow_with(partitions.follow)
-        settings = topics.broker_settings
-        connections = Connections(
-            ports.clock,
-            flexible_since={api.key: api.flexible_since for api in SERVED_APIS},
-            frame_bytes_max=settings.socket_request_max_bytes,
-            count_max=settings.max_connections,
-            count_per_host_max=settings.max_connections_per_ip,
-            idle_ms_max=settings.connections_max_idle_ms,
-        )
-        served = serve(
-            leaders=partitions,
-            topics=topics,
-            trimming=partitions,
-            producer_ids=ProducerIds(cluster, node_id),
-            pool=ports.pool,
-            node_id=node_id,
-        )
-        host, port = parse_address(config["kafka.listen"], "kafka.listen")
-        listener = await KafkaListener.start(
-            ports.network,
-            host,
-            port,
-            connections=connections,
-            served=served,
-            budget=ByteBudget(NODE_BUFFER_BYTES_MAX),
-        )
-        endpoint = _endpoint(config, listener.address)
-        await cluster.propose(
-            lambda image: decide_register_broker(
-                image,
-                node_id,
-                directory=parse_id(directory.identity.directory_id),
-                endpoints=(endpoint,),
-                rack=config.get("broker.rack"),
-            )
-        )
-        supervisor.start("housekeeping", housekeeping.run())
-        supervisor.start("connections", _sweep(connections))
-    except BaseException:
-        await supervisor.stop()
-        raise
-    return Node(
+    return _Parts(
+        config=config,
         ports=ports,
         directory=directory,
         cluster=cluster,
+        topics=topics,
+        disk=disk,
+        memory=memory,
         partitions=partitions,
-        disk_home=disk_home,
-        housekeeping=housekeeping,
-        listener=listener,
-        supervisor=supervisor,
+        housekeeping=Housekeeping(cluster, partitions, disk, memory, topics.view, ports.pool, ports.clock),
+        supervisor=Supervisor(partial(_on_failure, failed)),
         failed=failed,
+    )
+
+
+async def _bring_up(parts: _Parts) -> Node:
+    ports, cluster, identity = parts.ports, parts.cluster, parts.directory.identity
+    for name, work in (
+        ("metadata", cluster.run()),
+        ("group commit", parts.disk.commits.run()),
+        ("group commit in memory", parts.memory.commits.run()),
+        ("log starts", parts.disk.log_starts.run()),
+        ("log starts in memory", parts.memory.log_starts.run()),
+    ):
+        parts.supervisor.start(name, work)
+    held = await ports.pool.run(parts.directory.partitions)
+    await cluster.propose(
+        lambda image: decide_create_cluster(
+            image, ports.rng, identity.cluster_id, partitions_held_count=len(held)
+        )
+    )
+    await parts.partitions.open_all()
+    cluster.follow_with(parts.partitions.follow)
+    connections = _connections(parts)
+    listener = await _listen(parts, connections)
+    try:
+        endpoint = _endpoint(parts.config, listener.address)
+        await cluster.propose(
+            lambda image: decide_register_broker(
+                image,
+                parts.config.node_id,
+                directory=parse_id(identity.directory_id),
+                endpoints=(endpoint,),
+                rack=parts.config.get("broker.rack"),
+            )
+        )
+    except _INTERRUPTIONS:
+        listener.stop()
+        listener.close()
+        raise
+    parts.supervisor.start("housekeeping", parts.housekeeping.run())
+    parts.supervisor.start("connections", _sweep(connections))
+    return Node(parts, listener)
+
+
+def _connections(parts: _Parts) -> Connections:
+    settings = parts.topics.broker_settings
+    return Connections(
+        parts.ports.clock,
+        flexible_since={api.key: api.flexible_since for api in SERVED_APIS},
+        frame_bytes_max=settings.socket_request_max_bytes,
+        count_max=settings.max_connections,
+        count_per_host_max=settings.max_connections_per_ip,
+        idle_ms_max=settings.connections_max_idle_ms,
+    )
+
+
+async def _listen(parts: _Parts, connections: Connections) -> KafkaListener:
+    node_id = parts.config.node_id
+    served = serve(
+        leaders=parts.partitions,
+        topics=parts.topics,
+        trimming=parts.partitions,
+        producer_ids=ProducerIds(parts.cluster, node_id),
+        pool=parts.ports.pool,
+        node_id=node_id,
+    )
+    host, port = parse_address(parts.config["kafka.listen"], "kafka.listen")
+    budget = ByteBudget(NODE_BUFFER_BYTES_MAX)
+    return await KafkaListener.start(
+        parts.ports.network, host, port, connections=connections, served=served, budget=budget
     )
 
 

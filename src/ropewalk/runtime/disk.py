@@ -63,6 +63,17 @@ class OsFile:
     def truncate(self, size: int) -> None:
         os.ftruncate(self._descriptor, size)
 
+    def rewrite(self, position: int, data: Buffer) -> None:
+        # A descriptor of its own: one that was opened to append does nothing else, whatever the position.
+        descriptor = os.open(f"/proc/self/fd/{self._descriptor}", os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            remaining = memoryview(data)
+            while remaining:
+                written = os.pwrite(descriptor, remaining, position)
+                remaining, position = remaining[written:], position + written
+        finally:
+            os.close(descriptor)
+
     def sync(self) -> None:
         os.fdatasync(self._descriptor)
 

@@ -38,6 +38,9 @@ class MemoryFile:
         del self._content[size:]
         self._content.extend(bytes(size - len(self._content)))
 
+    def rewrite(self, position: int, data: Buffer) -> None:
+        pass
+
     def sync(self) -> None:
         pass
 

@@ -6,6 +6,11 @@ stopped. Here the first failure is kept, reported once, and ends the node.
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from typing import TypeVar
+
+from ropewalk.base.errors import StorageFailed
+
+T = TypeVar("T")
 
 
 class Supervisor:
@@ -38,3 +43,21 @@ class Supervisor:
         if error is not None and not self._stopping:
             self._stopping = True
             self._on_failure(task.get_name(), error)
+
+
+async def unless(failed: "asyncio.Future[BaseException]", work: Coroutine[object, object, T]) -> T:
+    """What `work` answers, unless background work fails first: then `StorageFailed`, and `work` is cancelled.
+
+    For a start: what it waits for may never come once the work behind it has ended.
+    """
+    task = asyncio.get_running_loop().create_task(work)
+    try:
+        waits: list[asyncio.Future[T] | asyncio.Future[BaseException]] = [task, failed]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        if not task.done():
+            task.cancel()
+    if failed.done():
+        await asyncio.gather(task, return_exceptions=True)
+        raise StorageFailed(f"the node failed while it was starting: {failed.result()!r}")
+    return await task

@@ -11,6 +11,7 @@
     unseen          a fetch or a question for the end that did not know what was known before it was asked
     unreadable      refused though nothing was damaged
     deleted         the start of the log moved past what anybody asked to delete
+    resurrected     records that were deleted, for good as the node said, and are there again
     forgotten       a topic, or a producer's place in a partition, that the node had acknowledged
     survivor        a node that went on after a failed sync
     unstartable     a node that did not start, though nothing was in its way
@@ -22,6 +23,7 @@ It is pure: a history in, violations out, and it knows nothing of how a node wor
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from typing import Final
 
 from msgspec import Struct
 
@@ -30,6 +32,7 @@ from ropewalk.sim.history import (
     CORRUPT,
     Acknowledged,
     BoundsSeen,
+    Deleted,
     DeletionAsked,
     Event,
     Failed,
@@ -42,6 +45,8 @@ from ropewalk.sim.history import (
     StartFailed,
     SurvivedFailedSync,
 )
+
+HISTORY_END: Final = 1 << 62
 
 
 class Violation(Struct, frozen=True):
@@ -96,6 +101,7 @@ class _Partition:
         self._given: dict[int, int] = {}
         self._known_ends: list[tuple[int, int]] = [(-1, 0)]
         self._deletable_before = 0
+        self._deletions: list[tuple[int, int]] = []
         self._rotten: list[Rotted] = []
         self._final: FinalRead | None = None
         self._sent_counts: Counter[int] = Counter()
@@ -126,6 +132,8 @@ class _Partition:
                 self._on_bounds(index, event)
             case DeletionAsked(_, before_offset):
                 self._deletable_before = max(self._deletable_before, before_offset)
+            case Deleted(_, before_offset):
+                self._deletions.append((index, before_offset))
             case Rotted():
                 self._rotten.append(event)
             case Forgotten(_, what):
@@ -166,7 +174,7 @@ class _Partition:
     def _on_refused(self, event: Refused) -> None:
         offset = event.offset
         if event.is_storage:
-            if not self._is_rotten(offset):
+            if offset < self._end_known_before(event.began) and not self._is_rotten(offset):
                 self._report("unreadable", f"{event.consumer} was refused {offset} for the storage's sake")
         elif self._deletable_before <= offset <= self._end_known_before(event.began):
             self._report("unreadable", f"{event.consumer} was told that {offset} is out of range")
@@ -178,9 +186,12 @@ class _Partition:
                 self._report("unseen", f"the end was said to be {event.end_offset} when {known} was known")
             self._learn_end(index, event.end_offset)
         if event.start_offset is not None:
-            self._judge_start(event.start_offset)
+            self._judge_start(event.start_offset, event.began)
 
-    def _judge_start(self, start_offset: int) -> None:
+    def _judge_start(self, start_offset: int, began: int) -> None:
+        deleted = max((before for index, before in self._deletions if index < began), default=0)
+        if start_offset < deleted:
+            self._report("resurrected", f"the log starts at {start_offset}, and {deleted} was deleted up to")
         if start_offset > self._deletable_before:
             self._report(
                 "deleted", f"the log starts at {start_offset}, nobody deleted past {self._deletable_before}"
@@ -192,7 +203,7 @@ class _Partition:
                 self._report("skipped", f"{who} got {after} right after {before}")
 
     def _judge_final(self, final: FinalRead) -> None:
-        self._judge_start(final.start_offset)
+        self._judge_start(final.start_offset, began=HISTORY_END)
         held = dict(final.records)
         refused = set(final.refused_offsets)
         for offset, value in final.records:

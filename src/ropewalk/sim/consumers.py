@@ -4,7 +4,7 @@ import asyncio
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.sim.content import decode_batches
-from ropewalk.sim.history import BoundsSeen, DeletionAsked, Fetched, FinalRead, Forgotten, Refused
+from ropewalk.sim.history import BoundsSeen, Deleted, DeletionAsked, Fetched, FinalRead, Forgotten, Refused
 from ropewalk.sim.link import Link, LinkLost
 from ropewalk.sim.workload import TOPIC_BY_NAME_VERSION_MAX, Caller, Workload
 from ropewalk.wire.error_code import ErrorCode
@@ -62,6 +62,7 @@ class Consumer:
             delete_records.DeleteRecordsRequest(topics=(topic,), timeout_ms=3000),
         )
         if response.topics[0].partitions[0].error_code == ErrorCode.NONE:
+            self._workload.journal.note(Deleted(partition, before))
             self._workload.sometimes.note("records were deleted")
 
 

@@ -74,6 +74,13 @@ class SimulatedFile:
         self._file.truncate(size)
         self._platters.trace.note("truncate", self._file.number, size)
 
+    def rewrite(self, position: int, data: Buffer) -> None:
+        self._disk.before_wait("rewrite")
+        self._disk.before_change()
+        assert self._file.data[position : position + len(memoryview(data))] == data, "rewritten differently"
+        self._file.rewrite(position, len(memoryview(data)))
+        self._platters.trace.note("rewrite", self._file.number, position)
+
     def sync(self) -> None:
         self._disk.before_wait("sync")
         self._disk.before_change()

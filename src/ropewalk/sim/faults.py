@@ -52,7 +52,7 @@ class Nemesis:
             (5, self._silence),
             (12, self._stall),
             (8, self._kill_then_cut_power),
-            (8, self._fill_disk),
+            (12, self._fill_disk),
             (12, self._rot),
             (8, self._evict),
             (4, self._jump_clock),
@@ -157,9 +157,16 @@ class Nemesis:
         self._machine.cut_power()
 
     async def _fill_disk(self) -> None:
+        """A power cut soon after there is room again finds what failed writes left, and what was made of it."""
         platters = self._machine.platters
         platters.capacity_bytes = platters.used_bytes + self._rng.choice([0, 10, 300, 4000])
-        self._later(platters.make_room)
+        if self._rng.random() < 0.5:
+            self._later(platters.make_room)
+            return
+        await asyncio.sleep(self._rng.uniform(0.2, 2.0))
+        platters.make_room()
+        await asyncio.sleep(self._rng.uniform(0.1, 2.0))
+        self._machine.cut_power()
 
     async def _evict(self) -> None:
         self._machine.platters.evict(share=self._rng.choice([0.3, 1.0]))

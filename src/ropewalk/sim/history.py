@@ -81,6 +81,13 @@ class DeletionAsked(Struct, frozen=True):
     before_offset: int
 
 
+class Deleted(Struct, frozen=True):
+    """The node said that everything before an offset is deleted, for good."""
+
+    partition: TopicPartition
+    before_offset: int
+
+
 class Rotted(Struct, frozen=True):
     """Durable bytes of these offsets were changed on the platter: they may be refused, never served wrong."""
 
@@ -127,6 +134,7 @@ Event = (
     | Refused
     | BoundsSeen
     | DeletionAsked
+    | Deleted
     | Rotted
     | SurvivedFailedSync
     | StartFailed

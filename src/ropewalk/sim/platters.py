@@ -42,6 +42,7 @@ class Platters:
         self._file_count = 0
         self._locks: dict[StoredFile, Process] = {}
         self._sync_failures_armed = 0
+        self._syncs_until_failure = 0
         self._cut: tuple[int, Callable[[], None]] | None = None
         self._cut_at_rename: Callable[[], None] | None = None
 
@@ -61,8 +62,10 @@ class Platters:
         """Call `cut` between the next rename and whatever change would follow it."""
         self._cut_at_rename = cut
 
-    def fail_syncs(self, count: int) -> None:
+    def fail_syncs(self, count: int, *, after: int = 0) -> None:
+        """So many syncs fail, beginning with the one that follows the next `after`."""
         self._sync_failures_armed = count
+        self._syncs_until_failure = after
 
     def stall(self, until_s: float) -> None:
         """Calls to the pool are not answered before then."""
@@ -218,6 +221,9 @@ class Platters:
 
     def _draw_sync_failure(self) -> bool:
         if self._sync_failures_armed == 0:
+            return False
+        if self._syncs_until_failure:
+            self._syncs_until_failure -= 1
             return False
         self._sync_failures_armed -= 1
         self.sync_failure_count += 1

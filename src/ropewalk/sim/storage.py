@@ -31,13 +31,20 @@ class Truncated(Struct, frozen=True, gc=False):
     removed: bytes
 
 
+class Rewritten(Struct, frozen=True, gc=False):
+    """Bytes that were written again as they stood: dirty, but nothing is lost if they do not arrive."""
+
+    position: int
+    size: int
+
+
 class StoredFile:
     __slots__ = ("_changes", "_cold", "_latent", "data", "number")
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.data = bytearray()
-        self._changes: list[Appended | Truncated] = []
+        self._changes: list[Appended | Truncated | Rewritten] = []
         self._cold: set[int] = set()
         self._latent: dict[int, list[tuple[int, bytes]]] = {}
 
@@ -50,7 +57,11 @@ class StoredFile:
         """Below this position the platter has what was written."""
         floor = len(self.data)
         for change in self._changes:
-            floor = min(floor, change.position if isinstance(change, Appended) else change.size)
+            match change:
+                case Appended(position):
+                    floor = min(floor, position)
+                case Truncated(size):
+                    floor = min(floor, size)
         return floor
 
     def append(self, data: bytes | memoryview) -> None:
@@ -69,6 +80,10 @@ class StoredFile:
         self._cold = {page for page in self._cold if page < page_count}
         self._latent = {page: patches for page, patches in self._latent.items() if page < page_count}
 
+    def rewrite(self, position: int, size: int) -> None:
+        self._cold.difference_update(_pages(position, size))
+        self._changes.append(Rewritten(position, size))
+
     def is_cached(self, position: int, size: int) -> bool:
         return not self._cold or self._cold.isdisjoint(_pages(position, min(size, len(self.data) - position)))
 
@@ -80,7 +95,7 @@ class StoredFile:
 
     def sync(self) -> None:
         for change in self._changes:
-            if isinstance(change, Appended):
+            if isinstance(change, Appended | Rewritten):
                 for page in _pages(change.position, change.size):
                     self._latent.pop(page, None)  # the whole page is written again
         self._changes.clear()
@@ -133,6 +148,8 @@ class StoredFile:
                 case Truncated(size, removed):
                     self.data += removed
                     undone.append(size)
+                case Rewritten():
+                    pass
         undone.reverse()
         return undone
 

@@ -18,7 +18,7 @@ from ropewalk.wire.types import Buffer, Message
 M = TypeVar("M", bound=Message)
 
 Decoder: TypeAlias = Callable[[memoryview, int, int], M]
-"""(buffer, position, end) to a message that fills those bytes exactly."""
+"""(buffer, position, end) to the message those bytes begin with."""
 
 Encoder: TypeAlias = Callable[[M], list[Buffer]]
 """A message to chunks, in order."""

@@ -1,0 +1,53 @@
+"""A slice of the seeds, on the real node. `ropewalk-sim` runs as many as there is time for."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ropewalk.sim.node import boot
+from ropewalk.sim.scenario import FAULTS_MIN, OPERATIONS_MIN, WORK_S, run_seed
+
+MUTANTS = sorted((Path(__file__).parent.parent / "mutants").glob("*.patch"))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_nothing_promised_is_lost(seed: int) -> None:
+    outcome = run_seed(seed, boot)
+    assert outcome.violations == ()
+    assert outcome.simulated_s >= WORK_S
+    assert outcome.operation_count >= OPERATIONS_MIN
+    assert outcome.fault_count >= FAULTS_MIN
+
+
+def test_the_real_node_gives_the_same_trace_under_any_hash_seed() -> None:
+    lines = {_verbose_line(hash_seed) for hash_seed in ("0", "1", "random")}
+    assert len(lines) == 1
+    assert run_seed(5, boot).digest in lines.pop()
+
+
+def _verbose_line(hash_seed: str) -> str:
+    command = [sys.executable, "-m", "ropewalk.sim.main", "--seeds", "5", "--verbose"]
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return result.stdout.splitlines()[0]
+
+
+def test_there_is_a_mutant_for_every_promise() -> None:
+    assert [patch.stem for patch in MUTANTS] == [
+        "ack_before_fsync",
+        "consumer_above_durable",
+        "index_over_log",
+        "producers_not_rebuilt",
+        "recovery_stops_early",
+        "rename_without_sync",
+        "silent_cut",
+    ]
+
+
+@pytest.mark.parametrize("patch", MUTANTS, ids=[patch.stem for patch in MUTANTS])
+def test_a_mutant_still_fits_the_source(patch: Path) -> None:
+    root = patch.parent.parent.parent
+    subprocess.run(["git", "apply", "--check", str(patch)], cwd=root, check=True)
