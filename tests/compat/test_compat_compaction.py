@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from tests.compat.clients import CLIENTS, Client, Confluent, Kcat, Message
-from tests.compat.node_process import StartNode
 
 from ropewalk.records.batch import HEADER_BYTES
+from tests.compat.clients import CLIENTS, Client, Confluent, Kcat, Message
+from tests.compat.node_process import StartNode
 
 pytestmark = pytest.mark.compat
 

@@ -19,7 +19,6 @@ import re
 from pathlib import Path
 
 import msgspec
-from tests.groups.stage import Stage, subscription
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.groups.answers import (
@@ -56,6 +55,7 @@ from ropewalk.groups.commands import (
 from ropewalk.groups.errors import GroupError, MemberIdRequired
 from ropewalk.groups.event_codec import decode_event
 from ropewalk.groups.events import Event, GenerationRecorded, GroupRemoved, OffsetCommitted, OffsetRemoved
+from tests.groups.stage import Stage, subscription
 
 _UUID = re.compile(r"([\w.]+)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 

@@ -13,7 +13,6 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.groups.stage import replay, subscription
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.groups.answers import (
@@ -45,6 +44,7 @@ from ropewalk.groups.event_codec import decode_event, encode_event
 from ropewalk.groups.events import Event, GenerationRecorded
 from ropewalk.groups.settings import GroupSettings
 from ropewalk.groups.step import Reply, Step
+from tests.groups.stage import replay, subscription
 
 PARTITIONS = range(6)
 SESSION_MS = 10_000

@@ -3,11 +3,11 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.groups.stage import subscription
 
 from ropewalk.groups.shards import shard_of
 from ropewalk.groups.subscription import decode_topics
 from ropewalk.groups.timers import Timers
+from tests.groups.stage import subscription
 
 keys = st.sampled_from("abcde")
 instants = st.integers(0, 50)

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import pytest
-from tests.groups.stage import Stage, join
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.groups.answers import (
@@ -51,6 +50,7 @@ from ropewalk.groups.errors import (
 )
 from ropewalk.groups.limits import GROUP_NAME_CHARACTERS_MAX, GROUP_PENDING_MEMBERS_MAX
 from ropewalk.groups.settings import GroupSettings
+from tests.groups.stage import Stage, join
 
 TOO_LONG = "x" * (GROUP_NAME_CHARACTERS_MAX + 1)
 T0 = (OffsetToCommit("t", 0, 5),)

@@ -2,7 +2,6 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.groups.stage import Stage, join, replay
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.groups.answers import Joined
@@ -17,6 +16,7 @@ from ropewalk.groups.commands import (
 )
 from ropewalk.groups.event_codec import decode_event
 from ropewalk.groups.settings import GroupSettings
+from tests.groups.stage import Stage, join, replay
 
 SETTINGS = GroupSettings(
     initial_rebalance_delay_ms=0, offsets_retention_ms=40_000, offsets_check_interval_ms=5_000

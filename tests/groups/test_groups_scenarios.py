@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from tests.groups.storyteller import retell
 
 SCENARIOS = sorted((Path(__file__).parent / "scenarios").glob("*.txt"))

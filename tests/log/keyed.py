@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from msgspec import Struct
-from tests.log.given import Producer, batches_in, fetch
 
 from ropewalk.base.ids import NO_PRODUCER, Offset, ProducerEpoch, ProducerId
 from ropewalk.log.compaction import Compaction
@@ -11,6 +10,7 @@ from ropewalk.log.log import Log
 from ropewalk.records.batch import decode_header
 from ropewalk.records.codec import Codec
 from ropewalk.records.record import Record, build, decode_records
+from tests.log.given import Producer, batches_in, fetch
 
 KeyValue = tuple[bytes | None, bytes | None]
 

@@ -3,6 +3,16 @@
 from collections.abc import Sequence
 
 import pytest
+
+from ropewalk.base.errors import StorageFailed
+from ropewalk.base.ids import Offset
+from ropewalk.log.cleanable import Progress, decide_compaction
+from ropewalk.log.log import Log
+from ropewalk.log.segment import Segment
+from ropewalk.log.settings import LogSettings
+from ropewalk.records.batch import DELETE_HORIZON, HEADER_BYTES, decode_header, stamp_append_time
+from ropewalk.records.codec import Codec
+from ropewalk.runtime.memory_disk import MemoryDisk
 from tests.log.given import (
     DIRECTORY,
     Producer,
@@ -17,16 +27,6 @@ from tests.log.given import (
     sync,
 )
 from tests.log.keyed import compact, keyed, records_of
-
-from ropewalk.base.errors import StorageFailed
-from ropewalk.base.ids import Offset
-from ropewalk.log.cleanable import Progress, decide_compaction
-from ropewalk.log.log import Log
-from ropewalk.log.segment import Segment
-from ropewalk.log.settings import LogSettings
-from ropewalk.records.batch import DELETE_HORIZON, HEADER_BYTES, decode_header, stamp_append_time
-from ropewalk.records.codec import Codec
-from ropewalk.runtime.memory_disk import MemoryDisk
 
 SMALL = settings(segment_bytes=400, index_interval_bytes=100, compacts=True)
 NOW_MS = 5000

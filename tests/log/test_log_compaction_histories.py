@@ -7,8 +7,6 @@ and power cuts in the middle of anything, recoveries included.
 import random
 
 import pytest
-from tests.log.given import TOPIC_ID, Producer, append, batches_in, close, settings, sync
-from tests.log.keyed import KeyValue, Oracle, keyed, records_of
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, TopicPartition
@@ -27,6 +25,8 @@ from ropewalk.sim.platters import Platters
 from ropewalk.sim.process import PowerCut, Process
 from ropewalk.sim.sometimes import Sometimes
 from ropewalk.sim.trace import Trace
+from tests.log.given import TOPIC_ID, Producer, append, batches_in, close, settings, sync
+from tests.log.keyed import KeyValue, Oracle, keyed, records_of
 
 RETENTION_MS = 1000
 SETTINGS = settings(

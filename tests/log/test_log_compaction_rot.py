@@ -1,14 +1,14 @@
 """Bits that rot under compaction: what is served was written, what is refused has rotted, and no last value is lost for it."""
 
 import pytest
-from tests.log.given import TOPIC_ID, batches_in, fetch, sync
-from tests.log.keyed import keyed
-from tests.log.test_log_compaction_histories import NAME, RETENTION_MS, Machine
 
 from ropewalk.base.errors import CorruptBatch, RopewalkError, StorageFailed, UnsupportedFormat
 from ropewalk.records.batch import BatchHeader, decode_header, iterate
 from ropewalk.records.record import decode_records
 from ropewalk.sim.process import PowerCut
+from tests.log.given import TOPIC_ID, batches_in, fetch, sync
+from tests.log.keyed import keyed
+from tests.log.test_log_compaction_histories import NAME, RETENTION_MS, Machine
 
 
 class RottingMachine(Machine):

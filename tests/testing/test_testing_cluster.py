@@ -10,13 +10,13 @@ import aiokafka
 import confluent_kafka
 import pytest
 import uvloop
-from tests.compat.clients import Aiokafka, Client, Confluent, KafkaPython, Message
 
 from ropewalk.base.errors import DirectoryInUse, InvalidSetting
 from ropewalk.client.errors import RemoteError
 from ropewalk.runtime.memory_disk import MemoryFile
 from ropewalk.testing import AsyncCluster, Cluster
 from ropewalk.testing.async_cluster import NotRunning
+from tests.compat.clients import Aiokafka, Client, Confluent, KafkaPython, Message
 
 pytestmark = pytest.mark.compat
 

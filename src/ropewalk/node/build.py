@@ -88,10 +88,10 @@ class Node:
         """
         self._listener.stop()
         self._listener.abort()
-        await self._supervisor.stop()
-        self._cluster.stop()
-        self._disk_home.log_starts.stop()
-        self._partitions.end()
+        await self._parts.supervisor.stop()
+        self._parts.cluster.stop()
+        self._parts.disk.log_starts.stop()
+        self._parts.partitions.end()
 
     async def stop(self) -> None:
         """In order: everything acknowledged is on disk and the next start is quick."""
