@@ -7,7 +7,7 @@ from msgspec import Struct
 from ropewalk.base.ids import LeaderEpoch, Offset, ProducerEpoch, ProducerId, TopicId
 from ropewalk.base.ports import Disk
 from ropewalk.log.log import Appended, Log
-from ropewalk.log.settings import UNLIMITED, LogSettings
+from ropewalk.log.settings import LAG_UNLIMITED_MS, UNLIMITED, LogSettings
 from ropewalk.log.storage import Storage
 from ropewalk.records.batch import decode_header, iterate, verify_crc
 from ropewalk.records.record import Record, build, decode_records
@@ -27,6 +27,11 @@ def settings(
     index_interval_bytes: int = 256,
     snapshot_interval_bytes: int = 1 << 30,
     producer_expiry_ms: int = 1 << 40,
+    compacts: bool = False,
+    delete_retention_ms: int = 1000,
+    min_compaction_lag_ms: int = 0,
+    max_compaction_lag_ms: int = LAG_UNLIMITED_MS,
+    min_cleanable_dirty_ratio: float = 0.0,
 ) -> LogSettings:
     return LogSettings(
         segment_bytes=segment_bytes,
@@ -36,6 +41,11 @@ def settings(
         index_interval_bytes=index_interval_bytes,
         snapshot_interval_bytes=snapshot_interval_bytes,
         producer_expiry_ms=producer_expiry_ms,
+        compacts=compacts,
+        delete_retention_ms=delete_retention_ms,
+        min_compaction_lag_ms=min_compaction_lag_ms,
+        max_compaction_lag_ms=max_compaction_lag_ms,
+        min_cleanable_dirty_ratio=min_cleanable_dirty_ratio,
     )
 
 

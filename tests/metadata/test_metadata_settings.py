@@ -214,16 +214,16 @@ def test_the_minimum_of_in_sync_replicas(replication_factor: int, override: str 
 
 
 @pytest.mark.parametrize(
-    ("policy", "deletes", "keys_required"),
+    ("policy", "deletes", "compacts"),
     [("delete", True, False), ("compact", False, True), ("compact,delete", True, True), ("", False, False)],
 )
-def test_a_topic_that_is_only_compacted_needs_keys_and_keeps_everything(
-    policy: str, deletes: bool, keys_required: bool
+def test_a_topic_deletes_or_compacts_or_both_and_needs_keys_where_it_compacts(
+    policy: str, deletes: bool, compacts: bool
 ) -> None:
     image = cluster()
     image.apply(TopicSettingsChanged(TOPIC, {"cleanup.policy": policy}))
     settings = resolve_topic_settings(SettingsView(image, NODE, {}), image.topic("orders"))
-    assert (settings.deletes, settings.keys_required) == (deletes, keys_required)
+    assert (settings.deletes, settings.compacts, settings.keys_required) == (deletes, compacts, compacts)
 
 
 @pytest.mark.parametrize(

@@ -99,3 +99,16 @@ SCRUB_REST_MS: Final = 24 * 60 * 60 * 1000
 TOPICS_DELETED_REMEMBERED_MAX: Final = 10_000
 """Deleted topics whose ids are kept, so that a node that was away removes their records, and only theirs. What
 it holds of older ones is left alone."""
+
+COMPACTION_BYTES_PER_TICK: Final = 1 << 23
+"""What compaction reads and writes in a second, with `COMPACTION_RECORD_BYTES` for every record it opens. It takes some
+tenth of a core while it runs."""
+
+COMPACTION_RECORD_BYTES: Final = 128
+"""What opening a record costs, in bytes that could be copied in the same time: a few microseconds."""
+
+COMPACTION_KEYS_MAX: Final = 1 << 19
+"""Keys that one pass of compaction remembers, some 100 MB at the most. More keys take more passes."""
+
+COMPACTION_MERGED_SEGMENTS_MAX: Final = 64
+"""Small segments that one pass makes into one; their files are open until it is in place."""

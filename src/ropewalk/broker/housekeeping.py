@@ -1,4 +1,4 @@
-"""What time demands of a broker: expired waits, checkpoints, snapshots, retention, scrubbing.
+"""What time demands of a broker: expired waits, checkpoints, snapshots, retention, compaction, scrubbing.
 
 One loop with one tick a second does all of it, in the disk pool where it waits for the disk. No timer and no
 task exists per partition.
@@ -20,6 +20,7 @@ from ropewalk.base.ids import Offset
 from ropewalk.base.limits import SCRUB_BYTES_PER_TICK, SCRUB_DELAY_MS, SCRUB_REST_MS
 from ropewalk.base.ports import Clock, Pool
 from ropewalk.broker.cluster import Cluster
+from ropewalk.broker.compactor import Compactor
 from ropewalk.broker.log_starts import NO_ROOM
 from ropewalk.broker.partition import Partition
 from ropewalk.broker.partitions import Home, Partitions
@@ -50,12 +51,15 @@ class Housekeeping:
         self._clock = clock
         self._saved_points: dict[str, Offset] = {}
         self._retention_due_ms = 0.0
+        self._compactor = Compactor(partitions, pool, clock)
+        self._compaction_due_ms = 0.0
         self._scrub_due_ms = 0.0
         self._scrubbing: Iterator[Partition] = iter(partitions)
 
     async def run(self) -> None:
         now_ms = self._clock.monotonic_ms()
         self._retention_due_ms = now_ms + self._retention_interval_ms()
+        self._compaction_due_ms = now_ms + self._compaction_rest_ms()
         self._scrub_due_ms = now_ms + SCRUB_DELAY_MS
         while True:
             await asyncio.sleep(TICK_S)
@@ -72,6 +76,8 @@ class Housekeeping:
         if now_ms >= self._retention_due_ms:
             self._retention_due_ms = now_ms + self._retention_interval_ms()
             await self.apply_retention()
+        if now_ms >= self._compaction_due_ms:
+            await _tolerating_a_full_disk(self._compact(now_ms))
         if now_ms >= self._scrub_due_ms and not await self.scrub():
             self._scrub_due_ms = now_ms + SCRUB_REST_MS
 
@@ -105,6 +111,10 @@ class Housekeeping:
             return
         for partition in moved:
             await self._partitions.remove_expired(partition, durable)
+
+    async def _compact(self, now_ms: float) -> None:
+        if not await self._compactor.step():
+            self._compaction_due_ms = now_ms + self._compaction_rest_ms()
 
     async def _save_recovery_points(self) -> None:
         directory = self._disk.directory
@@ -149,9 +159,15 @@ class Housekeeping:
         return False
 
     def _retention_interval_ms(self) -> int:
-        interval = self._view.of_broker("log.retention.check.interval.ms").parsed
-        assert isinstance(interval, int), "the catalogue says it is a number"
-        return interval
+        return self._number("log.retention.check.interval.ms")
+
+    def _compaction_rest_ms(self) -> int:
+        return self._number("log.cleaner.backoff.ms")
+
+    def _number(self, name: str) -> int:
+        value = self._view.of_broker(name).parsed
+        assert isinstance(value, int), "the catalogue says it is a number"
+        return value
 
 
 async def _tolerating_a_full_disk(work: Awaitable[None]) -> None:

@@ -9,10 +9,16 @@ from ropewalk.records.validate import Rules, TimestampType
 def log_settings(topic: TopicSettings, broker: BrokerSettings) -> LogSettings:
     return LogSettings(
         segment_bytes=topic.segment_bytes,
-        segment_ms=topic.segment_ms,
+        # What is in the active segment escapes compaction.
+        segment_ms=min(topic.segment_ms, topic.max_compaction_lag_ms) if topic.compacts else topic.segment_ms,
         retention_bytes=topic.retention_bytes if topic.deletes else UNLIMITED,
         retention_ms=topic.retention_ms if topic.deletes else UNLIMITED,
         index_interval_bytes=topic.index_interval_bytes,
+        compacts=topic.compacts,
+        delete_retention_ms=topic.delete_retention_ms,
+        min_compaction_lag_ms=topic.min_compaction_lag_ms,
+        max_compaction_lag_ms=topic.max_compaction_lag_ms,
+        min_cleanable_dirty_ratio=topic.min_cleanable_dirty_ratio,
         producer_expiry_ms=broker.producer_id_expiration_ms,
         rewrites_tail=topic.flush == "group",
     )

@@ -5,7 +5,7 @@ Behaviour worth knowing
     frame is looked at, and one that must wait before its effect holds the next request back.
     Answers leave in the order of the requests, however long each takes.
     Reading pauses while too many answers are due, while the client does not take its answers, while a request is
-    held, and while the node's byte budget is spent. Nothing that was read is dropped.
+    held, while the node's byte budget is spent, and while the listener is paused. Nothing that was read is dropped.
     Bytes that are not the protocol end the connection with one line in the log, as in Kafka; only ApiVersions of
     an unknown version is answered (in version 0's layout, so that any client can read it).
 """
@@ -126,6 +126,9 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is not None:
             self._transport.close()
 
+    def on_paused_or_resumed(self) -> None:
+        self._go_on()
+
     def on_answered(self, count_bytes: int) -> None:
         self._answered_bytes += count_bytes
         if not self._handling:
@@ -161,6 +164,7 @@ class Connection(asyncio.BufferedProtocol):
     def _may_handle(self) -> bool:
         return (
             self._holds == 0
+            and not self._connections.is_paused
             and not self._writing_paused
             and len(self._answers) < CONNECTION_REQUESTS_MAX
             and self._answered_bytes < CONNECTION_ANSWER_BYTES_MAX
@@ -200,7 +204,7 @@ class Connection(asyncio.BufferedProtocol):
     def _send(self) -> None:
         transport = self._transport
         answers = self._answers
-        if transport is None or not answers or not answers[0].is_done:
+        if transport is None or not answers or not answers[0].is_done or self._connections.is_paused:
             return
         chunks: list[Buffer] = []
         while answers and answers[0].is_done:

@@ -29,6 +29,8 @@ class Connected(Protocol):
 
     def finish(self) -> None: ...
 
+    def on_paused_or_resumed(self) -> None: ...
+
 
 class Connections:
     def __init__(
@@ -51,6 +53,8 @@ class Connections:
         self._idle_ms_max = idle_ms_max
         self._open: dict[Connected, None] = {}
         self._by_host: Counter[str] = Counter()
+        self.is_paused = False
+        """Nothing is read or answered, and no connection is closed for it: a node that hangs."""
 
     def __len__(self) -> int:
         return len(self._open)
@@ -85,6 +89,24 @@ class Connections:
                 connection.close()
             elif silent_ms > MEMORY_KEPT_MS and connection.is_idle:
                 connection.release_memory()
+
+    def pause(self) -> None:
+        """Handle and answer nothing until `resume`. What clients send waits in the sockets."""
+        self.is_paused = True
+        self._tell_all()
+
+    def resume(self) -> None:
+        self.is_paused = False
+        self._tell_all()
+
+    def _tell_all(self) -> None:
+        for connection in list(self._open):
+            connection.on_paused_or_resumed()
+
+    def close_all(self) -> None:
+        """The node is gone: nothing more is sent."""
+        for connection in list(self._open):
+            connection.close()
 
     def finish_all(self) -> None:
         """The node stops: what has been answered is still sent."""

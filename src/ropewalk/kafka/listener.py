@@ -36,5 +36,17 @@ class KafkaListener:
         """Accept no more. Connections live on until `close`."""
         self._listener.stop()
 
+    def pause(self) -> None:
+        """Answer nobody until `resume`. Connections stay open; one made meanwhile waits like the others."""
+        self._connections.pause()
+
+    def resume(self) -> None:
+        self._connections.resume()
+
     def close(self) -> None:
+        """Send what has been answered, then close."""
         self._connections.finish_all()
+
+    def abort(self) -> None:
+        """Close at once."""
+        self._connections.close_all()

@@ -26,13 +26,17 @@ from ropewalk.base.errors import (
     StorageFailed,
 )
 from ropewalk.base.ids import LeaderEpoch, Offset
+from ropewalk.base.limits import COMPACTION_KEYS_MAX
 from ropewalk.base.ports import Disk, File
+from ropewalk.log.cleanable import Progress, decide_compaction
+from ropewalk.log.compaction import Compaction
 from ropewalk.log.damage import DamagedRange
 from ropewalk.log.epochs import EpochEnd
 from ropewalk.log.index import CHUNK_ENTRIES, RELATIVE_OFFSET_MAX, IndexRequest
 from ropewalk.log.plan import Plan, Wanted, make_plan
 from ropewalk.log.recovery import LEADER_EPOCH_MAX, Contents, Recovered, open_contents
 from ropewalk.log.retention import decide_retention
+from ropewalk.log.rewrite import Replacement
 from ropewalk.log.scrub import Scrub, ScrubCursor
 from ropewalk.log.segment import SNAPSHOT_SUFFIX, Segment, offsets_of
 from ropewalk.log.settings import LogSettings
@@ -69,6 +73,7 @@ class Log:
         "_base_offsets",
         "_contents",
         "_names_unsynced",
+        "_progress",
         "_refusal",
         "_scrub_cursor",
         "_segments",
@@ -340,6 +345,8 @@ class Log:
         """Let go of the segments below a start that is durable; None if there are none."""
         count = 0
         while count < len(self._segments) - 1 and self._segments[count].end_offset <= start_offset_durable:
+            if self._segments[count].is_moving:
+                break  # its file has yet to get its name; it is removed with the next
             count += 1
         if not count:
             return None
@@ -403,8 +410,10 @@ class Log:
             contents.producers.save(),
             [ClosedSegment(s.base_offset, s.size_bytes, s.max_timestamp) for s in self._segments[:-1]],
             Tail(active.base_offset, active.size_bytes, active.max_timestamp, active.opened_at_ms),
+            self._progress.compacted_offset,
         )
-        return SnapshotWrite(self._storage.disk, self.directory, snapshot, self._snapshots.on_taken())
+        obsolete_offsets = self._snapshots.on_taken(self.end_offset)
+        return SnapshotWrite(self._storage.disk, self.directory, snapshot, obsolete_offsets)
 
     def on_snapshot(self, written: SnapshotWrite) -> None:
         self._snapshots.on_written(written)
@@ -418,12 +427,86 @@ class Log:
         return None
 
     def on_scrubbed(self, scrub: Scrub) -> None:
-        self._scrub_cursor = scrub.cursor
         if scrub.segment not in self._segments:
-            return
+            return  # the next step begins with whatever is in its place
+        self._scrub_cursor = scrub.cursor
         for damaged in scrub.damaged:
             self._contents.damaged.note(damaged)
         scrub.note_verified()
+
+    def take_compaction(
+        self, *, limit_offset: Offset, now_ms: int, keys_max: int = COMPACTION_KEYS_MAX
+    ) -> Compaction | None:
+        """A pass of compaction below `limit_offset`, if one is due. One at a time; `Compaction` says how to go on.
+
+        A damaged log is left alone: a record that cannot be read may be the last of its key.
+        """
+        if not self.settings.compacts or self._refusal or len(self._contents.damaged):
+            return None
+        segments = decide_compaction(
+            self._segments,
+            self.settings,
+            self._progress,
+            limit_offset=min(limit_offset, self.durable_offset),
+            now_ms=now_ms,
+        )
+        if not segments:
+            return None
+        return Compaction(
+            self._storage,
+            self.directory,
+            segments,
+            self.settings,
+            self._contents.epochs,
+            compacted_offset=max(self._progress.compacted_offset, segments[0].base_offset),
+            batches_kept=self._contents.producers.offsets_remembered(),
+            now_ms=now_ms,
+            keys_max=keys_max,
+        )
+
+    def install(self, replacement: Replacement) -> bool:
+        """Let readers have a compacted segment; then `Replacement.run`, then `on_installed`.
+
+        False if the log has changed under it, or was found damaged there: then it is of no use, nor is the pass.
+        Whoever reads one of the segments it replaces goes on reading.
+        """
+        replaced = [segment for segment, _ in replacement.sources]
+        at = bisect_right(self._base_offsets, replaced[0].base_offset) - 1
+        if (
+            self._refusal
+            or at < 0
+            or self._segments[at : at + len(replaced)] != replaced
+            or any(damaged.start_offset < replaced[-1].end_offset for damaged in self._contents.damaged)
+        ):
+            return False
+        for segment, file in replacement.sources:
+            segment.retired_file = file
+            self._storage.let_go(segment)
+        segment = replacement.segment
+        segment.is_moving = True
+        self._storage.files.pin(segment.path, replacement.file)
+        self._segments[at : at + len(replaced)] = [segment]
+        self._base_offsets[at : at + len(replaced)] = [segment.base_offset]
+        if segment.base_offset <= self._scrub_cursor.base_offset < segment.end_offset:
+            self._scrub_cursor = ScrubCursor(segment.base_offset, 0, segment.base_offset)
+        return True
+
+    def on_installed(self, replacement: Replacement) -> None:
+        """The compacted segment's file has its name."""
+        segment = replacement.segment
+        segment.is_moving = False
+        self._snapshots.on_removed(replacement.snapshot_offsets)
+        if segment in self._segments:
+            self._storage.files.unpin(segment.path)
+            self._storage.flush_index(segment.index)
+
+    def on_compacted(self, compaction: Compaction) -> None:
+        """The pass is over."""
+        if compaction.damaged is not None:
+            self._contents.damaged.note(compaction.damaged)
+        if compaction.is_complete:
+            self._progress = Progress(compaction.compacted_offset, compaction.tombstones_due_at_ms)
+        self._snapshots.on_compacted()
 
     def close(self, now_ms: int) -> SnapshotWrite | None:
         """Prepare for a clean stop: call when all is durable, write the snapshot, then nothing more."""
@@ -454,6 +537,7 @@ class Log:
             if segment.end_offset > report.durable_offset or segment.base_offset >= report.durable_offset
         ]
         self._refusal = ""
+        self._progress = Progress(min(contents.compacted_offset, report.end_offset))
         self._snapshots = SnapshotSchedule(snapshots, unsaved_bytes=report.scanned_bytes)
         self._tail = RecentBatches()
 

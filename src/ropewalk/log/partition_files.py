@@ -16,6 +16,7 @@ from ropewalk.log.segment import (
     path_of,
 )
 from ropewalk.log.snapshot import Snapshot, read_snapshot
+from ropewalk.log.swap import settle
 
 _REWRITE_BYTES: Final = 1 << 20
 
@@ -25,6 +26,7 @@ class PartitionFiles:
         self.directory = directory
         self._disk = disk
         self._names_changed = False
+        settle(disk, directory)
         names = disk.list(directory)
         self.base_offsets = offsets_of(names, LOG_SUFFIX)
         self.snapshot_offsets = offsets_of(names, SNAPSHOT_SUFFIX)

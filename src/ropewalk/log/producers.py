@@ -91,6 +91,12 @@ class Producers:
             f"producer {header.producer_id} sent sequence {base_sequence} after {producer.batches[-1][1]}"
         )
 
+    def offsets_remembered(self) -> frozenset[int]:
+        """The base offsets of the batches that tell a retry; without them a replay would not come to the same state."""
+        return frozenset(
+            base_offset for producer in self._producers.values() for _, _, base_offset, _ in producer.batches
+        )
+
     def note_damage(self) -> None:
         """Batches that cannot be read any more are not among those applied."""
         for producer in self._producers.values():

@@ -64,6 +64,8 @@ class Contents(Struct):
     producers: Producers
     damaged: DamagedRanges
     report: Recovered
+    compacted_offset: int
+    """Below it the log is known to have been compacted."""
 
 
 def open_contents(
@@ -123,6 +125,7 @@ class _Opening:
         self._cut_bytes = 0
         self._cut_reason = ""
         self._is_clean = False
+        self._compacted_offset = 0
         self._unsynced_from: dict[Segment, int] = {}
         """Where the bytes begin that were accepted above the recovery point."""
         self._files.remove_segments_below(start_offset)
@@ -152,6 +155,7 @@ class _Opening:
         self._damaged = DamagedRanges()
         self._epochs = LeaderEpochs()
         self._producers = Producers()
+        self._compacted_offset = 0
         snapshot = self._snapshot_to_start_from()
         if snapshot is not None:
             self._start_from(snapshot)
@@ -216,12 +220,16 @@ class _Opening:
                 self._cut_reason,
                 tuple(self._damaged),
             ),
+            self._compacted_offset,
         )
 
     def _start_from(self, snapshot: Snapshot) -> None:
         """Take over what the snapshot knows: all segments up to its tail."""
         self._epochs = LeaderEpochs(snapshot.epochs)
         self._producers = Producers(snapshot.producers)
+        # Compaction drops the batches of producers that were forgotten, so they must not come back half known.
+        self._producers.expire(now_ms=self._now_ms, expiry_ms=self._settings.producer_expiry_ms)
+        self._compacted_offset = snapshot.compacted_offset
         self._segments = []
         closed = {summary.base_offset: summary for summary in snapshot.closed}
         base_offsets = [base for base in self._files.base_offsets if base <= snapshot.tail.base_offset]

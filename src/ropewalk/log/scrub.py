@@ -62,7 +62,7 @@ class Scrub:
         """Verify at least one batch and at most about `bytes_max` bytes. A segment deleted meanwhile is done."""
         segment, start = self.segment, self.cursor
         try:
-            file = self._storage.borrow(segment.path)
+            file = self._storage.borrow_segment(segment)
         except FileNotFoundError:
             self.cursor = ScrubCursor(segment.base_offset, segment.size_bytes, segment.end_offset)
             return

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from ropewalk.base.ports import File
 from ropewalk.log.index import SegmentIndex
 from ropewalk.log.trust import Trust
 from ropewalk.records.batch import BatchHeader
@@ -28,11 +29,13 @@ class Segment:
         "base_offset",
         "end_offset",
         "index",
+        "is_moving",
         "is_pinned",
         "is_settled",
         "max_timestamp",
         "opened_at_ms",
         "path",
+        "retired_file",
         "size_bytes",
         "trust",
     )
@@ -60,6 +63,12 @@ class Segment:
 
         self.is_settled = True
         """Whether all of it may be clean in the page cache: nothing was written since the last sync began."""
+
+        self.is_moving = False
+        """Whether its file is on its way to `path`, where those it replaces still lie."""
+
+        self.retired_file: File | None = None
+        """Its file, once compaction has put another segment in its place: `path` is not its own any more."""
 
     def note(self, base_offset: int, end_offset: int, header: BatchHeader, interval_bytes: int) -> None:
         """A batch stands at the end of the file. `header` may not be stamped yet."""

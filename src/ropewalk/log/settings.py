@@ -7,6 +7,9 @@ from msgspec import Struct
 UNLIMITED: Final = -1
 """As a retention: nothing is ever too old, or too much."""
 
+LAG_UNLIMITED_MS: Final = 2**63 - 1
+"""Kafka's way of writing that a record may escape compaction for ever."""
+
 _DAY_MS: Final = 24 * 60 * 60 * 1000
 
 
@@ -18,6 +21,13 @@ class LogSettings(Struct, frozen=True, gc=False, kw_only=True):
     retention_bytes: int = UNLIMITED
     retention_ms: int = 7 * _DAY_MS
     index_interval_bytes: int = 4096
+    compacts: bool = False
+    """Whether `cleanup.policy` names `compact`."""
+
+    delete_retention_ms: int = _DAY_MS
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = LAG_UNLIMITED_MS
+    min_cleanable_dirty_ratio: float = 0.5
     producer_expiry_ms: int = _DAY_MS
     rewrites_tail: bool = True
     """Whether opening a log that was not closed writes again what it finds above the recovery point. Needed where

@@ -48,6 +48,8 @@ class Snapshot(Struct, frozen=True):
     producers: list[SavedProducer]
     closed: list[ClosedSegment]
     tail: Tail
+    compacted_offset: int = 0
+    """Below it the log was compacted at least once."""
 
 
 class SnapshotWrite:
@@ -73,25 +75,36 @@ class SnapshotWrite:
 class SnapshotSchedule:
     """Which snapshots a log has, and how much was written since the last."""
 
-    __slots__ = ("offsets", "unsaved_bytes")
+    __slots__ = ("_is_outdated", "offsets", "unsaved_bytes")
 
     def __init__(self, offsets: list[int], *, unsaved_bytes: int) -> None:
         self.offsets = offsets
         self.unsaved_bytes = unsaved_bytes
+        self._is_outdated = False
 
     def is_due(self, end_offset: int, interval_bytes: int) -> bool:
-        return not self.has(end_offset) and self.unsaved_bytes >= interval_bytes
+        return not self.has(end_offset) and (self._is_outdated or self.unsaved_bytes >= interval_bytes)
 
     def has(self, end_offset: int) -> bool:
-        return bool(self.offsets) and self.offsets[-1] == end_offset
+        return bool(self.offsets) and self.offsets[-1] == end_offset and not self._is_outdated
 
-    def on_taken(self) -> list[int]:
+    def on_compacted(self) -> None:
+        """The latest one speaks of segments as they were before; another is due, even at the same offset."""
+        self._is_outdated = True
+
+    def on_removed(self, offsets_left: list[int]) -> None:
+        self.offsets = [offset for offset in self.offsets if offset in offsets_left]
+
+    def on_taken(self, end_offset: int) -> list[int]:
         """One is on its way; answers those that are superfluous once it is written."""
         self.unsaved_bytes = 0
-        return self.offsets[: max(0, len(self.offsets) + 1 - SNAPSHOTS_KEPT)]
+        self._is_outdated = False
+        others = [offset for offset in self.offsets if offset != end_offset]
+        return others[: max(0, len(others) + 1 - SNAPSHOTS_KEPT)]
 
     def on_written(self, written: SnapshotWrite) -> None:
-        self.offsets = [offset for offset in self.offsets if offset not in written.obsolete_offsets]
+        gone = (*written.obsolete_offsets, written.end_offset)
+        self.offsets = [offset for offset in self.offsets if offset not in gone]
         self.offsets.append(written.end_offset)
 
 

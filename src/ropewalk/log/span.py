@@ -90,7 +90,7 @@ class Span:
             return None
         segment = self.segment
         trust = segment.trust
-        file = self._storage.files.peek(segment.path)
+        file = self._storage.peek_segment(segment)
         if file is None:
             return None
         self._file = file
@@ -122,7 +122,7 @@ class Span:
         """
         try:
             if self._file is None:
-                self._file = self._storage.borrow(self.segment.path)
+                self._file = self._storage.borrow_segment(self.segment)
             return self._read(self._file)
         except FileNotFoundError:
             raise OffsetOutOfRange(f"{self._name}: offset {self._wanted.offset} was deleted") from None
@@ -151,7 +151,7 @@ class Span:
             self._generation = self.segment.trust.withdraw(self.segment.size_bytes)
         if plan is None:
             assert self._request is not None
-            index_file = self._storage.borrow_index(self.segment.index.path)
+            index_file = self._storage.borrow_index(self.segment)
             self._columns, self._rebuilt = self._request.load(index_file, file)
             plan = self._plan = self._make_plan(self._columns)
         if data is None:
@@ -243,6 +243,8 @@ class Span:
         raise StorageFailed(f"{self._name}: offset {wanted.offset} cannot be read")
 
     def _note_damage(self, damage: Damage) -> None:
+        if self.segment.retired_file is not None:
+            return  # what took its place was made from bytes that were verified
         end_offset = damage.end_offset if damage.end_offset is not None else self._wanted.segment_end_offset
         self._damaged.note(
             DamagedRange(

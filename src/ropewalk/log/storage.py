@@ -21,10 +21,31 @@ class Storage:
         """A file for a thread of the disk pool: the open one, or one of its own."""
         return self.files.peek(path) or self.disk.open(path)
 
-    def borrow_index(self, path: str) -> File | None:
-        """As `borrow`; an index may be missing."""
+    def borrow_segment(self, segment: Segment) -> File:
+        """As `borrow`, for a segment that compaction may replace at any moment.
+
+        A segment is retired before its path changes hands, so whoever opened what lies there now finds out.
+        """
+        if segment.retired_file is None:
+            try:
+                file = self.borrow(segment.path)
+            except FileNotFoundError:
+                if segment.retired_file is None:
+                    raise
+            else:
+                return segment.retired_file or file
+        return segment.retired_file
+
+    def peek_segment(self, segment: Segment) -> File | None:
+        """The segment's file if it is open; for the event loop."""
+        return segment.retired_file or self.files.peek(segment.path)
+
+    def borrow_index(self, segment: Segment) -> File | None:
+        """As `borrow_segment`; an index may be missing, and a retired segment has none."""
+        if segment.retired_file is not None:
+            return None
         try:
-            return self.borrow(path)
+            return self.borrow(segment.index.path)
         except FileNotFoundError:
             return None
 

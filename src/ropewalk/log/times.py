@@ -4,6 +4,7 @@ Behaviour worth knowing
     The answer to "from when on" is the first record in offset order whose timestamp is not below the wanted one, as
     Kafka's consumers expect; timestamps need not rise.
     A batch's header may claim a larger timestamp than any of its records has. The records decide.
+    A compacted batch has offsets without records; no time leads to them.
     What is damaged might hold the answer, so a search that meets damage raises `StorageFailed`.
 """
 
@@ -112,7 +113,7 @@ class TimeSearch:
         pending = segment.index.pending
         columns = self._storage.indexes.peek(segment.index.path)
         if columns is None:
-            columns, _ = request.load(self._storage.borrow_index(segment.index.path), file)
+            columns, _ = request.load(self._storage.borrow_index(segment), file)
         for entries in (pending, columns):
             at = bisect_left(entries.timestamps, timestamp, 0, len(entries)) - 1
             if at >= 0:
@@ -146,7 +147,7 @@ class TimeSearch:
     def _open(self, segment: Segment) -> File | None:
         """None if the segment was deleted meanwhile."""
         try:
-            file = self._storage.borrow(segment.path)
+            file = self._storage.borrow_segment(segment)
         except FileNotFoundError:
             return None
         segment.trust.withdraw(
@@ -158,7 +159,7 @@ class TimeSearch:
 def _stamps(file: File, found: Found) -> list[tuple[int, int]]:
     """Offset and timestamp of every record of a batch."""
     header: BatchHeader = found.header
-    if header.uses_append_time:
+    if header.uses_append_time and header.record_count == header.last_offset_delta + 1:
         return [(offset, header.max_timestamp) for offset in range(header.base_offset, header.end_offset)]
     records = decode_records(file.read(found.position, header.size_bytes))
     return [(record.offset, record.timestamp) for record in records]

@@ -2,6 +2,7 @@
 
     start   take the directory, read the metadata, open the partitions, then listen
     stop    listen no more, refuse writes, make everything durable, say that it was clean
+    kill    end where it stands, as a crash would, inside a process that lives on
 
 What a reader could get wrong
     A node whose background work fails does not stop in order: `failed` is set, and the process ends as after a
@@ -71,6 +72,26 @@ class Node:
     @property
     def housekeeping(self) -> Housekeeping:
         return self._parts.housekeeping
+
+    def pause(self) -> None:
+        """Hang: clients stay connected and hear nothing until `resume`. Time and background work go on."""
+        self._listener.pause()
+
+    def resume(self) -> None:
+        self._listener.resume()
+
+    async def kill(self) -> None:
+        """As a crash would: nobody is answered, nothing is written any more, nothing is said to be clean.
+
+        Calls that the disk pool has begun run to their end: stop the pool, then close the disk. Also good
+        after `stop`, for connections whose clients do not take their last answers.
+        """
+        self._listener.stop()
+        self._listener.abort()
+        await self._parts.supervisor.stop()
+        self._parts.cluster.stop()
+        self._parts.disk.log_starts.stop()
+        self._parts.partitions.end()
 
     async def stop(self) -> None:
         """In order: everything acknowledged is on disk and the next start is quick."""

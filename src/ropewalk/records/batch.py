@@ -109,6 +109,11 @@ class BatchHeader(Struct, frozen=True, gc=False):
         return self.attributes & CONTROL != 0
 
     @property
+    def delete_horizon_ms(self) -> int | None:
+        """From when on compaction may remove the batch's tombstones; None if it has not met them yet."""
+        return self.base_timestamp if self.attributes & DELETE_HORIZON else None
+
+    @property
     def last_sequence(self) -> int:
         """Sequences count 0, 1, … 2³¹−1, 0; `SEQUENCE_NONE` where the producer is not idempotent."""
         if self.base_sequence == SEQUENCE_NONE:

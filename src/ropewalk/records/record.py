@@ -91,7 +91,7 @@ def build(
     payload = bytearray()
     for offset_delta, record in enumerate(records):
         body = _encode_body(record, offset_delta, record.timestamp - base_timestamp)
-        payload += _encode_varint(len(body))
+        payload += encode_varint(len(body))
         payload += body
     stored = compress(codec, payload)
     attributes = codec | (TRANSACTIONAL if is_transactional else 0) | (CONTROL if is_control else 0)
@@ -130,18 +130,18 @@ def _decode_payload(payload: bytes, header: BatchHeader) -> Iterator[Record]:
 
 
 def _decode_record(payload: bytes, position: int, header: BatchHeader) -> tuple[Record, int]:
-    length, position = _decode_varint(payload, position)
+    length, position = decode_varint(payload, position)
     end = position + length
     if length < 0 or end > len(payload):
         raise CorruptBatch(f"a record of {length} bytes does not fit the {len(payload) - position} left")
     position += 1  # The record's attributes: a byte in which no bit has a meaning.
-    timestamp_delta, position = _decode_varint(payload, position)
-    offset_delta, position = _decode_varint(payload, position)
+    timestamp_delta, position = decode_varint(payload, position)
+    offset_delta, position = decode_varint(payload, position)
     if not 0 <= offset_delta <= header.last_offset_delta:
         raise CorruptBatch(f"offset delta {offset_delta} is not within 0 to {header.last_offset_delta}")
     key, position = _decode_bytes(payload, position, end)
     value, position = _decode_bytes(payload, position, end)
-    header_count, position = _decode_varint(payload, position)
+    header_count, position = decode_varint(payload, position)
     if not 0 <= header_count <= end - position:
         raise CorruptBatch(
             f"{header_count} headers do not fit the {end - position} bytes left of their record"
@@ -170,7 +170,7 @@ def _decode_headers(
 
 
 def _decode_bytes(payload: bytes, position: int, end: int) -> tuple[bytes | None, int]:
-    length, position = _decode_varint(payload, position)
+    length, position = decode_varint(payload, position)
     if length == -1:
         return None, position
     stop = position + length
@@ -179,7 +179,7 @@ def _decode_bytes(payload: bytes, position: int, end: int) -> tuple[bytes | None
     return payload[position:stop], stop
 
 
-def _decode_varint(payload: bytes, position: int) -> tuple[int, int]:
+def decode_varint(payload: bytes, position: int) -> tuple[int, int]:
     """The number and the position after it. Raises `IndexError` at the end of the payload."""
     byte = payload[position]
     if byte < 0x80:
@@ -195,10 +195,10 @@ def _decode_varint(payload: bytes, position: int) -> tuple[int, int]:
 
 
 def _encode_body(record: Record, offset_delta: int, timestamp_delta: int) -> bytes:
-    parts = [b"\x00", _encode_varint(timestamp_delta), _encode_varint(offset_delta)]
+    parts = [b"\x00", encode_varint(timestamp_delta), encode_varint(offset_delta)]
     parts += _encode_bytes(record.key)
     parts += _encode_bytes(record.value)
-    parts.append(_encode_varint(len(record.headers)))
+    parts.append(encode_varint(len(record.headers)))
     for name, value in record.headers:
         parts += _encode_bytes(name.encode())
         parts += _encode_bytes(value)
@@ -206,10 +206,10 @@ def _encode_body(record: Record, offset_delta: int, timestamp_delta: int) -> byt
 
 
 def _encode_bytes(field: bytes | None) -> tuple[bytes, ...]:
-    return (_VARINT_NULL,) if field is None else (_encode_varint(len(field)), field)
+    return (_VARINT_NULL,) if field is None else (encode_varint(len(field)), field)
 
 
-def _encode_varint(value: int) -> bytes:
+def encode_varint(value: int) -> bytes:
     number = (value << 1) ^ (value >> 63)
     if number < 0x80:
         return _VARINTS_SHORT[number]

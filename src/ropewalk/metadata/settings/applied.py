@@ -20,12 +20,16 @@ class TopicSettings(Struct, frozen=True, kw_only=True):
     compression_gzip_level: int
     compression_lz4_level: int
     compression_zstd_level: int
+    delete_retention_ms: int
     flush: Literal["group", "os"]
     index_interval_bytes: int
+    max_compaction_lag_ms: int
     max_message_bytes: int
     message_timestamp_after_max_ms: int
     message_timestamp_before_max_ms: int
     message_timestamp_type: Literal["CreateTime", "LogAppendTime"]
+    min_cleanable_dirty_ratio: float
+    min_compaction_lag_ms: int
     min_insync_replicas: int
     """Never more than the topic has replicas."""
     retention_bytes: int
@@ -46,12 +50,16 @@ class TopicSettings(Struct, frozen=True, kw_only=True):
 
     @property
     def deletes(self) -> bool:
-        """Whether retention removes segments. A topic that is only to be compacted keeps everything."""
+        """Whether retention removes segments."""
         return "delete" in self.cleanup_policy
 
     @property
-    def keys_required(self) -> bool:
+    def compacts(self) -> bool:
         return "compact" in self.cleanup_policy
+
+    @property
+    def keys_required(self) -> bool:
+        return self.compacts
 
 
 class BrokerSettings(Struct, frozen=True, kw_only=True):

@@ -185,6 +185,14 @@ _CATALOGUE: Final = (
         minimum=1,
         change=Change.READ_ONLY,
     ),
+    Setting(
+        "log.cleaner.backoff.ms",
+        Kind.LONG,
+        "15000",
+        "How long compaction rests when there is nothing to compact.",
+        minimum=0,
+        change=Change.READ_ONLY,
+    ),
 )
 
 BROKER_SETTINGS: Final[Mapping[str, Setting]] = {

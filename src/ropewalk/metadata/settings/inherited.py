@@ -223,13 +223,6 @@ _ROWS: Final[tuple[tuple[str, Kind, str | None, int | None, str], ...]] = (
     ("log.cleaner.enable", Kind.BOOLEAN, "true", None, "Whether compaction runs."),
     ("log.cleaner.threads", Kind.INT, "1", 0, "Threads that compact."),
     (
-        "log.cleaner.backoff.ms",
-        Kind.LONG,
-        "15000",
-        0,
-        "How long the compactor rests when there is nothing to do.",
-    ),
-    (
         "log.cleaner.dedupe.buffer.size",
         Kind.LONG,
         "134217728",

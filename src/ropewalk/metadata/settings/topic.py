@@ -1,8 +1,8 @@
 """The catalogue of topic settings.
 
 What a reader could get wrong
-    Compaction is not part of this version. A topic with `cleanup.policy=compact` is accepted: records without
-    a key are refused, and nothing is ever removed, so it holds at least what a compacted topic would hold.
+    A topic with `cleanup.policy=compact` refuses records without a key; those it took before it had that policy go
+    when it is compacted.
     `min.insync.replicas` has a default that depends on the topic: see `effective.py`.
     A setting marked `without_effect` is checked and shown, and says so in its description.
 """
@@ -23,7 +23,7 @@ _CATALOGUE: Final = (
         Kind.LIST,
         "delete",
         "What becomes of old segments: `delete` removes them by age and size, `compact` keeps the last record of every key. "
-        "This version does not compact: a topic that is only `compact` requires keys and keeps every record.",
+        "Both may be given. With `compact` every record needs a key.",
         choices=("compact", "delete"),
         synonyms=(Synonym("log.cleanup.policy"),),
     ),
@@ -67,10 +67,9 @@ _CATALOGUE: Final = (
         "delete.retention.ms",
         Kind.LONG,
         "86400000",
-        "How long the mark of a deleted key is kept in a compacted topic.",
+        "How long a compacted topic keeps the mark of a deleted key, from when it was first compacted.",
         minimum=0,
         synonyms=(Synonym("log.cleaner.delete.retention.ms"),),
-        without_effect=True,
     ),
     Setting(
         "file.delete.delay.ms",
@@ -151,10 +150,9 @@ _CATALOGUE: Final = (
         "max.compaction.lag.ms",
         Kind.LONG,
         str(LONG_MAX),
-        "How long a record may escape compaction.",
+        "How long a record may escape compaction, however little there is to compact. The active segment is closed at this age.",
         minimum=1,
         synonyms=(Synonym("log.cleaner.max.compaction.lag.ms"),),
-        without_effect=True,
     ),
     Setting(
         "max.message.bytes",
@@ -192,20 +190,18 @@ _CATALOGUE: Final = (
         "min.cleanable.dirty.ratio",
         Kind.DOUBLE,
         "0.5",
-        "The share of uncompacted log at which compaction starts.",
+        "The share of a log's bytes that were not compacted before at which compaction starts.",
         minimum=0,
         maximum=1,
         synonyms=(Synonym("log.cleaner.min.cleanable.ratio"),),
-        without_effect=True,
     ),
     Setting(
         "min.compaction.lag.ms",
         Kind.LONG,
         "0",
-        "How long a record is safe from compaction.",
+        "How long a record is safe from compaction, by its timestamp.",
         minimum=0,
         synonyms=(Synonym("log.cleaner.min.compaction.lag.ms"),),
-        without_effect=True,
     ),
     Setting(
         "min.insync.replicas",

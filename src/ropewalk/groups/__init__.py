@@ -1,0 +1,25 @@
+"""Consumer groups of the classic protocol, as decisions: who is a member, who leads, and how far each group has read.
+
+`GroupsCore` holds all groups of one shard. It is told a command or the time and answers with a `Step`: events for
+the log, and replies that may be sent once those events (and all before them) are committed. It owns no socket,
+file, task or clock, so the same object runs inside a broker and inside the simulator.
+
+    core.py        the public face: one method per command
+    commands.py    what members, tools and administrators ask; answers.py, errors.py  what they hear
+    events.py      what is durable; event_codec.py  the same as Kafka's own `__consumer_offsets` records
+    durable.py     the state that the events add up to
+    group.py       one group with its members, as it is at the moment
+    rounds.py      how a rebalance begins, waits and ends; joining.py  who may take part
+    membership.py  what members do between joins
+    offsets.py     commit, fetch, delete; expiry.py  when offsets and groups are forgotten
+    overview.py    groups as administrators see them; shards.py  which shard holds a group
+
+Invariants
+    What `apply` has not seen is not durable: offsets are changed by events only, and replaying the events of a
+    shard rebuilds them exactly. Who is joining, and whose session ends when, is not durable: it is lost with the
+    core, and clients join again.
+    An assignment is handed out only with the event that records it, so a generation has one assignment, ever.
+    A commit that names a generation is taken from a member of the current generation only.
+    A partition without a committed offset has none: it is never reported as zero.
+    Whoever waits for a join or a sync is answered: by the round it waits for, by the next, or by a timeout.
+"""

@@ -1,0 +1,131 @@
+"""What a group answers. Where an answer is about several things, it has one entry for each, in the order asked."""
+
+from enum import Enum
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from ropewalk.base.ids import TopicPartition
+from ropewalk.groups.errors import GroupError
+
+
+class GroupState(Enum):
+    """The states of a group, by the names that tools print."""
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    """A generation is to begin; members are awaited."""
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    """A generation has begun; the leader's assignments are awaited."""
+    STABLE = "Stable"
+
+
+class JoinedMember(Struct, frozen=True, gc=False):
+    member_id: str
+    instance_id: str | None
+    metadata: bytes
+
+
+class Joined(Struct, frozen=True):
+    """A generation has begun with the caller in it; it must sync next."""
+
+    generation: int
+    protocol_type: str
+    protocol: str
+    leader_id: str
+    member_id: str
+    members: tuple[JoinedMember, ...] = ()
+    """Everyone, for the leader; nobody, for the others."""
+    skip_assignment: bool = False
+    """The caller leads, but the assignments of this generation are made already (KIP-814)."""
+
+
+class Synced(Struct, frozen=True, gc=False):
+    protocol_type: str
+    protocol: str
+    assignment: bytes
+
+
+class HeartbeatTaken(Struct, frozen=True, gc=False):
+    """The session goes on, and the generation too."""
+
+
+class Left(Struct, frozen=True):
+    members: tuple[GroupError | None, ...]
+
+
+class Committed(Struct, frozen=True):
+    offsets: tuple[GroupError | None, ...]
+
+
+class CommittedOffset(Struct, frozen=True, gc=False):
+    offset: int
+    leader_epoch: int
+    metadata: str
+    committed_at_ms: int
+
+
+class FetchedOffset(Struct, frozen=True, gc=False):
+    topic_partition: TopicPartition
+    committed: CommittedOffset | None
+    """None: the group has committed nothing there, which is not the same as zero."""
+
+
+class OffsetsFetched(Struct, frozen=True):
+    offsets: tuple[FetchedOffset, ...]
+
+
+class ListedGroup(Struct, frozen=True, gc=False):
+    group_id: str
+    protocol_type: str
+    """Empty for a group that only stores offsets."""
+    state: GroupState
+
+
+class GroupsListed(Struct, frozen=True):
+    groups: tuple[ListedGroup, ...]
+
+
+class DescribedMember(Struct, frozen=True, gc=False):
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    metadata: bytes
+    """Empty, as the assignment is, unless the group is stable."""
+    assignment: bytes
+
+
+class DescribedGroup(Struct, frozen=True):
+    group_id: str
+    state: GroupState
+    protocol_type: str
+    protocol: str
+    """Empty unless the group is stable."""
+    members: tuple[DescribedMember, ...]
+
+
+class GroupsDescribed(Struct, frozen=True):
+    groups: tuple[DescribedGroup | GroupError, ...]
+
+
+class GroupsDeleted(Struct, frozen=True):
+    groups: tuple[GroupError | None, ...]
+
+
+class OffsetsDeleted(Struct, frozen=True):
+    partitions: tuple[GroupError | None, ...]
+
+
+Answer: TypeAlias = (
+    Joined
+    | Synced
+    | HeartbeatTaken
+    | Left
+    | Committed
+    | OffsetsFetched
+    | GroupsListed
+    | GroupsDescribed
+    | GroupsDeleted
+    | OffsetsDeleted
+)

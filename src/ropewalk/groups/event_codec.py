@@ -1,0 +1,192 @@
+"""Events as records of Kafka's `__consumer_offsets`, so that Kafka's own tools can read the topic.
+
+A key begins with a number that says what it is a key of: 0 and 1 an offset, 2 a group. A value begins with its own
+version. We write what Kafka writes (key 1 with value 3, key 2 with value 3; a record without a value removes) and read
+every version of these; records of other kinds, which newer protocols put into the same topic, are skipped.
+"""
+
+from collections.abc import Callable
+from struct import error as layout_error
+from typing import Annotated, Final, Generic, TypeVar
+
+from ropewalk.base.errors import InvalidRecord, ProtocolError
+from ropewalk.groups.answers import CommittedOffset
+from ropewalk.groups.events import (
+    Event,
+    GenerationRecorded,
+    GroupRemoved,
+    OffsetCommitted,
+    OffsetRemoved,
+    RecordedMember,
+)
+from ropewalk.wire.compile import compile_decoder, compile_encoder
+from ropewalk.wire.types import Buffer, Int32, Int64, Message, since
+
+M = TypeVar("M", bound=Message)
+
+
+class OffsetCommitKey(Message, frozen=True):
+    group: str
+    topic: str
+    partition: Int32
+
+
+class OffsetCommitValue(Message, frozen=True):
+    """v1 alone has expire_timestamp; v3 leader_epoch; v4 flexible encoding."""
+
+    offset: Int64
+    leader_epoch: Annotated[Int32, since(3)] = -1
+    metadata: str = ""
+    commit_timestamp: Int64 = -1
+    expire_timestamp: Annotated[Int64, since(1, until=1)] = -1
+
+
+class GroupMetadataKey(Message, frozen=True):
+    group: str
+
+
+class MemberMetadata(Message, frozen=True):
+    member_id: str
+    group_instance_id: Annotated[str | None, since(3)] = None
+    client_id: str = ""
+    client_host: str = ""
+    rebalance_timeout: Annotated[Int32, since(1)] = -1
+    session_timeout: Int32 = 0
+    subscription: bytes = b""
+    assignment: bytes = b""
+
+
+class GroupMetadataValue(Message, frozen=True):
+    """v1 rebalance_timeout; v2 current_state_timestamp; v3 group_instance_id; v4 flexible encoding."""
+
+    protocol_type: str
+    generation: Int32
+    protocol: str | None
+    leader: str | None
+    current_state_timestamp: Annotated[Int64, since(2)] = -1
+    members: tuple[MemberMetadata, ...] = ()
+
+
+class _Codec(Generic[M]):
+    """One structure behind its version number; the compiled codecs are kept."""
+
+    def __init__(self, message: type[M], *, versions: range, flexible_since: int, written: int) -> None:
+        self._message = message
+        self._versions = versions
+        self._flexible_since = flexible_since
+        self._prefix = written.to_bytes(2, "big")
+        self._encode = compile_encoder(message, written, flexible=False)
+        self._decoders: dict[int, Callable[[memoryview, int, int], M]] = {}
+
+    def encode(self, message: M) -> bytes:
+        chunks: list[Buffer] = [self._prefix, *self._encode(message)]
+        return b"".join(chunks)
+
+    def decode(self, data: Buffer) -> M:
+        view = memoryview(data)
+        try:
+            version = int.from_bytes(view[:2], "big", signed=True)
+            if version not in self._versions:
+                raise InvalidRecord(f"{self._message.__name__} v{version} is not known")
+            decode = self._decoders.get(version)
+            if decode is None:
+                flexible = version >= self._flexible_since
+                decode = self._decoders[version] = compile_decoder(self._message, version, flexible=flexible)
+            return decode(view, 2, len(view))
+        except (ProtocolError, layout_error, IndexError, UnicodeDecodeError) as problem:
+            raise InvalidRecord(f"{self._message.__name__} is cut short or garbled") from problem
+
+
+_NEVER: Final = 999
+_OFFSET_KEY: Final = _Codec(OffsetCommitKey, versions=range(2), flexible_since=_NEVER, written=1)
+_OFFSET_VALUE: Final = _Codec(OffsetCommitValue, versions=range(5), flexible_since=4, written=3)
+_GROUP_KEY: Final = _Codec(GroupMetadataKey, versions=range(2, 3), flexible_since=_NEVER, written=2)
+_GROUP_VALUE: Final = _Codec(GroupMetadataValue, versions=range(5), flexible_since=4, written=3)
+
+
+def encode_event(event: Event) -> tuple[bytes, bytes | None]:
+    """The key and the value of the record that stands for `event`."""
+    match event:
+        case OffsetCommitted(group_id, topic, partition, committed):
+            return _OFFSET_KEY.encode(OffsetCommitKey(group_id, topic, partition)), _OFFSET_VALUE.encode(
+                OffsetCommitValue(
+                    offset=committed.offset,
+                    leader_epoch=committed.leader_epoch,
+                    metadata=committed.metadata,
+                    commit_timestamp=committed.committed_at_ms,
+                )
+            )
+        case OffsetRemoved(group_id, topic, partition):
+            return _OFFSET_KEY.encode(OffsetCommitKey(group_id, topic, partition)), None
+        case GenerationRecorded(group_id):
+            return _GROUP_KEY.encode(GroupMetadataKey(group_id)), _GROUP_VALUE.encode(_group_value(event))
+        case GroupRemoved(group_id):
+            return _GROUP_KEY.encode(GroupMetadataKey(group_id)), None
+
+
+def decode_event(key: Buffer, value: Buffer | None) -> Event | None:
+    """The inverse of `encode_event`; None for a record of another kind.
+
+    Raises `InvalidRecord` for one of ours that cannot be read: to skip it would be to forget something.
+    """
+    kind = int.from_bytes(memoryview(key)[:2], "big", signed=True)
+    if len(key) < 2 or kind not in (0, 1, 2):
+        return None
+    if kind == 2:
+        group_id = _GROUP_KEY.decode(key).group
+        if value is None:
+            return GroupRemoved(group_id)
+        return _generation(group_id, _GROUP_VALUE.decode(value))
+    place = _OFFSET_KEY.decode(key)
+    if value is None:
+        return OffsetRemoved(place.group, place.topic, place.partition)
+    stored = _OFFSET_VALUE.decode(value)
+    committed = CommittedOffset(stored.offset, stored.leader_epoch, stored.metadata, stored.commit_timestamp)
+    return OffsetCommitted(place.group, place.topic, place.partition, committed)
+
+
+def _group_value(event: GenerationRecorded) -> GroupMetadataValue:
+    return GroupMetadataValue(
+        protocol_type=event.protocol_type,
+        generation=event.generation,
+        protocol=event.protocol,
+        leader=event.leader_id,
+        current_state_timestamp=event.state_at_ms,
+        members=tuple(
+            MemberMetadata(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                rebalance_timeout=member.rebalance_timeout_ms,
+                session_timeout=member.session_timeout_ms,
+                subscription=member.subscription,
+                assignment=member.assignment,
+            )
+            for member in event.members
+        ),
+    )
+
+
+def _generation(group_id: str, value: GroupMetadataValue) -> GenerationRecorded:
+    return GenerationRecorded(
+        group_id=group_id,
+        protocol_type=value.protocol_type,
+        generation=value.generation,
+        protocol=value.protocol,
+        leader_id=value.leader,
+        state_at_ms=value.current_state_timestamp,
+        members=tuple(
+            RecordedMember(
+                member_id=member.member_id,
+                instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                rebalance_timeout_ms=member.rebalance_timeout,
+                session_timeout_ms=member.session_timeout,
+                subscription=member.subscription,
+                assignment=member.assignment,
+            )
+            for member in value.members
+        ),
+    )

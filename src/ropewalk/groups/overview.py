@@ -1,0 +1,35 @@
+"""Groups as administrators see them. A group that only stores offsets has no members, and is empty."""
+
+from ropewalk.groups.answers import DescribedGroup, DescribedMember, GroupState, ListedGroup
+from ropewalk.groups.group import Group
+
+
+def listed_group(group_id: str, group: Group | None) -> ListedGroup:
+    if group is None:
+        return ListedGroup(group_id, "", GroupState.EMPTY)
+    return ListedGroup(group_id, group.protocol_type, group.state)
+
+
+def described_group(group_id: str, group: Group | None) -> DescribedGroup:
+    """Metadata and assignments are shown in a stable group only: before that they belong to no generation."""
+    if group is None:
+        return DescribedGroup(group_id, GroupState.EMPTY, "", "", ())
+    is_stable = group.state is GroupState.STABLE
+    protocol = group.protocol if is_stable else None
+    return DescribedGroup(
+        group_id=group_id,
+        state=group.state,
+        protocol_type=group.protocol_type,
+        protocol=protocol or "",
+        members=tuple(
+            DescribedMember(
+                member_id=member.member_id,
+                instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                metadata=member.metadata_for(protocol),
+                assignment=member.assignment if is_stable else b"",
+            )
+            for member in group.members.values()
+        ),
+    )

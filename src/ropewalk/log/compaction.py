@@ -1,0 +1,232 @@
+"""Compaction: what is left of a log when only the last record of every key counts.
+
+A pass reads the part of the log that was not compacted before and notes the last offset of every key; then it writes
+all segments up to there anew, from the first, without the records that a later one of their key makes superfluous.
+
+    compaction = log.take_compaction(…)     on the loop; None if nothing is due
+    compaction.run(bytes_max)               in the disk pool, until `is_over`
+    replacement = compaction.replacement    whenever there is one, before `run` is called again:
+    log.install(replacement)                    on the loop; readers find the compacted segment from here on
+    replacement.run()                           in the disk pool; so do later lives of the node
+    log.on_installed(replacement)               on the loop
+    log.on_compacted(compaction)            on the loop, at the end
+
+Invariants
+    Offsets never change, and the log stays without gaps: where whole batches go, an empty one takes up their offsets.
+    So whatever tells damage from data in a log tells it in a compacted one. There is one such batch for every leader
+    epoch, from which the epochs can be derived as before.
+    The last record of a key stays. A tombstone stays until its delete horizon, which is set when the records before
+    it have gone; segments are replaced from the first on, so they have gone for good by then.
+    Nothing is copied that was not verified: compaction would give rotten bytes a valid CRC.
+
+Behaviour worth knowing
+    Records without a key go, as in Kafka. Control batches and transactional ones stay as they are, and so does a batch
+    that cannot be opened: which of their records count is not for compaction to say.
+    If a batch tells retries of its producer, it stays though empty.
+    If the keys are too many for one pass, it ends before the first batch it has no room for, and the next goes on there.
+"""
+
+from collections.abc import Generator, Sequence
+
+from ropewalk.base.errors import CorruptBatch, UnsupportedCompression
+from ropewalk.base.limits import (
+    COMPACTION_MERGED_SEGMENTS_MAX,
+    COMPACTION_RECORD_BYTES,
+)
+from ropewalk.log.damage import DamagedRange
+from ropewalk.log.epochs import LeaderEpochs
+from ropewalk.log.index import RELATIVE_OFFSET_MAX
+from ropewalk.log.latest import LatestOffsets
+from ropewalk.log.rewrite import Replacement, Rewrite
+from ropewalk.log.segment import Segment
+from ropewalk.log.settings import LogSettings
+from ropewalk.log.storage import Storage
+from ropewalk.log.walk import Unreadable, walk
+from ropewalk.records.batch import BatchHeader
+from ropewalk.records.sieve import Entry, OpenedBatch, emptied, is_placeholder, open_batch, rebuild
+
+
+class Compaction:
+    """One pass over one log."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        directory: str,
+        segments: Sequence[Segment],
+        settings: LogSettings,
+        epochs: LeaderEpochs,
+        *,
+        compacted_offset: int,
+        batches_kept: frozenset[int],
+        now_ms: int,
+        keys_max: int,
+    ) -> None:
+        self._storage = storage
+        self._directory = directory
+        self._segments = segments
+        self._settings = settings
+        self._epochs = epochs
+        self._batches_kept = batches_kept
+        self._now_ms = now_ms
+        self._latest = LatestOffsets(keys_max)
+        self._work = self._pass()
+        self._rewrite: Rewrite | None = None
+        self.compacted_offset = compacted_offset
+        """Up to where keys were noted; once all is over, up to where the log is compacted."""
+
+        self.tombstones_due_at_ms: int | None = None
+        """When the first of the tombstones that stay may go."""
+
+        self.replacement: Replacement | None = None
+        """A segment that is ready to take the place of others. Set it to None when it has been seen to."""
+
+        self.damaged: DamagedRange | None = None
+        """What could not be read, and ended the pass."""
+
+        self.is_over = False
+        self.is_complete = False
+        """Whether it came to its end, and not only to an end."""
+
+        self.removed_count = 0
+
+    def run(self, bytes_max: int) -> int:
+        """Go on for about so many bytes, or until there is a replacement; answers how many it took. Blocks.
+
+        A disk that refuses ends the pass with its `OSError`; what was replaced stays so. If the segments are deleted
+        meanwhile, the pass just ends.
+        """
+        assert self.replacement is None, "a replacement waits to be seen to"
+        spent_bytes = 0
+        try:
+            for step_bytes in self._work:
+                spent_bytes += step_bytes
+                if self.replacement is not None or spent_bytes >= bytes_max:
+                    return spent_bytes
+            self.is_complete = self.is_over = True
+        except Unreadable as unreadable:
+            self.damaged = unreadable.damaged
+            self.abandon()
+        except OSError as error:
+            self.abandon()
+            if not isinstance(error, FileNotFoundError):
+                raise
+        return spent_bytes
+
+    def abandon(self) -> None:
+        """End the pass here; what it was writing, and what was not installed, is of no use. Blocks."""
+        self.is_over = True
+        self._work.close()
+        if self._rewrite is not None:
+            self._rewrite.discard()
+        if self.replacement is not None:
+            self.replacement.discard()
+        self._rewrite = self.replacement = None
+
+    def _pass(self) -> Generator[int, None, None]:
+        yield from self._note_keys()
+        rewrite: Rewrite | None = None
+        for segment in self._segments:
+            if segment.base_offset >= self.compacted_offset:
+                break
+            if rewrite is not None and not self._may_join(rewrite, segment):
+                yield from self._close(rewrite)
+                rewrite = None
+            if rewrite is None:
+                rewrite = self._rewrite = Rewrite(self._storage, self._directory, segment, self._settings)
+            file = self._storage.borrow_segment(segment)
+            for header, batch in walk(segment, file, self._epochs):
+                self._put(rewrite, header, batch)
+                yield header.size_bytes * 2 + header.record_count * COMPACTION_RECORD_BYTES
+            rewrite.end_source(segment, file)
+        if rewrite is not None:
+            yield from self._close(rewrite)
+
+    def _note_keys(self) -> Generator[int, None, None]:
+        for segment in self._segments:
+            if segment.end_offset <= self.compacted_offset:
+                continue
+            for header, batch in walk(segment, self._storage.borrow_segment(segment), self._epochs):
+                if header.end_offset > self.compacted_offset:
+                    if self._latest.is_full:
+                        return
+                    opened = _open(header, batch)
+                    for entry in opened.entries if opened is not None else ():
+                        if entry.key is not None:
+                            self._latest.note(entry.key, entry.offset)
+                    self.compacted_offset = header.end_offset
+                yield header.size_bytes + header.record_count * COMPACTION_RECORD_BYTES
+
+    def _may_join(self, rewrite: Rewrite, segment: Segment) -> bool:
+        """Whether what is left of one more segment fits the file that is being written, at its largest.
+
+        A file without records takes it in any case: alone it would never expire, having no timestamp.
+        """
+        return (
+            len(rewrite.sources) < COMPACTION_MERGED_SEGMENTS_MAX
+            and segment.end_offset - rewrite.segment.base_offset <= RELATIVE_OFFSET_MAX
+            and (
+                rewrite.size_bytes + segment.size_bytes <= self._settings.segment_bytes
+                or rewrite.is_without_records
+            )
+        )
+
+    def _close(self, rewrite: Rewrite) -> Generator[int, None, None]:
+        if rewrite.is_worthwhile:
+            self.replacement = rewrite.finish()
+        else:
+            rewrite.discard()
+        self._rewrite = None
+        yield 0
+
+    def _put(self, rewrite: Rewrite, header: BatchHeader, batch: memoryview) -> None:
+        """Write what is left of one batch."""
+        if header.end_offset > self.compacted_offset:  # later records of its keys may not be known
+            rewrite.copy(header, batch)
+            return
+        if is_placeholder(header):
+            rewrite.pass_over(header)
+            return
+        opened = _open(header, batch)
+        if opened is None:
+            rewrite.copy(header, batch)
+            return
+        kept = [entry for entry in opened.entries if self._stays(entry, header)]
+        self.removed_count += len(opened.entries) - len(kept)
+        horizon_ms = header.delete_horizon_ms
+        has_tombstones = any(entry.is_tombstone for entry in kept)
+        if not kept:
+            if header.base_offset not in self._batches_kept:
+                rewrite.drop(header)
+            elif header.record_count:
+                rewrite.replace(emptied(header))
+            else:
+                rewrite.copy(header, batch)
+        elif has_tombstones and horizon_ms is None:
+            horizon_ms = self._now_ms + self._settings.delete_retention_ms
+            rewrite.replace(rebuild(opened, kept, delete_horizon_ms=horizon_ms))
+        elif len(kept) < len(opened.entries):
+            rewrite.replace(rebuild(opened, kept))
+        else:
+            rewrite.copy(header, batch)
+        if has_tombstones and horizon_ms is not None:
+            known_ms = self.tombstones_due_at_ms
+            self.tombstones_due_at_ms = horizon_ms if known_ms is None else min(known_ms, horizon_ms)
+
+    def _stays(self, entry: Entry, header: BatchHeader) -> bool:
+        if entry.key is None or self._latest.has_later(entry.key, entry.offset):
+            return False
+        if not entry.is_tombstone:
+            return True
+        horizon_ms = header.delete_horizon_ms
+        return horizon_ms is None or horizon_ms > self._now_ms
+
+
+def _open(header: BatchHeader, batch: memoryview) -> OpenedBatch | None:
+    """None for a batch that stays as it is."""
+    if header.is_control or header.is_transactional:
+        return None
+    try:
+        return open_batch(batch)
+    except (CorruptBatch, UnsupportedCompression):
+        return None

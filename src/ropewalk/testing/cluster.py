@@ -1,0 +1,94 @@
+"""A cluster for tests: one node, on the loopback, in this process.
+
+with Cluster() as cluster: ...           the node runs on a thread of its own; every call blocks
+async with Cluster() as cluster: ...     the node runs on the caller's loop; see `AsyncCluster`
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Self
+
+from ropewalk.records.record import Record
+from ropewalk.testing.async_cluster import AsyncCluster, NotRunning
+from ropewalk.testing.loop_thread import LoopThread
+from ropewalk.testing.settings import SettingValue
+
+
+class Cluster:
+    """Every method does what `AsyncCluster`'s does, and returns when it is done."""
+
+    def __init__(
+        self,
+        *,
+        data: str | os.PathLike[str] | None = None,
+        settings: Mapping[str, SettingValue] | None = None,
+        **named: SettingValue,
+    ) -> None:
+        """As `AsyncCluster`: memory or the directory `data`, and Kafka's settings by name or keyword."""
+        self._cluster = AsyncCluster(data=data, settings=settings, **named)
+        self._thread: LoopThread | None = None
+
+    def __enter__(self) -> Self:
+        self._thread = LoopThread()
+        try:
+            self._thread.run(self._cluster.__aenter__())
+        except BaseException:
+            self._thread.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Raises what the node's background work failed with, if it did."""
+        thread = self._the_thread()
+        self._thread = None
+        try:
+            thread.run(self._cluster.__aexit__())
+        finally:
+            thread.stop()
+
+    async def __aenter__(self) -> AsyncCluster:
+        return await self._cluster.__aenter__()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._cluster.__aexit__()
+
+    @property
+    def bootstrap(self) -> str:
+        """HOST:PORT for `bootstrap.servers`; the same for as long as the cluster is open."""
+        return self._cluster.bootstrap
+
+    def restart(self) -> None:
+        """Stop the node in order, unless it was killed, and start it again at the same address."""
+        self._the_thread().run(self._cluster.restart())
+
+    def kill(self) -> None:
+        """End the node as a crash would: nobody is answered, nothing is tidied up. `restart` brings it back."""
+        self._the_thread().run(self._cluster.kill())
+
+    def freeze(self) -> None:
+        """The node hangs: connections stay open and can still be made, and nothing is answered until `thaw`."""
+        self._the_thread().call(self._cluster.freeze)
+
+    def thaw(self) -> None:
+        """What clients have asked meanwhile is answered, in order."""
+        self._the_thread().call(self._cluster.thaw)
+
+    def create_topic(self, name: str, *, partitions: int = 1, **settings: SettingValue) -> str:
+        """The topic's name. Settings are Kafka's, with underscores: `cleanup_policy="compact"`."""
+        return self._the_thread().run(self._cluster.create_topic(name, partitions=partitions, **settings))
+
+    def delete_topics(self, names: Iterable[str]) -> None:
+        self._the_thread().run(self._cluster.delete_topics(names))
+
+    def topics(self) -> list[str]:
+        """The names of all topics, sorted, without those that the node keeps for itself."""
+        return self._the_thread().run(self._cluster.topics())
+
+    def records(self, topic: str, *, partition: int | None = None) -> list[Record]:
+        """All that the topic holds at this moment, in order, partition by partition; or one partition's."""
+        return self._the_thread().run(self._cluster.records(topic, partition=partition))
+
+    def _the_thread(self) -> LoopThread:
+        if self._thread is None:
+            raise NotRunning("enter the cluster first, with Cluster() as cluster")
+        return self._thread

@@ -1,0 +1,52 @@
+"""The topics of one test, kept apart from those of all others on a node they share.
+
+What a reader could get wrong
+    Whatever carries the namespace's token in its name is deleted at the end, so topics that the code under test
+    derives from a name it was given (`orders-5f1c0d9e.retry`) go as well.
+"""
+
+import random
+from typing import Final
+
+from ropewalk.records.record import Record
+from ropewalk.testing.cluster import Cluster
+from ropewalk.testing.settings import SettingValue
+
+_TOKEN_BYTES: Final = 4
+
+
+class Namespace:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._token = random.SystemRandom().randbytes(_TOKEN_BYTES).hex()
+        self._created: set[str] = set()
+
+    @property
+    def bootstrap(self) -> str:
+        """HOST:PORT for `bootstrap.servers`."""
+        return self._cluster.bootstrap
+
+    def topic(self, name: str, *, partitions: int = 1, **settings: SettingValue) -> str:
+        """The name of a topic that only this test uses, created empty the first time it is asked for."""
+        full_name = self._own(name)
+        if full_name not in self._created:
+            self._cluster.create_topic(full_name, partitions=partitions, **settings)
+            self._created.add(full_name)
+        return full_name
+
+    def group(self, name: str) -> str:
+        """A name for a consumer group that only this test uses; also good for transactional ids."""
+        return self._own(name)
+
+    def records(self, topic: str, *, partition: int | None = None) -> list[Record]:
+        """All that a topic holds, by the name that `topic` answered."""
+        return self._cluster.records(topic, partition=partition)
+
+    def close(self) -> None:
+        """Delete the topics."""
+        left = [name for name in self._cluster.topics() if self._token in name]
+        if left:
+            self._cluster.delete_topics(left)
+
+    def _own(self, name: str) -> str:
+        return f"{name}-{self._token}"

@@ -1,0 +1,50 @@
+"""A node's settings as a test writes them: Kafka's names with dots in a dictionary, with underscores as keywords."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from ropewalk.base.errors import InvalidSetting
+from ropewalk.node.config import Config, load
+from ropewalk.node.options import NodeOptions
+
+SettingValue = str | int | float | bool
+
+TEST_DEFAULTS: Final[Mapping[str, SettingValue]] = {
+    "group.initial.rebalance.delay.ms": 0,  # Kafka's three seconds would be spent by every test with a group
+    "offsets.topic.num.partitions": 1,  # fifty are made for many groups on many nodes
+}
+"""Where a node for tests differs from Kafka's defaults."""
+
+_DECIDED_HERE: Final = {
+    "kafka.listen": "a test's node listens on a free port of the loopback",
+    "kafka.advertise": "a test's node is reached where it listens",
+    "node.data": "give the directory as data=",
+}
+
+
+def written_out(settings: Mapping[str, SettingValue], named: Mapping[str, SettingValue]) -> dict[str, str]:
+    """One table of both, as text.
+
+    >>> written_out({"log.retention.ms": -1}, {"auto_create_topics_enable": False})
+    {'log.retention.ms': '-1', 'auto.create.topics.enable': 'false'}
+    """
+    with_dots = {name.replace("_", "."): value for name, value in named.items()}
+    return {name: _text(value) for name, value in {**settings, **with_dots}.items()}
+
+
+def node_config(settings: Mapping[str, str], *, address: str, data_path: str) -> Config:
+    """Checked; raises `InvalidSetting`. The environment and configuration files have no say in a test."""
+    for name in settings:
+        if name in _DECIDED_HERE:
+            raise InvalidSetting(f"{name} cannot be set: {_DECIDED_HERE[name]}")
+    merged = {**written_out(TEST_DEFAULTS, {}), **settings}
+    options = NodeOptions(
+        kafka=address,
+        data=data_path,
+        settings=tuple(f"{name}={value}" for name, value in merged.items()),
+    )
+    return load(options, environment={})
+
+
+def _text(value: SettingValue) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
