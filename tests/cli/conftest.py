@@ -1,6 +1,7 @@
 """The command line as a user meets it: real arguments, real output, a fake broker on the loopback."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -46,4 +47,10 @@ def start_process(*arguments: str, bootstrap: str = "") -> "subprocess.Popen[byt
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment,
+        preexec_fn=_heed_control_c,
     )
+
+
+def _heed_control_c() -> None:
+    """Tests started in the background of a shell inherit that Ctrl-C is ignored, and would pass that on."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
