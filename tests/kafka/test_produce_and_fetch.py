@@ -329,3 +329,13 @@ async def delete(door: Door, name: str) -> None:
     request = delete_topics.DeleteTopicsRequest(topics=(delete_topics.DeleteTopicState(name),))
     (result,) = (await door.call(delete_topics.API, 6, request)).topics
     assert result.error_code == ErrorCode.NONE
+
+
+def test_a_fetch_is_answered_with_no_more_than_the_node_allows() -> None:
+    async def story(door: Door) -> int:
+        await door.create("t")
+        for _ in range(4):
+            await door.produce("t", batch_of("x" * 600))
+        return len(values(await door.fetch("t", 0)))
+
+    assert at_the_door(story, "fetch.max.bytes=1500") == 2

@@ -40,9 +40,6 @@ at the end of the loop's turn, which alone made consuming a fifth faster."""
 NODE_BUFFER_BYTES_MAX: Final = 1 << 29
 """Receive buffers and untaken answers of all connections together; beyond it reading pauses."""
 
-FETCH_BYTES_MAX: Final = 55 * 1024 * 1024
-"""Kafka's fetch.max.bytes: what one Fetch answers at most, the first batch excepted."""
-
 OPEN_FILES_MAX: Final = 4096
 """Segment files held open; least recently used ones are closed. Descriptor limits near 20,000 are common."""
 

@@ -78,7 +78,9 @@ def serve(
     image = topics.image
     handlers: dict[int, Handle] = {
         PRODUCE.key: partial(produce.handle, leaders=leaders, pool=pool),
-        FETCH.key: partial(fetch.handle, leaders=leaders, pool=pool),
+        FETCH.key: partial(
+            fetch.handle, leaders=leaders, pool=pool, bytes_max=topics.broker_settings.fetch_max_bytes
+        ),
         LIST_OFFSETS.key: partial(list_offsets.handle, leaders=leaders, pool=pool),
         METADATA.key: partial(metadata.handle, image=image, creation=topics),
         API_VERSIONS.key: partial(api_versions.handle, advertised=advertised()),

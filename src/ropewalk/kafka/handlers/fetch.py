@@ -13,7 +13,6 @@ from typing import Final
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import Offset, TopicId
-from ropewalk.base.limits import FETCH_BYTES_MAX
 from ropewalk.base.ports import Pool
 from ropewalk.broker.fetch import Want, fetch
 from ropewalk.kafka.caller import Caller
@@ -35,7 +34,9 @@ _SESSION_NEW: Final = 0
 _SESSION_NONE: Final = -1
 
 
-async def handle(request: FetchRequest, caller: Caller, *, leaders: Leaders, pool: Pool) -> FetchResponse:
+async def handle(
+    request: FetchRequest, caller: Caller, *, leaders: Leaders, pool: Pool, bytes_max: int
+) -> FetchResponse:
     if request.replica_id != _CONSUMER or request.replica_state.replica_id != _CONSUMER:
         return FetchResponse(throttle_ms=0, error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if request.session_id != 0:
@@ -49,7 +50,7 @@ async def handle(request: FetchRequest, caller: Caller, *, leaders: Leaders, poo
     await fetch(
         [want for group in wants for want in group],
         bytes_min=request.min_bytes,
-        bytes_max=min(request.max_bytes, FETCH_BYTES_MAX),
+        bytes_max=min(request.max_bytes, bytes_max),
         wait_ms=request.max_wait_ms,
         pool=pool,
     )
