@@ -339,3 +339,16 @@ def test_a_fetch_is_answered_with_no_more_than_the_node_allows() -> None:
         return len(values(await door.fetch("t", 0)))
 
     assert at_the_door(story, "fetch.max.bytes=1500") == 2
+
+
+def test_pipelined_fetches_wait_one_after_the_other() -> None:
+    """Their answers would otherwise all be read into memory at once when a record comes."""
+
+    async def story(door: Door) -> float:
+        await door.create("t")
+        began_s = door.world.now_s
+        for waiting in [door.send(fetch.API, 12, fetch_request("t", 0, wait_ms=500)) for _ in range(3)]:
+            await waiting
+        return door.world.now_s - began_s
+
+    assert at_the_door(story) >= 1.5

@@ -6,6 +6,8 @@ Behaviour worth knowing
     The sizes asked for are soft: the first batch is given even if it is larger (KIP-74).
     Partitions are read in the order of the request. Clients put those that gave them data last in their next
     request, so a small `max_bytes` starves nobody.
+    While a fetch waits, for records or for the disk, the connection's next request is kept back, as in Kafka. Otherwise
+    a client that pipelines fetches could have all their answers read into memory at once.
     A fetch with a replica id is refused here: only the listener between nodes may move the high watermark.
 """
 
@@ -47,13 +49,14 @@ async def handle(
         [_want(topic, partition, caller.version, leaders) for partition in topic.partitions]
         for topic in request.topics
     ]
-    await fetch(
-        [want for group in wants for want in group],
-        bytes_min=request.min_bytes,
-        bytes_max=min(request.max_bytes, bytes_max),
-        wait_ms=request.max_wait_ms,
-        pool=pool,
-    )
+    with caller.hold():
+        await fetch(
+            [want for group in wants for want in group],
+            bytes_min=request.min_bytes,
+            bytes_max=min(request.max_bytes, bytes_max),
+            wait_ms=request.max_wait_ms,
+            pool=pool,
+        )
     return FetchResponse(
         throttle_ms=0,
         topics=tuple(
