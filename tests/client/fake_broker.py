@@ -21,18 +21,27 @@ from ropewalk.wire.messages import (
     api_versions,
     create_partitions,
     create_topics,
+    delete_groups,
     delete_records,
     delete_topics,
     describe_cluster,
     describe_configs,
+    describe_groups,
     fetch,
+    find_coordinator,
     incremental_alter_configs,
     init_producer_id,
+    list_groups,
     list_offsets,
     metadata,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
     produce,
 )
 from ropewalk.wire.types import Message
+from tests.client import fake_groups
+from tests.client.fake_groups import FakeGroup
 
 APIS: Final[tuple[Api[Any, Any], ...]] = (
     produce.API,
@@ -48,6 +57,13 @@ APIS: Final[tuple[Api[Any, Any], ...]] = (
     create_partitions.API,
     incremental_alter_configs.API,
     describe_cluster.API,
+    find_coordinator.API,
+    list_groups.API,
+    describe_groups.API,
+    offset_fetch.API,
+    offset_commit.API,
+    offset_delete.API,
+    delete_groups.API,
 )
 TOPIC: Final = 2
 """A topic, as a resource of DescribeConfigs."""
@@ -108,6 +124,7 @@ class Fault:
 class FakeCluster:
     def __init__(self) -> None:
         self.topics: dict[str, FakeTopic] = {}
+        self.groups: dict[str, FakeGroup] = {}
         self.addresses: dict[int, Address] = {}
         self.auto_create = True
         self.uses_topic_ids = True
@@ -548,4 +565,11 @@ HANDLERS: Final[dict[int, Callable[[FakeBroker, Any, ErrorCode | None], Message]
     incremental_alter_configs.API.key: handle_incremental_alter_configs,
     delete_records.API.key: handle_delete_records,
     describe_cluster.API.key: handle_describe_cluster,
+    find_coordinator.API.key: fake_groups.handle_find_coordinator,
+    list_groups.API.key: fake_groups.handle_list_groups,
+    describe_groups.API.key: fake_groups.handle_describe_groups,
+    offset_fetch.API.key: fake_groups.handle_offset_fetch,
+    offset_commit.API.key: fake_groups.handle_offset_commit,
+    offset_delete.API.key: fake_groups.handle_offset_delete,
+    delete_groups.API.key: fake_groups.handle_delete_groups,
 }

@@ -1,7 +1,7 @@
 """The Python client: speaks Kafka's protocol to any broker that does.
 
 `client` is the face of the room: produce, fetch and look up offsets by partition. `admin` creates, alters
-and describes. Below them `cluster` knows who leads what and keeps the connections, and `connection` is one
+and describes; `groups` shows and changes consumer groups from outside. Below them `cluster` knows who leads what and keeps the connections, and `connection` is one
 socket with requests in flight. `producer` and `consumer` add what a person at a command line wants:
 partitions chosen by key, batches, sequences, positions.
 

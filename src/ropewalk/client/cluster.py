@@ -157,6 +157,10 @@ class Cluster:
             raise RemoteError(ErrorCode.LEADER_NOT_AVAILABLE, about=about)
         return view, partition
 
+    def knows(self, node: NodeId) -> bool:
+        """Whether the latest metadata has an address for `node`."""
+        return node in self._brokers
+
     async def connection(self, node: NodeId, *, deadline_ms: float, lane: Lane = Lane.CALLS) -> Connection:
         """An open connection to `node`, made if there is none."""
         broker = self._brokers.get(node)
