@@ -58,22 +58,36 @@ class Broker:
         return self.process.pid
 
     def stop(self) -> None:
+        """End it, and remove what it wrote."""
+        self.halt()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def halt(self) -> None:
+        """End it in order; its directory stays."""
         self.process.send_signal(signal.SIGTERM)
         try:
             self.process.wait(_STOP_SECONDS_MAX)
         except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        shutil.rmtree(self.directory, ignore_errors=True)
+            self.kill()
+
+    def kill(self) -> None:
+        """End it as kill -9 does; its directory stays."""
+        self.process.kill()
+        self.process.wait()
 
 
-def start_ropewalk(flush: str) -> Broker:
-    """One embedded node with `flush=os` or `flush=group`; returns when it says that it is ready."""
+def start_ropewalk(flush: str, directory: Path | None = None) -> Broker:
+    """One embedded node with `flush=os` or `flush=group`; returns when it says that it is ready.
+
+    `directory` is that of a broker that was halted or killed; without one an empty directory is made.
+    """
     program = ROOT / ".venv" / "bin" / "ropewalk"
     if not program.exists():
         raise Unavailable(f"{program} is not installed; ./run makes the environment")
-    directory = _empty_directory(f"ropewalk-{flush}")
+    if directory is None:
+        directory = _empty_directory(f"ropewalk-{flush}")
     ready_file = directory / "ready.json"
+    ready_file.unlink(missing_ok=True)
     command: list[str | Path] = [
         program, "up", "--data", directory / "data", "--kafka", "127.0.0.1:0",
         "--ready-file", ready_file, "--set", f"flush={flush}",
@@ -146,7 +160,7 @@ def _empty_directory(name: str) -> Path:
 
 
 def _spawn(command: Sequence[str | Path], directory: Path) -> "subprocess.Popen[bytes]":
-    with (directory / "output.log").open("wb") as output:
+    with (directory / "output.log").open("ab") as output:
         return subprocess.Popen(
             command, cwd=directory, stdin=subprocess.DEVNULL, stdout=output, stderr=output
         )

@@ -25,6 +25,11 @@ def cpu_seconds(pid: int) -> float:
     return sum(int(ticks) for fields in _tree(pid) for ticks in fields[_CPU]) / TICKS_PER_SECOND
 
 
+def descriptor_count(pid: int) -> int:
+    """Open files, sockets included, of the process itself."""
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
 class Meter:
     """`with Meter(pid) as meter:` measures a load on the broker `pid` by this process and its children.
 
