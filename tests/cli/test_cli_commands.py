@@ -135,6 +135,32 @@ def test_a_failure_is_one_line_with_a_next_step(
     assert result.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (("topic", "describe", "missing"), "UNKNOWN_TOPIC_OR_PARTITION"),
+        (("group", "describe", "missing"), "GROUP_ID_NOT_FOUND"),
+        (("consume", "missing"), "UNKNOWN_TOPIC_OR_PARTITION"),
+        (("consume", "old", "-o", "9"), "Failed"),
+        (("topic", "ls", "-X", "no.such=1"), "InvalidSetting"),
+        (("topic", "ls", "-b", "127.0.0.1:1"), "Unreachable"),
+        (("config", "describe", "nonsense"), "Failed"),
+        (("up", "--nodes", "9"), "CannotStart"),
+        (("serve", "--set", "no.such=1"), "InvalidSetting"),
+    ],
+)
+@pytest.mark.parametrize("is_global", [True, False])
+def test_a_failure_is_an_object_on_stderr_where_json_was_asked_for(
+    arguments: tuple[str, ...], error: str, is_global: bool, broker: LoopbackBroker, ropewalk: Ropewalk
+) -> None:
+    broker.cluster.add_topic("old", 0)
+    result = ropewalk("-o", "json", *arguments) if is_global else ropewalk(*arguments, "-o", "json")
+    assert (result.exit_code, result.stdout) == (1, "")
+    told = json.loads(result.stderr)
+    assert told["error"] == error
+    assert set(told) == {"error", "message", "next"}
+
+
 def test_nobody_there_names_the_next_step(ropewalk: Ropewalk) -> None:
     result = ropewalk("topic", "ls", "-b", "127.0.0.1:1")
     assert result.exit_code == 1

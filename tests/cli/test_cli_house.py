@@ -3,9 +3,11 @@
 import json
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+import typer
 
 from ropewalk.cli.commands import COMMANDS
 from ropewalk.node.options import NodeOptions
@@ -34,6 +36,13 @@ def test_every_command_is_in_the_help_and_has_help(ropewalk: Ropewalk) -> None:
         page = ropewalk(name, "--help")
         assert page.exit_code == 0
         assert page.stdout.startswith(f"Usage: ropewalk {name}")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_prints_json_when_asked(name: str) -> None:
+    command = typer.main.get_command(import_module(COMMANDS[name]).app)
+    for each in getattr(command, "commands", {name: command}).values():
+        assert any("-o" in parameter.opts for parameter in each.params), f"{name} {each.name}"
 
 
 def test_the_version_is_said(ropewalk: Ropewalk) -> None:
@@ -108,8 +117,8 @@ def test_settings_are_explained(ropewalk: Ropewalk) -> None:
             NodeOptions(kafka="h:1", data="d", nodes=3, settings=("a=b", "c=d"), demo=True),
         ),
         (
-            ("up", "--memory", "--ready-file", "f", "--log-level", "debug"),
-            NodeOptions(memory=True, ready_file="f", log_level="debug"),
+            ("up", "--memory", "--ready-file", "f", "--log-level", "debug", "-o", "json"),
+            NodeOptions(memory=True, ready_file="f", log_level="debug", ready_as_json=True),
         ),
         (("serve", "--config", "node.toml"), NodeOptions(config="node.toml")),
     ],

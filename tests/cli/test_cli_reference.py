@@ -37,7 +37,8 @@ def test_every_option_is_documented_and_every_documented_option_exists(name: str
     assert documented - options - SHARED - {"-N"} == set()
 
 
-def test_every_topic_command_is_documented() -> None:
-    command = typer.main.get_command(import_module(COMMANDS["topic"]).app)
-    shown = {name for name, each in getattr(command, "commands", {}).items() if not each.hidden}
-    assert shown == set(re.findall(r"^\| `topic ([a-z-]+)", SECTIONS["topic"], re.MULTILINE))
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_of_a_group_is_documented(name: str) -> None:
+    command = typer.main.get_command(import_module(COMMANDS[name]).app)
+    shown = {each for each, child in getattr(command, "commands", {}).items() if not child.hidden}
+    assert shown == set(re.findall(rf"^\| `{name} ([a-z-]+)", SECTIONS[name], re.MULTILINE))

@@ -12,6 +12,7 @@ COMMANDS: Final = {
     "topic": "ropewalk.cli.topic",
     "produce": "ropewalk.cli.produce",
     "consume": "ropewalk.cli.consume",
+    "group": "ropewalk.cli.group",
     "config": "ropewalk.cli.config",
     "doctor": "ropewalk.cli.doctor",
 }

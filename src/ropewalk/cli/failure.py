@@ -1,14 +1,19 @@
-"""How a command ends when it cannot do what was asked: one line, a next step, an exit code."""
+"""How a command ends when it cannot do what was asked: one line, a next step, an exit code.
+
+With `-o json` the line is an object: `error` is Kafka's name for it or ours, `message` says what went wrong, and
+`next` what to try, or null.
+"""
 
 import os
 import sys
 from collections.abc import Callable
 from functools import wraps
-from typing import Final, NoReturn, ParamSpec
+from typing import Final, ParamSpec, cast
 
 import typer
 
 from ropewalk.base.errors import RopewalkError
+from ropewalk.cli.options import Output, chosen_output
 
 EXIT_FAILED: Final = 1
 EXIT_INTERRUPTED: Final = 130
@@ -25,11 +30,16 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
 
     @wraps(command)
     def run(*arguments: P.args, **options: P.kwargs) -> None:
+        # Every command takes its context under this name; Typer's own kind of it is private to Typer.
+        ctx = cast("typer.Context", options["ctx"])
+        nearer = options.get("output")
+        chosen_output(ctx, nearer if isinstance(nearer, Output) else None)
         try:
             command(*arguments, **options)
             sys.stdout.flush()
         except RopewalkError as error:
-            fail(describe(error))
+            print(_told(error, chosen_output(ctx, None)), file=sys.stderr)
+            raise typer.Exit(EXIT_FAILED) from None
         except BrokenPipeError:
             # The reader has seen enough. Python would complain once more when it closes stdout at exit.
             _silence_stdout()
@@ -40,16 +50,21 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
     return run
 
 
-def fail(text: str) -> NoReturn:
-    print(f"ropewalk: {text}", file=sys.stderr)
-    raise typer.Exit(EXIT_FAILED)
-
-
 def describe(error: RopewalkError) -> str:
     """The error on one line, with the next step where one is known."""
     step = _next_step(error)
     text = " ".join(str(error).split())
     return f"{text}; {step}" if step else text
+
+
+def _told(error: RopewalkError, output: Output) -> str:
+    if output is Output.TABLE:
+        return f"ropewalk: {describe(error)}"
+    import msgspec
+
+    name = getattr(error, "name", type(error).__name__)  # a `RemoteError` has Kafka's name
+    told = {"error": name, "message": " ".join(str(error).split()), "next": _next_step(error)}
+    return msgspec.json.encode(told).decode()
 
 
 def _next_step(error: RopewalkError) -> str | None:
@@ -80,6 +95,10 @@ _STEPS: Final = {
     "INVALID_PARTITIONS": "partitions can only be added",
     "MESSAGE_TOO_LARGE": "raise max.message.bytes of the topic, or send smaller records",
     "NOT_ENOUGH_REPLICAS": "`ropewalk topic describe` shows which replicas are in sync",
+    "GROUP_ID_NOT_FOUND": "`ropewalk group ls` shows what is there",
+    "NON_EMPTY_GROUP": "stop its members first; `ropewalk group describe` shows them",
+    "UNKNOWN_MEMBER_ID": "the group has members; stop them first",
+    "GROUP_SUBSCRIBED_TO_TOPIC": "stop the members that read it first; `ropewalk group describe` shows them",
     "KAFKA_STORAGE_ERROR": "see the node's log and `ropewalk doctor`: the disk may be full or failing",
 }
 

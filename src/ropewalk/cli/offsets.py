@@ -8,6 +8,7 @@ s@TIME, e@TIME                the first record at or after TIME, as a place to s
                               TIME is milliseconds since 1970 or a date such as 2026-11-15T10:00
 """
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Final
@@ -15,9 +16,12 @@ from typing import Final
 import typer
 from msgspec import Struct
 
+from ropewalk.base.ids import TopicPartition
 from ropewalk.cli.failure import Failed
 from ropewalk.client.client import Client
-from ropewalk.client.list_offsets import Isolation, OffsetQuery
+from ropewalk.client.errors import STALE_METADATA, RemoteError
+from ropewalk.client.list_offsets import Isolation, ListedOffset, OffsetQuery
+from ropewalk.client.together import together
 
 
 class Anchor(Enum):
@@ -83,7 +87,7 @@ def parse_time(text: str, *, option: str) -> int:
     return int(moment.timestamp() * 1000)
 
 
-def parse_partitions(text: str | None) -> list[int] | None:
+def parse_partitions(text: str | None, *, option: str = "--partitions") -> list[int] | None:
     """`0,2,5`; None stands for all."""
     if text is None:
         return None
@@ -92,9 +96,7 @@ def parse_partitions(text: str | None) -> list[int] | None:
     except ValueError:
         numbers = [-1]
     if min(numbers) < 0:
-        raise typer.BadParameter(
-            f"{text!r} is not a list of partitions such as 0,2", param_hint="--partitions"
-        )
+        raise typer.BadParameter(f"{text!r} is not a list of partitions such as 0,2", param_hint=option)
     return sorted(set(numbers))
 
 
@@ -140,6 +142,38 @@ async def resolve_starts(
                     )
         bounds.append(Bound(index, offset, start, end))
     return bounds
+
+
+async def offsets_where_known(
+    client: Client, queries: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, ListedOffset]:
+    """As `Client.list_offsets`, over topics; a partition that is gone or that nobody leads is left out."""
+    names = sorted({partition.topic for partition in queries})
+    if not names:
+        return {}
+    view = await client.metadata(names)
+    led = {
+        TopicPartition(topic.name, partition.index)
+        for topic in view.topics
+        for partition in topic.partitions
+        if partition.leader >= 0
+    }
+
+    async def ask(topic: str, asked: dict[int, int]) -> dict[TopicPartition, ListedOffset]:
+        try:
+            listed = await client.list_offsets(topic, asked)
+        except RemoteError as error:
+            if error.code in STALE_METADATA:  # it was deleted, or lost its leader, since we looked
+                return {}
+            raise
+        return {TopicPartition(topic, index): answer for index, answer in listed.items()}
+
+    by_topic: dict[str, dict[int, int]] = {}
+    for partition, query in sorted(queries.items()):
+        if partition in led:
+            by_topic.setdefault(partition.topic, {})[partition.partition] = query
+    answers = await together([ask(topic, asked) for topic, asked in by_topic.items()]) if by_topic else []
+    return {partition: listed for answer in answers for partition, listed in answer.items()}
 
 
 async def resolve_stops(client: Client, topic: str, partitions: list[int], instant_ms: int) -> dict[int, int]:

@@ -60,9 +60,12 @@ def chosen_bootstrap(ctx: typer.Context, nearer: str | None) -> str:
 
 
 def chosen_output(ctx: typer.Context, nearer: Output | None) -> Output:
+    """The choice is remembered with what was said before the command: a failure is told in the same manner."""
     said = ctx.find_root().obj
     assert isinstance(said, Globals)
-    return nearer if nearer is not None else said.output
+    if nearer is not None:
+        said.output = nearer
+    return said.output
 
 
 def pairs(values: list[str] | None, option: str) -> list[tuple[str, str]]:

@@ -34,6 +34,15 @@ def note(text: str) -> None:
         print(text, file=sys.stderr)
 
 
+def warn(text: str) -> None:
+    """Something to know before going on; scripts find it on stderr."""
+    print(f"ropewalk: {text}", file=sys.stderr)
+
+
+def counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def _print_rich(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     from rich.console import Console
     from rich.table import Table

@@ -1,5 +1,7 @@
 """`ropewalk serve`: run one node from a configuration file, as a service manager does."""
 
+import typer
+
 from ropewalk.cli.commands import new_app
 from ropewalk.cli.failure import guarded
 from ropewalk.cli.node_options import (
@@ -11,6 +13,7 @@ from ropewalk.cli.node_options import (
     ReadyFileOption,
     SetOption,
 )
+from ropewalk.cli.options import Output, OutputOption, chosen_output
 
 app = new_app()
 
@@ -18,6 +21,7 @@ app = new_app()
 @app.command(epilog="Example: ropewalk serve --config /etc/ropewalk/node.toml")
 @guarded
 def serve(
+    ctx: typer.Context,
     config: ConfigOption = None,
     kafka: KafkaOption = None,
     data: DataOption = None,
@@ -25,6 +29,7 @@ def serve(
     settings: SetOption = None,
     ready_file: ReadyFileOption = None,
     log_level: LogLevelOption = None,
+    output: OutputOption = None,
 ) -> None:
     """Run one node until SIGTERM. Settings: default < file < environment < command line."""
     from ropewalk.node.main import run_serve
@@ -36,6 +41,7 @@ def serve(
             data=data,
             memory=memory,
             ready_file=ready_file,
+            ready_as_json=chosen_output(ctx, output) is Output.JSON,
             config=config,
             settings=tuple(settings or ()),
             log_level=log_level,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ropewalk.cli.commands import new_app
-from ropewalk.cli.failure import EXIT_FAILED, Failed, describe, guarded
+from ropewalk.cli.failure import guarded
 from ropewalk.cli.options import (
     BootstrapOption,
     Output,
@@ -14,6 +14,7 @@ from ropewalk.cli.options import (
     assignments,
     chosen_output,
 )
+from ropewalk.cli.outcomes import report
 from ropewalk.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def create_topics(
     for name, error in outcomes.items():
         if if_not_exists and error is not None and error.code is ErrorCode.TOPIC_ALREADY_EXISTS:
             outcomes[name], statuses[name] = None, "exists"
-    _report(outcomes, statuses, chosen_output(ctx, output))
+    report("topic", outcomes, statuses, chosen_output(ctx, output))
 
 
 @app.command("delete")
@@ -114,7 +115,7 @@ def delete_topics(
         return await Admin(client).delete_topics(names)
 
     outcomes = with_client(ctx, work, bootstrap=bootstrap, properties=properties)
-    _report(outcomes, dict.fromkeys(outcomes, "deleted"), chosen_output(ctx, output))
+    report("topic", outcomes, dict.fromkeys(outcomes, "deleted"), chosen_output(ctx, output))
 
 
 @app.command("describe")
@@ -176,7 +177,12 @@ def alter_topic(
         await Admin(client).alter_settings(ResourceKind.TOPIC, name, changes, validate_only=dry_run)
 
     with_client(ctx, work, bootstrap=bootstrap, properties=properties)
-    _report({name: None}, {name: "would be altered" if dry_run else "altered"}, chosen_output(ctx, output))
+    report(
+        "topic",
+        {name: None},
+        {name: "would be altered" if dry_run else "altered"},
+        chosen_output(ctx, output),
+    )
 
 
 @app.command("add-partitions")
@@ -200,7 +206,7 @@ def add_partitions(
 
     outcomes = with_client(ctx, work, bootstrap=bootstrap, properties=properties)
     status = f"{count} would be added" if dry_run else f"{count} added"
-    _report(outcomes, dict.fromkeys(outcomes, status), chosen_output(ctx, output))
+    report("topic", outcomes, dict.fromkeys(outcomes, status), chosen_output(ctx, output))
 
 
 @app.command("trim")
@@ -246,32 +252,6 @@ def trim_topic(
     else:
         heading = "WOULD START" if dry_run else "STARTS"
         print_table(("PARTITION", "STARTED", heading, "REMOVED"), [(*row, row[2] - row[1]) for row in rows])
-
-
-def _report(
-    outcomes: "Mapping[str, RemoteError | None]", statuses: "Mapping[str, str]", output: Output
-) -> None:
-    """Each topic with what became of it; exits with 1 if one of them failed."""
-    failures = [error for error in outcomes.values() if error is not None]
-    if len(outcomes) == 1 and failures and output is Output.TABLE:
-        raise Failed(describe(failures[0]))
-    if output is Output.JSON:
-        print_json(
-            [
-                {"topic": name, "status": "failed", "error": error.name, "message": error.message}
-                if error is not None
-                else {"topic": name, "status": statuses[name]}
-                for name, error in outcomes.items()
-            ]
-        )
-    else:
-        rows = [
-            (name, statuses[name] if error is None else f"{error.message} ({error.name})")
-            for name, error in outcomes.items()
-        ]
-        print_table(("TOPIC", "STATUS"), rows)
-    if failures:
-        raise typer.Exit(EXIT_FAILED)
 
 
 def _replica_count(topic: "TopicView") -> int:

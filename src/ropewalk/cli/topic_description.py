@@ -5,7 +5,7 @@ from typing import Final
 from msgspec import Struct
 
 from ropewalk.base.ids import format_id
-from ropewalk.cli.output import print_table
+from ropewalk.cli.output import counted, print_table
 from ropewalk.client.admin import Admin, ResourceKind
 from ropewalk.client.client import Client
 from ropewalk.client.list_offsets import OffsetQuery
@@ -36,7 +36,7 @@ class TopicDescription(Struct, frozen=True):
     settings: tuple[SettingDescription, ...]
 
     def print(self) -> None:
-        print(f"{self.topic}  id {self.id}  {_counted(len(self.partitions), 'partition')}")
+        print(f"{self.topic}  id {self.id}  {counted(len(self.partitions), 'partition')}")
         print_table(
             _PARTITION_COLUMNS,
             [
@@ -90,7 +90,3 @@ async def collect(client: Client, name: str, *, all_settings: bool) -> TopicDesc
             if all_settings or not setting.is_default
         ),
     )
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

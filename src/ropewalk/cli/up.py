@@ -15,6 +15,7 @@ from ropewalk.cli.node_options import (
     ReadyFileOption,
     SetOption,
 )
+from ropewalk.cli.options import Output, OutputOption, chosen_output
 
 app = new_app()
 
@@ -24,6 +25,7 @@ app = new_app()
 )
 @guarded
 def up(
+    ctx: typer.Context,
     kafka: KafkaOption = None,
     data: DataOption = None,
     memory: MemoryOption = False,
@@ -38,6 +40,7 @@ def up(
         bool,
         typer.Option("--demo", help="Show a record going in and coming out; take a free port if need be."),
     ] = False,
+    output: OutputOption = None,
 ) -> None:
     """Start a node and serve until Ctrl-C or SIGTERM. Prints one line when it is ready."""
     from ropewalk.node.main import run_up
@@ -50,6 +53,7 @@ def up(
             memory=memory,
             nodes=nodes,
             ready_file=ready_file,
+            ready_as_json=chosen_output(ctx, output) is Output.JSON,
             config=config,
             settings=tuple(settings or ()),
             log_level=log_level,

@@ -1,7 +1,9 @@
 """A node as a process: start, say that it is ready, serve until told to stop.
 
 exit 0   stopped by SIGTERM or SIGINT, in order
-exit 1   could not start, or had to end because the disk cannot be trusted; one line says why
+exit 1   had to end because the disk cannot be trusted; one line says why
+
+A node that cannot start raises, for whoever called to say in one line.
 """
 
 import asyncio
@@ -27,7 +29,7 @@ from ropewalk.runtime.ports import SystemPorts, in_memory, on_disk
 _log = structlog.get_logger()
 
 
-class CannotStart(Exception):
+class CannotStart(RopewalkError):
     """One line for the person who tried."""
 
 
@@ -42,15 +44,11 @@ def run_serve(options: NodeOptions) -> NoReturn:
 
 
 def _run(options: NodeOptions) -> int:
-    try:
-        if options.nodes != 1:
-            raise CannotStart(f"--nodes {options.nodes}: this version runs one node; leave the option out")
-        config = load(options, os.environ)
-        journal.configure(config)
-        return run(_serve(config, options, _ports(config)))
-    except (CannotStart, RopewalkError) as error:
-        print(f"ropewalk: {error}", file=sys.stderr)  # noqa: T201  the journal may not be set up yet
-        return 1
+    if options.nodes != 1:
+        raise CannotStart(f"--nodes {options.nodes}: this version runs one node; leave the option out")
+    config = load(options, os.environ)
+    journal.configure(config)
+    return run(_serve(config, options, _ports(config)))
 
 
 def _ports(config: Config) -> SystemPorts:
@@ -118,9 +116,11 @@ def _announce(node: Node, options: NodeOptions) -> None:
     """The ready line, and the same as JSON for programs. A door that is not there is left out."""
     host, port = node.kafka_address
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    document = msgspec.json.encode({"kafka": [address], "pids": [os.getpid()]})
     if options.ready_file is not None:
         temporary = f"{options.ready_file}.tmp"
         with open(temporary, "wb") as file:
-            file.write(msgspec.json.encode({"kafka": [address], "pids": [os.getpid()]}))
+            file.write(document)
         os.replace(temporary, options.ready_file)
-    print(f"ropewalk ready kafka={address}", flush=True)  # noqa: T201  the contract with whoever started us
+    line = document.decode() if options.ready_as_json else f"ropewalk ready kafka={address}"
+    print(line, flush=True)  # noqa: T201  the contract with whoever started us

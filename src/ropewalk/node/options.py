@@ -13,6 +13,9 @@ class NodeOptions(Struct, frozen=True, kw_only=True):
     memory: bool = False
     nodes: int = 1
     ready_file: str | None = None
+    ready_as_json: bool = False
+    """Print the ready file's content instead of the ready line."""
+
     config: str | None = None
     """Path of a TOML file."""
 
