@@ -83,12 +83,48 @@ def test_create_topics_answers(topic: create_topics.CreatableTopic, expected: Er
     assert at_the_door(story) == expected
 
 
-def test_a_name_given_twice_is_refused_for_both() -> None:
-    async def story(door: Door) -> list[int]:
+def test_a_name_given_twice_is_refused_once() -> None:
+    async def story(door: Door) -> list[tuple[str, int]]:
         request = create_topics.CreateTopicsRequest((creatable("t"), creatable("t"), creatable("u")))
-        return [result.error_code for result in (await door.call(create_topics.API, 7, request)).topics]
+        created = (await door.call(create_topics.API, 7, request)).topics
+        more = tuple(
+            create_partitions.CreatePartitionsTopic(name, count, None)
+            for name, count in (("u", 2), ("u", 3), ("t", 2))
+        )
+        grown = (
+            await door.call(
+                create_partitions.API, 3, create_partitions.CreatePartitionsRequest(more, 1000, False)
+            )
+        ).results
+        twice = (delete_topics.DeleteTopicState("u"), delete_topics.DeleteTopicState("u"))
+        request_to_delete = delete_topics.DeleteTopicsRequest(topics=twice)
+        deleted = (await door.call(delete_topics.API, 6, request_to_delete)).topics
+        assert "u" in await door.topics()
+        return [
+            *((result.name, result.error_code) for result in created),
+            *((result.name, result.error_code) for result in grown),
+            *((result.name or "", result.error_code) for result in deleted),
+        ]
 
-    assert at_the_door(story) == [ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST, ErrorCode.NONE]
+    assert at_the_door(story) == [
+        ("t", ErrorCode.INVALID_REQUEST),
+        ("u", ErrorCode.NONE),
+        ("u", ErrorCode.INVALID_REQUEST),
+        ("t", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("u", ErrorCode.INVALID_REQUEST),
+    ]
+
+
+def test_validating_tells_what_the_topic_would_be() -> None:
+    async def story(door: Door) -> tuple[bytes, int, int, str | None]:
+        request = create_topics.CreateTopicsRequest(
+            (creatable("t", 3, configs={"retention.ms": "7"}),), validate_only=True
+        )
+        (result,) = (await door.call(create_topics.API, 7, request)).topics
+        configs = {config.name: config.value for config in result.configs or ()}
+        return result.topic_id, result.num_partitions, result.replication_factor, configs["retention.ms"]
+
+    assert at_the_door(story) == (bytes(16), 3, 1, "7")
 
 
 @pytest.mark.parametrize("version", delete_topics.API.versions)
@@ -108,12 +144,21 @@ def test_a_deleted_topic_is_gone_and_its_name_is_free(version: int) -> None:
     assert at_the_door(story) == (True, 0)
 
 
-def test_deleting_by_an_id_that_nobody_has() -> None:
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        pytest.param((None, b"x" * 16), ErrorCode.UNKNOWN_TOPIC_ID, id="an id that nobody has"),
+        pytest.param(("no", bytes(16)), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="a name that nobody has"),
+        pytest.param((None, bytes(16)), ErrorCode.INVALID_REQUEST, id="neither"),
+        pytest.param(("no", b"x" * 16), ErrorCode.INVALID_REQUEST, id="both"),
+    ],
+)
+def test_deleting_what_is_not_there(asked: tuple[str | None, bytes], expected: ErrorCode) -> None:
     async def story(door: Door) -> int:
-        request = delete_topics.DeleteTopicsRequest(topics=(delete_topics.DeleteTopicState(None, b"x" * 16),))
+        request = delete_topics.DeleteTopicsRequest(topics=(delete_topics.DeleteTopicState(*asked),))
         return (await door.call(delete_topics.API, 6, request)).topics[0].error_code
 
-    assert at_the_door(story) == ErrorCode.UNKNOWN_TOPIC_ID
+    assert at_the_door(story) == expected
 
 
 def test_deletion_can_be_switched_off() -> None:
@@ -180,9 +225,10 @@ def test_metadata_by_topic_id() -> None:
 def test_partitions_are_added(version: int) -> None:
     async def story(door: Door) -> tuple[list[int], int]:
         await door.create("t", 2)
+        await door.create("u", 2)
         topics = tuple(
             create_partitions.CreatePartitionsTopic(name, count, None)
-            for name, count in (("t", 5), ("t", 1), ("no", 3))
+            for name, count in (("t", 5), ("u", 1), ("no", 3))
         )
         request = create_partitions.CreatePartitionsRequest(topics, 1000, False)
         results = (await door.call(create_partitions.API, version, request)).results
@@ -239,6 +285,7 @@ def test_a_compacted_topic_keeps_its_records() -> None:
         pytest.param(8, list_offsets.EARLIEST_LOCAL, (ErrorCode.NONE, 1), id="earliest local"),
         pytest.param(9, list_offsets.LATEST_TIERED, (ErrorCode.NONE, -1), id="nothing is tiered"),
         pytest.param(11, list_offsets.EARLIEST_PENDING_UPLOAD, (ErrorCode.NONE, -1), id="nothing is pending"),
+        pytest.param(11, -7, (ErrorCode.UNSUPPORTED_VERSION, -1), id="a sentinel of the future"),
     ],
 )
 def test_list_offsets_answers(version: int, timestamp: int, expected: tuple[int, int]) -> None:
@@ -315,7 +362,12 @@ def test_settings_are_described_with_value_source_and_type() -> None:
     ("kind", "name", "expected"),
     [
         pytest.param(TOPIC, "no", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="no such topic"),
+        pytest.param(TOPIC, "", ErrorCode.INVALID_TOPIC_EXCEPTION, id="a topic without a name"),
         pytest.param(BROKER, "5", ErrorCode.INVALID_REQUEST, id="another broker"),
+        pytest.param(BROKER, "x", ErrorCode.INVALID_REQUEST, id="not a broker"),
+        pytest.param(8, "0", ErrorCode.INVALID_REQUEST, id="a logger"),
+        pytest.param(16, "m", ErrorCode.INVALID_REQUEST, id="client metrics"),
+        pytest.param(32, "g", ErrorCode.INVALID_REQUEST, id="a group"),
         pytest.param(77, "x", ErrorCode.INVALID_REQUEST, id="no such kind"),
     ],
 )
@@ -390,7 +442,7 @@ def test_every_operating_error_that_can_reach_the_door_has_a_code() -> None:
     assert known - never_reach_it == set(CODES)
 
 
-SET, DELETE, APPEND = 0, 1, 2
+SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 
 
 @pytest.mark.parametrize(
@@ -401,6 +453,38 @@ SET, DELETE, APPEND = 0, 1, 2
         pytest.param(
             TOPIC, "t", ("cleanup.policy", APPEND, "compact"), (ErrorCode.NONE, "delete,compact"), id="append"
         ),
+        pytest.param(TOPIC, "t", ("cleanup.policy", SUBTRACT, "delete"), (ErrorCode.NONE, ""), id="subtract"),
+        pytest.param(
+            TOPIC,
+            "t",
+            ("cleanup.policy", SUBTRACT, "x"),
+            (ErrorCode.NONE, "delete"),
+            id="subtract what is not there",
+        ),
+        pytest.param(
+            TOPIC,
+            "t",
+            ("cleanup.policy", APPEND, "x"),
+            (ErrorCode.INVALID_CONFIG, "delete"),
+            id="append nonsense",
+        ),
+        pytest.param(
+            TOPIC, "t", ("retention.ms", APPEND, "1"), (ErrorCode.INVALID_CONFIG, "5000"), id="no list"
+        ),
+        pytest.param(
+            TOPIC, "t", ("retention.ms", SET, None), (ErrorCode.INVALID_REQUEST, "5000"), id="no value"
+        ),
+        pytest.param(TOPIC, "t", ("no.such", SET, "1"), (ErrorCode.INVALID_CONFIG, None), id="no setting"),
+        pytest.param(TOPIC, "t", ("no.such", DELETE, None), (ErrorCode.NONE, None), id="delete no setting"),
+        pytest.param(
+            BROKER,
+            "0",
+            ("process.roles", SET, "x"),
+            (ErrorCode.INVALID_REQUEST, "broker,controller"),
+            id="read at start",
+        ),
+        pytest.param(BROKER, "", ("num.partitions", SET, "9"), (ErrorCode.NONE, "9"), id="all brokers"),
+        pytest.param(16, "m", ("interval.ms", SET, "9"), (ErrorCode.INVALID_REQUEST, None), id="metrics"),
         pytest.param(
             TOPIC, "t", ("retention.ms", SET, "x"), (ErrorCode.INVALID_CONFIG, "5000"), id="bad value"
         ),

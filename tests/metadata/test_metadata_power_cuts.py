@@ -82,6 +82,9 @@ class TreeDisk:
     def free_bytes(self, path: str) -> int:
         return 1 << 30
 
+    def total_bytes(self, path: str) -> int:
+        return 1 << 30
+
     def lock(self, path: str) -> None:
         pass
 

@@ -26,7 +26,7 @@ def test_a_message_survives_the_wire_in_every_version(direction: Direction, data
 
 
 def test_every_api_has_its_own_key_and_kafkas_names() -> None:
-    assert len(DIRECTIONS) == 2 * len({direction.api.key for direction in DIRECTIONS}) == 2 * 34
+    assert len(DIRECTIONS) == 2 * len({direction.api.key for direction in DIRECTIONS})
     for direction in DIRECTIONS:
         assert direction.message.__name__ == direction.api.name + direction.name.capitalize()
 

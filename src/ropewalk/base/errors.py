@@ -14,6 +14,9 @@
       InvalidSetting            a setting that does not exist or a value it cannot have
       PolicyViolation           allowed by the protocol, refused by a setting of the topic or the node
       TopicDeletionDisabled     delete.topic.enable is off
+      ElectionNotNeeded         the partition is led as was asked for
+      LeaderNotAvailable        the replica that should lead cannot, or no replica can
+      NoReassignment            a move was to be given up, and none is under way
       NotLeader                 this node does not lead the partition
       FencedEpoch               the caller knows an older leader epoch than ours
       UnknownEpoch              the caller knows a newer leader epoch than ours
@@ -94,6 +97,18 @@ class PolicyViolation(RopewalkError):
 
 
 class TopicDeletionDisabled(RopewalkError):
+    pass
+
+
+class ElectionNotNeeded(RopewalkError):
+    pass
+
+
+class LeaderNotAvailable(RopewalkError):
+    pass
+
+
+class NoReassignment(RopewalkError):
     pass
 
 

@@ -95,6 +95,9 @@ class Disk(Protocol):
 
     def free_bytes(self, path: str) -> int: ...
 
+    def total_bytes(self, path: str) -> int:
+        """The size of the file system, whatever it holds."""
+
     def lock(self, path: str) -> None:
         """Hold `path` as a lock file until `close` or the end of the process, or raise `BlockingIOError`."""
 

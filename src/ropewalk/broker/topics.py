@@ -1,6 +1,6 @@
 """Making, growing, changing and deleting topics, as any door may ask for it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ropewalk.base.errors import PolicyViolation, UnknownTopic
 from ropewalk.base.ids import NodeId, TopicId
@@ -10,6 +10,8 @@ from ropewalk.controller.settings import (
     Alteration,
     decide_alter_broker_settings,
     decide_alter_topic_settings,
+    decide_replace_broker_settings,
+    decide_replace_topic_settings,
 )
 from ropewalk.controller.topics import (
     CreatePartitions,
@@ -48,14 +50,19 @@ class Topics:
             raise UnknownTopic(f"there is no topic {name!r}, and internal topics are not made on demand")
         await self.create(CreateTopic(name=name))
 
-    async def create(self, command: CreateTopic, *, validate_only: bool = False) -> Topic | None:
-        """The topic, ready for use; None if it was only to be validated."""
+    async def create(self, command: CreateTopic, *, validate_only: bool = False) -> Topic:
+        """The topic, ready for use; or, if it was only to be validated, the topic that it would be."""
 
         def decide(image: Image) -> Sequence[MetadataRecord]:
             return decide_create_topic(image, command, self.broker_settings, self._rng)
 
-        await self._decide(decide, validate_only)
-        return None if validate_only else self.image.topic(command.name)
+        if validate_only:
+            imagined = Image()
+            for record in decide(self.image):
+                imagined.apply(record)
+            return imagined.topic(command.name)
+        await self._cluster.propose(decide)
+        return self.image.topic(command.name)
 
     async def add_partitions(self, command: CreatePartitions, *, validate_only: bool = False) -> None:
         def decide(image: Image) -> Sequence[MetadataRecord]:
@@ -86,6 +93,24 @@ class Topics:
 
         def decide(image: Image) -> Sequence[MetadataRecord]:
             return decide_alter_broker_settings(image, self.view, node_id, alterations)
+
+        await self._decide(decide, validate_only)
+
+    async def replace_settings(
+        self, topic_name: str, settings: Mapping[str, str | None], *, validate_only: bool = False
+    ) -> None:
+        """What is not named goes back to its default."""
+
+        def decide(image: Image) -> Sequence[MetadataRecord]:
+            return decide_replace_topic_settings(image, self.view, topic_name, settings)
+
+        await self._decide(decide, validate_only)
+
+    async def replace_broker_settings(
+        self, node_id: NodeId | None, settings: Mapping[str, str | None], *, validate_only: bool = False
+    ) -> None:
+        def decide(image: Image) -> Sequence[MetadataRecord]:
+            return decide_replace_broker_settings(image, self.view, node_id, settings)
 
         await self._decide(decide, validate_only)
 

@@ -2,12 +2,13 @@
 
 Behaviour worth knowing
     A change is checked as a whole: one bad value and nothing is changed.
-    Taking a setting away that was not set is a success, as it is in Kafka.
-    APPEND and SUBTRACT work on lists only; an item that is there already is not added twice.
+    Taking a setting away that was not set, or that does not exist, is a success, as it is in Kafka.
+    APPEND and SUBTRACT work on lists only; an item that is there already is not added twice, and one that is not there
+    may be taken away.
     What a topic's `storage` is was decided when it was created: changing it would mean losing the records.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 
 from msgspec import Struct
@@ -50,7 +51,7 @@ def decide_alter_topic_settings(
     topic = image.topic(topic_name)
     _check_named_once(alterations)
     changes: dict[str, str | None] = {}
-    for alteration in alterations:
+    for alteration in _meaningful(alterations, TOPIC_SETTINGS):
         effective = view.of_topic(topic, alteration.name)
         value = _altered(effective, alteration)
         if effective.setting.change is Change.READ_ONLY and value != effective.value:
@@ -81,16 +82,27 @@ def decide_alter_broker_settings(
         raise InvalidRequest(f"broker {node_id} is not registered")
     _check_named_once(alterations)
     changes: dict[str, str | None] = {}
-    for alteration in alterations:
+    for alteration in _meaningful(alterations, BROKER_SETTINGS):
         effective = view.of_broker(alteration.name)
         if effective.setting.change is Change.READ_ONLY:
-            raise InvalidSetting(
+            raise InvalidRequest(
                 f"{alteration.name} is read when a node starts; change the node's configuration"
             )
         changes[alteration.name] = _altered(effective, alteration)
     known = image.broker_settings(node_id)
     changes = {name: value for name, value in changes.items() if known.get(name) != value}
     return [BrokerSettingsChanged(node_id, changes)] if changes else []
+
+
+def decide_replace_broker_settings(
+    image: Image, view: SettingsView, node_id: NodeId | None, settings: Mapping[str, str | None]
+) -> list[MetadataRecord]:
+    """The settings given become the only overrides of that broker, or with no `node_id` of all brokers."""
+    kept = [Alteration(name, Operation.SET, value) for name, value in settings.items()]
+    dropped = [
+        Alteration(name, Operation.DELETE) for name in image.broker_settings(node_id) if name not in settings
+    ]
+    return decide_alter_broker_settings(image, view, node_id, [*kept, *dropped])
 
 
 def check_configuration(configuration: Mapping[str, str]) -> None:
@@ -106,6 +118,17 @@ def _check_named_once(alterations: Sequence[Alteration]) -> None:
             raise InvalidRequest(f"{name} is altered twice in one request")
 
 
+def _meaningful(alterations: Sequence[Alteration], catalogue: Mapping[str, Setting]) -> Iterator[Alteration]:
+    for alteration in alterations:
+        if alteration.operation is Operation.DELETE:
+            if alteration.name in catalogue:
+                yield alteration
+        elif alteration.value is None:
+            raise InvalidRequest(f"{alteration.name} needs a value")
+        else:
+            yield alteration
+
+
 def _check_value(setting: Setting, value: str | None) -> None:
     if value is None:
         raise InvalidSetting(f"{setting.name} needs a value")
@@ -117,17 +140,18 @@ def _altered(effective: EffectiveSetting, alteration: Alteration) -> str | None:
     setting = effective.setting
     if alteration.operation is Operation.DELETE:
         return None
-    _check_value(setting, alteration.value)
     assert alteration.value is not None, "a missing value was refused"
     if alteration.operation is Operation.SET:
+        setting.parse(alteration.value)
         return alteration.value
     if setting.kind is not Kind.LIST:
         raise InvalidSetting(f"{setting.name} is no list, so nothing can be added to it or taken from it")
     items = _items(setting, effective.value)
-    named = _items(setting, alteration.value)
-    if alteration.operation is Operation.APPEND:
-        return ",".join([*items, *(item for item in named if item not in items)])
-    return ",".join(item for item in items if item not in named)
+    if alteration.operation is Operation.SUBTRACT:
+        unwanted = [item.strip() for item in alteration.value.split(",")]
+        return ",".join(item for item in items if item not in unwanted)
+    added = _items(setting, alteration.value)
+    return ",".join([*items, *(item for item in added if item not in items)])
 
 
 def _items(setting: Setting, text: str | None) -> tuple[str, ...]:

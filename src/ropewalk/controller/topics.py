@@ -145,7 +145,7 @@ def _assigned_by_hand(image: Image, command: CreateTopic) -> list[tuple[NodeId, 
             f"{command.name}: {count} partitions are assigned, but they are not numbered 0 to {count - 1}"
         )
     replicas = [tuple(command.assignments[index]) for index in range(count)]
-    _check_replicas(image, replicas, first_index=0, replication_factor=len(replicas[0]))
+    check_replicas(image, replicas, first_index=0, replication_factor=len(replicas[0]))
     return replicas
 
 
@@ -157,13 +157,13 @@ def _added_by_hand(
             f"{topic.name}: {added} partitions are added, {len(assignments)} are assigned"
         )
     replicas = [tuple(assignment) for assignment in assignments]
-    _check_replicas(
+    check_replicas(
         image, replicas, first_index=len(topic.partitions), replication_factor=topic.replication_factor
     )
     return replicas
 
 
-def _check_replicas(
+def check_replicas(
     image: Image, replicas: Sequence[tuple[NodeId, ...]], *, first_index: int, replication_factor: int
 ) -> None:
     for index, nodes in enumerate(replicas, first_index):

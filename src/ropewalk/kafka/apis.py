@@ -5,19 +5,30 @@ from typing import Any, Final
 
 from ropewalk.base.ids import NodeId
 from ropewalk.base.ports import Pool
+from ropewalk.broker.leadership import Leadership
+from ropewalk.broker.log_directories import LogDirectories
 from ropewalk.broker.topics import Topics
 from ropewalk.kafka.handlers import (
+    alter_configs,
+    alter_partition_reassignments,
     api_versions,
     create_partitions,
     create_topics,
     delete_records,
     delete_topics,
+    describe_acls,
     describe_cluster,
     describe_configs,
+    describe_log_dirs,
+    describe_producers,
+    describe_topic_partitions,
+    describe_user_scram_credentials,
+    elect_leaders,
     fetch,
     incremental_alter_configs,
     init_producer_id,
     list_offsets,
+    list_partition_reassignments,
     metadata,
     offset_for_leader_epoch,
     produce,
@@ -27,18 +38,27 @@ from ropewalk.kafka.handlers.init_producer_id import ProducerIds
 from ropewalk.kafka.leaders import Leaders
 from ropewalk.kafka.served import Handle, ServedApi
 from ropewalk.wire.api import Api
+from ropewalk.wire.messages.alter_configs import API as ALTER_CONFIGS
+from ropewalk.wire.messages.alter_partition_reassignments import API as ALTER_PARTITION_REASSIGNMENTS
 from ropewalk.wire.messages.api_versions import API as API_VERSIONS
 from ropewalk.wire.messages.api_versions import ApiVersion
 from ropewalk.wire.messages.create_partitions import API as CREATE_PARTITIONS
 from ropewalk.wire.messages.create_topics import API as CREATE_TOPICS
 from ropewalk.wire.messages.delete_records import API as DELETE_RECORDS
 from ropewalk.wire.messages.delete_topics import API as DELETE_TOPICS
+from ropewalk.wire.messages.describe_acls import API as DESCRIBE_ACLS
 from ropewalk.wire.messages.describe_cluster import API as DESCRIBE_CLUSTER
 from ropewalk.wire.messages.describe_configs import API as DESCRIBE_CONFIGS
+from ropewalk.wire.messages.describe_log_dirs import API as DESCRIBE_LOG_DIRS
+from ropewalk.wire.messages.describe_producers import API as DESCRIBE_PRODUCERS
+from ropewalk.wire.messages.describe_topic_partitions import API as DESCRIBE_TOPIC_PARTITIONS
+from ropewalk.wire.messages.describe_user_scram_credentials import API as DESCRIBE_USER_SCRAM_CREDENTIALS
+from ropewalk.wire.messages.elect_leaders import API as ELECT_LEADERS
 from ropewalk.wire.messages.fetch import API as FETCH
 from ropewalk.wire.messages.incremental_alter_configs import API as INCREMENTAL_ALTER_CONFIGS
 from ropewalk.wire.messages.init_producer_id import API as INIT_PRODUCER_ID
 from ropewalk.wire.messages.list_offsets import API as LIST_OFFSETS
+from ropewalk.wire.messages.list_partition_reassignments import API as LIST_PARTITION_REASSIGNMENTS
 from ropewalk.wire.messages.metadata import API as METADATA
 from ropewalk.wire.messages.offset_for_leader_epoch import API as OFFSET_FOR_LEADER_EPOCH
 from ropewalk.wire.messages.produce import API as PRODUCE
@@ -61,6 +81,15 @@ SERVED_APIS: Final[tuple[Api[Any, Any], ...]] = (
     CREATE_PARTITIONS,
     INCREMENTAL_ALTER_CONFIGS,
     DESCRIBE_CLUSTER,
+    DESCRIBE_ACLS,
+    ALTER_CONFIGS,
+    DESCRIBE_LOG_DIRS,
+    ELECT_LEADERS,
+    ALTER_PARTITION_REASSIGNMENTS,
+    LIST_PARTITION_REASSIGNMENTS,
+    DESCRIBE_USER_SCRAM_CREDENTIALS,
+    DESCRIBE_PRODUCERS,
+    DESCRIBE_TOPIC_PARTITIONS,
 )
 """Each in all the versions its codec knows."""
 
@@ -71,6 +100,8 @@ def serve(
     topics: Topics,
     trimming: Trimming,
     producer_ids: ProducerIds,
+    directories: LogDirectories,
+    leadership: Leadership,
     pool: Pool,
     node_id: NodeId,
 ) -> dict[int, ServedApi]:
@@ -95,6 +126,21 @@ def serve(
         CREATE_PARTITIONS.key: partial(create_partitions.handle, topics=topics),
         INCREMENTAL_ALTER_CONFIGS.key: partial(incremental_alter_configs.handle, topics=topics),
         DESCRIBE_CLUSTER.key: partial(describe_cluster.handle, image=image),
+        DESCRIBE_ACLS.key: describe_acls.handle,
+        ALTER_CONFIGS.key: partial(alter_configs.handle, topics=topics),
+        DESCRIBE_LOG_DIRS.key: partial(describe_log_dirs.handle, directories=directories),
+        ELECT_LEADERS.key: partial(elect_leaders.handle, leadership=leadership),
+        ALTER_PARTITION_REASSIGNMENTS.key: partial(
+            alter_partition_reassignments.handle, leadership=leadership
+        ),
+        LIST_PARTITION_REASSIGNMENTS.key: list_partition_reassignments.handle,
+        DESCRIBE_USER_SCRAM_CREDENTIALS.key: describe_user_scram_credentials.handle,
+        DESCRIBE_PRODUCERS.key: partial(describe_producers.handle, leaders=leaders),
+        DESCRIBE_TOPIC_PARTITIONS.key: partial(
+            describe_topic_partitions.handle,
+            image=image,
+            partitions_max=topics.broker_settings.max_request_partition_size_limit,
+        ),
     }
     return {
         api.key: ServedApi(api, api.version_min, api.version_max, handlers[api.key]) for api in SERVED_APIS

@@ -34,6 +34,7 @@ from ropewalk.log.damage import DamagedRange
 from ropewalk.log.epochs import EpochEnd
 from ropewalk.log.index import CHUNK_ENTRIES, RELATIVE_OFFSET_MAX, IndexRequest
 from ropewalk.log.plan import Plan, Wanted, make_plan
+from ropewalk.log.producers import ActiveProducer
 from ropewalk.log.recovery import LEADER_EPOCH_MAX, Contents, Recovered, open_contents
 from ropewalk.log.retention import decide_retention
 from ropewalk.log.rewrite import Replacement
@@ -146,6 +147,10 @@ class Log:
     @property
     def size_bytes(self) -> int:
         return sum(segment.size_bytes for segment in self._segments)
+
+    @property
+    def active_producers(self) -> list[ActiveProducer]:
+        return self._contents.producers.active()
 
     @property
     def segment_count(self) -> int:

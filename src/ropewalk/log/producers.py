@@ -14,6 +14,8 @@ Behaviour worth knowing
 
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+
 from ropewalk.base.errors import OutOfOrderSequence, ProducerFenced
 from ropewalk.base.limits import PRODUCERS_PER_PARTITION_MAX
 from ropewalk.records.batch import SEQUENCE_MAX, BatchHeader
@@ -25,6 +27,17 @@ Kept: TypeAlias = tuple[int, int, int, int]
 
 SavedProducer: TypeAlias = tuple[int, int, int, bool, list[Kept]]
 """Producer id, producer epoch, time of the last append, whether a gap may follow, batches."""
+
+
+class ActiveProducer(Struct, frozen=True, gc=False):
+    """A producer as somebody who looks at the partition sees it."""
+
+    producer_id: int
+    epoch: int
+    last_sequence: int
+    """-1 for one that has only written control batches."""
+
+    appended_at_ms: int
 
 
 class _Producer:
@@ -52,6 +65,17 @@ class Producers:
     def save(self) -> list[SavedProducer]:
         return [
             (producer_id, producer.epoch, producer.appended_at_ms, producer.may_skip, list(producer.batches))
+            for producer_id, producer in self._producers.items()
+        ]
+
+    def active(self) -> list[ActiveProducer]:
+        return [
+            ActiveProducer(
+                producer_id,
+                producer.epoch,
+                producer.batches[-1][1] if producer.batches else -1,
+                producer.appended_at_ms,
+            )
             for producer_id, producer in self._producers.items()
         ]
 

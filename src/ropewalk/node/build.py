@@ -24,6 +24,8 @@ from ropewalk.base.ports import Disk, Ports
 from ropewalk.broker.cluster import Cluster
 from ropewalk.broker.group_commit import GroupCommit
 from ropewalk.broker.housekeeping import Housekeeping
+from ropewalk.broker.leadership import Leadership
+from ropewalk.broker.log_directories import LogDirectories
 from ropewalk.broker.log_starts import LogStarts
 from ropewalk.broker.partitions import Home, Partitions
 from ropewalk.broker.producer_ids import ProducerIds
@@ -247,6 +249,8 @@ async def _listen(parts: _Parts, connections: Connections) -> KafkaListener:
         topics=parts.topics,
         trimming=parts.partitions,
         producer_ids=ProducerIds(parts.cluster, node_id),
+        directories=LogDirectories(parts.partitions, parts.disk, parts.memory, parts.ports.pool),
+        leadership=Leadership(parts.cluster),
         pool=parts.ports.pool,
         node_id=node_id,
     )

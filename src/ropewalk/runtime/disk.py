@@ -133,6 +133,10 @@ class OsDisk:
         status = os.statvfs(path)
         return status.f_bavail * status.f_frsize
 
+    def total_bytes(self, path: str) -> int:
+        status = os.statvfs(path)
+        return status.f_blocks * status.f_frsize
+
     def lock(self, path: str) -> None:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
         try:

@@ -106,6 +106,9 @@ class MemoryDisk:
     def free_bytes(self, path: str) -> int:  # noqa: ARG002  the port names a place; memory is one place
         return FREE_BYTES
 
+    def total_bytes(self, path: str) -> int:  # noqa: ARG002  as above
+        return FREE_BYTES
+
     def lock(self, path: str) -> None:
         if path in self._locks:
             raise BlockingIOError(f"{path} is locked")

@@ -155,6 +155,12 @@ class SimulatedDisk:
             raise FileNotFoundError(errno.ENOENT, "no such file or directory", path)
         return max(0, self.platters.capacity_bytes - self.platters.used_bytes)
 
+    def total_bytes(self, path: str) -> int:
+        self.before_use()
+        if self.platters.find(path) is None:
+            raise FileNotFoundError(errno.ENOENT, "no such file or directory", path)
+        return self.platters.capacity_bytes
+
     def lock(self, path: str) -> None:
         self.open(path, create=True)
         node = self.platters.find(path)

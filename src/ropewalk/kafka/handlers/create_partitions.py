@@ -1,6 +1,8 @@
-"""CreatePartitions: only ever more of them; one result for each topic asked for."""
+"""CreatePartitions: only ever more of them; one result for each topic asked for. One named twice is refused."""
 
-from ropewalk.base.errors import RopewalkError
+from collections import Counter
+
+from ropewalk.base.errors import InvalidRequest, RopewalkError
 from ropewalk.base.ids import NodeId
 from ropewalk.broker.topics import Topics
 from ropewalk.controller.topics import CreatePartitions
@@ -18,10 +20,13 @@ from ropewalk.wire.messages.create_partitions import (
 async def handle(
     request: CreatePartitionsRequest, caller: Caller, *, topics: Topics
 ) -> CreatePartitionsResponse:
+    names = Counter(asked.name for asked in request.topics)
     results: list[CreatePartitionsTopicResult] = []
     with caller.hold():
-        for asked in request.topics:
+        for asked in {asked.name: asked for asked in request.topics}.values():
             try:
+                if names[asked.name] > 1:
+                    raise InvalidRequest(f"{asked.name!r} is named {names[asked.name]} times")
                 await topics.add_partitions(_command(asked), validate_only=request.validate_only)
             except RopewalkError as error:
                 results.append(CreatePartitionsTopicResult(asked.name, code_for(error), str(error)))

@@ -1,15 +1,16 @@
 """CreateTopics: each topic by itself; one that fails does not stop the others.
 
 Behaviour worth knowing
-    A name that appears twice in one request is refused for both, with INVALID_REQUEST.
+    A name that appears twice in one request is refused once, with INVALID_REQUEST.
+    What is only validated is described as it would be, but for the id.
     The answer comes when the partitions are ready to be written to.
     From v5 on the answer tells the settings the topic got, defaults included.
 """
 
 from collections import Counter
 
-from ropewalk.base.errors import InvalidRequest, RopewalkError
-from ropewalk.base.ids import NodeId
+from ropewalk.base.errors import InvalidReplicaAssignment, InvalidRequest, RopewalkError
+from ropewalk.base.ids import TOPIC_ID_NONE, NodeId
 from ropewalk.broker.topics import Topics
 from ropewalk.controller.topics import CreateTopic
 from ropewalk.kafka.caller import Caller
@@ -31,7 +32,7 @@ async def handle(request: CreateTopicsRequest, caller: Caller, *, topics: Topics
     names = Counter(asked.name for asked in request.topics)
     results: list[CreatableTopicResult] = []
     with caller.hold():
-        for asked in request.topics:
+        for asked in {asked.name: asked for asked in request.topics}.values():
             try:
                 if names[asked.name] > 1:
                     raise InvalidRequest(f"{asked.name!r} is named {names[asked.name]} times")
@@ -39,7 +40,7 @@ async def handle(request: CreateTopicsRequest, caller: Caller, *, topics: Topics
             except RopewalkError as error:
                 results.append(_failed(asked.name, error))
             else:
-                results.append(_created(asked, topic, topics))
+                results.append(_created(topic, topics, validate_only=request.validate_only))
     return CreateTopicsResponse(throttle_ms=0, topics=tuple(results))
 
 
@@ -47,7 +48,7 @@ def _command(asked: CreatableTopic) -> CreateTopic:
     assignments: dict[int, tuple[NodeId, ...]] = {}
     for assignment in asked.assignments:
         if assignment.index in assignments:
-            raise InvalidRequest(f"{asked.name}: partition {assignment.index} is assigned twice")
+            raise InvalidReplicaAssignment(f"{asked.name}: partition {assignment.index} is assigned twice")
         assignments[assignment.index] = tuple(map(NodeId, assignment.broker_ids))
     return CreateTopic(
         name=asked.name,
@@ -58,12 +59,10 @@ def _command(asked: CreatableTopic) -> CreateTopic:
     )
 
 
-def _created(asked: CreatableTopic, topic: Topic | None, topics: Topics) -> CreatableTopicResult:
-    if topic is None:  # only validated
-        return CreatableTopicResult(name=asked.name, configs=None)
+def _created(topic: Topic, topics: Topics, *, validate_only: bool) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=topic.name,
-        topic_id=topic.topic_id,
+        topic_id=TOPIC_ID_NONE if validate_only else topic.topic_id,
         num_partitions=len(topic.partitions),
         replication_factor=topic.replication_factor,
         configs=tuple(
@@ -85,5 +84,5 @@ def _failed(name: str, error: RopewalkError) -> CreatableTopicResult:
         error_code=code,
         error_message=str(error),
         topic_config_error_code=ErrorCode.NONE,
-        configs=None,
+        configs=(),
     )

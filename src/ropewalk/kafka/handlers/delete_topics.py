@@ -2,8 +2,11 @@
 
 Behaviour worth knowing
     The records are gone from sight when the answer comes; their files are removed in the background.
+    A topic given twice in one request is refused once, with INVALID_REQUEST.
     A topic made again under the same name has another id, so a late request by id cannot hit it.
 """
+
+from collections import Counter
 
 from ropewalk.base.errors import InvalidRequest, RopewalkError
 from ropewalk.base.ids import TOPIC_ID_NONE, TopicId
@@ -21,11 +24,13 @@ from ropewalk.wire.messages.delete_topics import (
 
 
 async def handle(request: DeleteTopicsRequest, caller: Caller, *, topics: Topics) -> DeleteTopicsResponse:
-    asked = request.topics or tuple(DeleteTopicState(name) for name in request.topic_names)
+    asked = Counter(request.topics or [DeleteTopicState(name) for name in request.topic_names])
     results: list[DeletableTopicResult] = []
     with caller.hold():
-        for each in asked:
+        for each, count in asked.items():
             try:
+                if count > 1:
+                    raise InvalidRequest(f"{each.name!r} is given {count} times")
                 topic = _find(each, topics)
                 await topics.delete(topic.topic_id)
             except RopewalkError as error:
@@ -36,6 +41,8 @@ async def handle(request: DeleteTopicsRequest, caller: Caller, *, topics: Topics
 
 
 def _find(asked: DeleteTopicState, topics: Topics) -> Topic:
+    if asked.name is None and asked.topic_id == TOPIC_ID_NONE:
+        raise InvalidRequest("neither a name nor an id was given")
     if asked.name is None:
         return topics.image.topic_by_id(TopicId(asked.topic_id))
     if asked.topic_id != TOPIC_ID_NONE:

@@ -4,6 +4,7 @@ from typing import Final
 
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.handlers.metadata import LISTENER
+from ropewalk.kafka.operations import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED
 from ropewalk.metadata.image import Image
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.describe_cluster import (
@@ -34,4 +35,7 @@ async def handle(request: DescribeClusterRequest, caller: Caller, *, image: Imag
         cluster_id=image.cluster_id or "",
         controller_id=brokers[0].broker_id if brokers else -1,
         brokers=brokers,
+        cluster_authorized_operations=CLUSTER_OPERATIONS
+        if request.include_cluster_authorized_operations
+        else OPERATIONS_NOT_ASKED,
     )

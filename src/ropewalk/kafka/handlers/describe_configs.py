@@ -2,16 +2,18 @@
 
 Behaviour worth knowing
     Keys that do not exist are left out of the answer, as in Kafka.
-    The list is never empty of defaults: tools decide by them (Connect looks for cleanup.policy, kafbat for
+    A broker without a name stands for all of them: only what was set for all brokers at run time is listed.
+    Otherwise the list is never empty of defaults: tools decide by them (Connect looks for cleanup.policy, kafbat for
     inter.broker.protocol.version).
 """
 
 from collections.abc import Callable, Iterable
-from typing import Final
 
 from ropewalk.base.errors import InvalidRequest, RopewalkError
 from ropewalk.base.ids import NodeId
+from ropewalk.controller.topic_names import check_topic_name
 from ropewalk.kafka.caller import Caller
+from ropewalk.kafka.config_resources import BROKER, TOPIC, node_id_of, unknown_type
 from ropewalk.kafka.errors import code_for
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.settings.broker import BROKER_SETTINGS
@@ -27,9 +29,6 @@ from ropewalk.wire.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-
-_TOPIC: Final = 2
-_BROKER: Final = 4
 
 
 async def handle(
@@ -60,14 +59,18 @@ async def handle(
 def _source(
     resource: DescribeConfigsResource, image: Image, view: SettingsView, node_id: NodeId
 ) -> tuple[Iterable[str], Callable[[str], EffectiveSetting]]:
-    if resource.resource_type == _TOPIC:
+    if resource.resource_type == TOPIC:
+        check_topic_name(resource.resource_name)
         topic = image.topic(resource.resource_name)
         return TOPIC_SETTINGS, lambda name: view.of_topic(topic, name)
-    if resource.resource_type == _BROKER:
-        if resource.resource_name not in ("", str(node_id)):
-            raise InvalidRequest(f"this is broker {node_id}; ask broker {resource.resource_name} itself")
+    if resource.resource_type == BROKER:
+        asked = node_id_of(resource)
+        if asked is None:
+            return image.broker_settings(None), view.of_all_brokers
+        if asked != node_id:
+            raise InvalidRequest(f"this is broker {node_id}; ask broker {asked} itself")
         return BROKER_SETTINGS, view.of_broker
-    raise InvalidRequest(f"resources of type {resource.resource_type} have no settings here")
+    raise unknown_type(resource)
 
 
 def _entry(effective: EffectiveSetting, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:

@@ -5,15 +5,11 @@ Behaviour worth knowing
     Broker settings without a name are those of all brokers. Settings that a node reads at its start are refused.
 """
 
-from typing import Final
-
-from ropewalk.base.errors import InvalidRequest, RopewalkError
-from ropewalk.base.ids import NodeId
+from ropewalk.base.errors import InvalidRequest
 from ropewalk.broker.topics import Topics
 from ropewalk.controller.settings import Alteration, Operation
 from ropewalk.kafka.caller import Caller
-from ropewalk.kafka.errors import code_for
-from ropewalk.wire.error_code import ErrorCode
+from ropewalk.kafka.config_resources import BROKER, TOPIC, alter_each, node_id_of, unknown_type
 from ropewalk.wire.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -22,36 +18,32 @@ from ropewalk.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 
-_TOPIC: Final = 2
-_BROKER: Final = 4
-
 
 async def handle(
     request: IncrementalAlterConfigsRequest, caller: Caller, *, topics: Topics
 ) -> IncrementalAlterConfigsResponse:
-    responses: list[AlterConfigsResourceResponse] = []
-    with caller.hold():
-        for resource in request.resources:
-            code, message = ErrorCode.NONE, None
-            try:
-                await _alter(resource, topics, validate_only=request.validate_only)
-            except RopewalkError as error:
-                code, message = code_for(error), str(error)
-            responses.append(
-                AlterConfigsResourceResponse(code, message, resource.resource_type, resource.resource_name)
+    async def alter(resource: AlterConfigsResource) -> None:
+        alterations = [_alteration(config) for config in resource.configs]
+        if resource.resource_type == TOPIC:
+            await topics.alter_settings(
+                resource.resource_name, alterations, validate_only=request.validate_only
             )
-    return IncrementalAlterConfigsResponse(throttle_ms=0, responses=tuple(responses))
+        elif resource.resource_type == BROKER:
+            await topics.alter_broker_settings(
+                node_id_of(resource), alterations, validate_only=request.validate_only
+            )
+        else:
+            raise unknown_type(resource)
 
-
-async def _alter(resource: AlterConfigsResource, topics: Topics, *, validate_only: bool) -> None:
-    alterations = [_alteration(config) for config in resource.configs]
-    if resource.resource_type == _TOPIC:
-        await topics.alter_settings(resource.resource_name, alterations, validate_only=validate_only)
-    elif resource.resource_type == _BROKER:
-        node_id = _node_id(resource.resource_name)
-        await topics.alter_broker_settings(node_id, alterations, validate_only=validate_only)
-    else:
-        raise InvalidRequest(f"resources of type {resource.resource_type} have no settings here")
+    with caller.hold():
+        outcomes = await alter_each(request.resources, alter)
+    return IncrementalAlterConfigsResponse(
+        throttle_ms=0,
+        responses=tuple(
+            AlterConfigsResourceResponse(code, message, resource.resource_type, resource.resource_name)
+            for resource, (code, message) in zip(request.resources, outcomes, strict=True)
+        ),
+    )
 
 
 def _alteration(config: AlterableConfig) -> Alteration:
@@ -59,11 +51,3 @@ def _alteration(config: AlterableConfig) -> Alteration:
         return Alteration(config.name, Operation(config.config_operation), config.value)
     except ValueError:
         raise InvalidRequest(f"{config.name}: there is no operation {config.config_operation}") from None
-
-
-def _node_id(name: str) -> NodeId | None:
-    if not name:
-        return None
-    if not name.isdecimal():
-        raise InvalidRequest(f"{name!r} is not the id of a broker")
-    return NodeId(int(name))

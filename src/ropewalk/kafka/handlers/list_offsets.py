@@ -34,8 +34,16 @@ from ropewalk.wire.messages.list_offsets import (
 )
 
 _READ_COMMITTED: Final = 1
-_SINCE: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+_SINCE: Final = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
 """The version that first knows a sentinel."""
+_NEVER: Final = 1 << 15
 
 
 async def handle(
@@ -44,7 +52,7 @@ async def handle(
     read_committed = request.isolation_level == _READ_COMMITTED
 
     async def answer(topic: str, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
-        if asked.timestamp < 0 and caller.version < _SINCE.get(asked.timestamp, 0):
+        if asked.timestamp < 0 and caller.version < _SINCE.get(asked.timestamp, _NEVER):
             return ListOffsetsPartitionResponse(asked.index, ErrorCode.UNSUPPORTED_VERSION)
         try:
             partition = leaders.find(topic, asked.index)

@@ -14,6 +14,7 @@ from ropewalk.base.errors import RopewalkError, TopicExists, UnknownTopicId
 from ropewalk.base.ids import TopicId
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
+from ropewalk.kafka.operations import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, TOPIC_OPERATIONS
 from ropewalk.metadata.image import Image, Topic
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.metadata import (
@@ -42,12 +43,16 @@ async def handle(
     request: MetadataRequest, caller: Caller, *, image: Image, creation: AutoCreation
 ) -> MetadataResponse:
     asked = request.topics
+    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else OPERATIONS_NOT_ASKED
     if asked is None or (caller.version == 0 and not asked):
-        topics = tuple([_describe(topic) for topic in image.topics.values()])
+        topics = tuple([_describe(topic, operations) for topic in image.topics.values()])
     else:
         may_create = request.allow_auto_topic_creation and creation.creates_automatically
         topics = tuple(
-            [await _find(topic, image, caller, creation if may_create else None) for topic in asked]
+            [
+                await _find(topic, image, caller, creation if may_create else None, operations)
+                for topic in asked
+            ]
         )
     brokers = [
         MetadataResponseBroker(broker.node_id, endpoint.host, endpoint.port, broker.rack)
@@ -59,19 +64,26 @@ async def handle(
         cluster_id=image.cluster_id,
         controller_id=brokers[0].node_id if brokers else -1,
         topics=topics,
+        cluster_authorized_operations=CLUSTER_OPERATIONS
+        if request.include_cluster_authorized_operations
+        else OPERATIONS_NOT_ASKED,
     )
 
 
 async def _find(
-    asked: MetadataRequestTopic, image: Image, caller: Caller, creation: AutoCreation | None
+    asked: MetadataRequestTopic,
+    image: Image,
+    caller: Caller,
+    creation: AutoCreation | None,
+    operations: int,
 ) -> MetadataResponseTopic:
     try:
         if asked.name is None:
-            return _describe(image.topic_by_id(TopicId(asked.topic_id)))
+            return _describe(image.topic_by_id(TopicId(asked.topic_id)), operations)
         if asked.name not in image.topics and creation is not None:
             with caller.hold():
                 await _create(asked.name, creation)
-        return _describe(image.topic(asked.name))
+        return _describe(image.topic(asked.name), operations)
     except UnknownTopicId:
         return MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, asked.topic_id)
     except RopewalkError as error:
@@ -83,7 +95,7 @@ async def _create(name: str, creation: AutoCreation) -> None:
         await creation.create_automatically(name)
 
 
-def _describe(topic: Topic) -> MetadataResponseTopic:
+def _describe(topic: Topic, operations: int) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         error_code=ErrorCode.NONE,
         name=topic.name,
@@ -104,4 +116,5 @@ def _describe(topic: Topic) -> MetadataResponseTopic:
                 for partition in topic.partitions
             ]
         ),
+        topic_authorized_operations=operations,
     )

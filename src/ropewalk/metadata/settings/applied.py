@@ -71,6 +71,7 @@ class BrokerSettings(Struct, frozen=True, kw_only=True):
     log_retention_check_interval_ms: int
     max_connections: int
     max_connections_per_ip: int
+    max_request_partition_size_limit: int
     num_partitions: int
     producer_id_expiration_ms: int
     socket_request_max_bytes: int

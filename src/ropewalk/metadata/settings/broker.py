@@ -158,7 +158,6 @@ _CATALOGUE: Final = (
         "Partitions that one DescribeTopicPartitions answers at most.",
         minimum=1,
         change=Change.READ_ONLY,
-        without_effect=True,
     ),
     # Idempotent and transactional producers.
     Setting(

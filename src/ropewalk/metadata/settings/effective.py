@@ -97,6 +97,13 @@ class SettingsView:
         candidates = tuple(self._broker_candidates(name, replication_factor=None))
         return EffectiveSetting(setting, candidates, candidates[0].value if candidates else None)
 
+    def of_all_brokers(self, name: str) -> EffectiveSetting:
+        """What was set for all brokers at run time, and nothing else."""
+        value = self._image.broker_settings(None)[name]
+        return EffectiveSetting(
+            known_setting(BROKER_SETTINGS, name), (Candidate(name, value, Source.ALL_BROKERS),), value
+        )
+
     def _broker_candidates(self, name: str, replication_factor: int | None) -> Iterator[Candidate]:
         """In the order in which they apply. A setting without any value yields none."""
         for source, values in (

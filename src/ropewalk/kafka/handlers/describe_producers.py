@@ -1,0 +1,49 @@
+"""DescribeProducers: the idempotent producers that a partition remembers.
+
+Behaviour worth knowing
+    `last_timestamp` is when the producer last wrote here, by this node's clock.
+    There are no transactions, so nobody has one open.
+"""
+
+from ropewalk.base.errors import RopewalkError
+from ropewalk.kafka.caller import Caller
+from ropewalk.kafka.errors import code_for
+from ropewalk.kafka.leaders import Leaders
+from ropewalk.wire.error_code import ErrorCode
+from ropewalk.wire.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+
+
+async def handle(
+    request: DescribeProducersRequest, caller: Caller, *, leaders: Leaders
+) -> DescribeProducersResponse:
+    del caller
+
+    def describe(topic: str, index: int) -> PartitionResponse:
+        try:
+            partition = leaders.find(topic, index)
+        except RopewalkError as error:
+            return PartitionResponse(index, code_for(error), str(error))
+        return PartitionResponse(
+            index,
+            ErrorCode.NONE,
+            active_producers=tuple(
+                ProducerState(
+                    producer.producer_id, producer.epoch, producer.last_sequence, producer.appended_at_ms
+                )
+                for producer in partition.log.active_producers
+            ),
+        )
+
+    return DescribeProducersResponse(
+        throttle_ms=0,
+        topics=tuple(
+            TopicResponse(topic.name, tuple(describe(topic.name, index) for index in topic.partition_indexes))
+            for topic in request.topics
+        ),
+    )
