@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from ropewalk.client.connection import Connection
 from ropewalk.client.errors import ConnectionLost
 from ropewalk.records.batch import iterate
 from ropewalk.records.codec import Codec
@@ -11,7 +12,7 @@ from ropewalk.records.record import decode_records
 from ropewalk.sim.world import EPOCH_MS
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import fetch, init_producer_id, produce
-from tests.kafka.door import Door, at_the_door, batch_of, fetch_request, produce_request
+from tests.kafka.door import NODE, Door, at_the_door, batch_of, fetch_request, produce_request
 
 HOUR_MS = 3_600_000
 
@@ -153,6 +154,64 @@ def test_a_topic_that_opens_batches_keeps_the_order_too() -> None:
         return values(fetched)
 
     assert at_the_door(story) == [str(n) for n in range(20)]
+
+
+def test_requests_to_several_partitions_that_open_batches_keep_their_order() -> None:
+    async def story(door: Door) -> list[list[str]]:
+        await door.create("t", 3, compression_type="gzip")
+        sent = [
+            door.send(
+                produce.API,
+                9,
+                produce.ProduceRequest(
+                    None,
+                    -1,
+                    30_000,
+                    (
+                        produce.TopicProduceData(
+                            "t",
+                            partitions=tuple(
+                                produce.PartitionProduceData(index, bytes(batch_of(str(number))))
+                                for index in range(3)
+                            ),
+                        ),
+                    ),
+                ),
+            )
+            for number in range(20)
+        ]
+        for answer in sent:
+            assert {each.error_code for each in (await answer).topics[0].partitions} == {0}
+        return [values(await door.fetch("t", 0, partition=index)) for index in range(3)]
+
+    assert at_the_door(story) == [[str(number) for number in range(20)]] * 3
+
+
+def test_a_request_that_is_half_handled_is_not_overwritten_by_other_connections() -> None:
+    """Batches that are opened one after the other wait in the receive buffer, which others would like to have."""
+    count = 20
+
+    async def story(door: Door) -> list[list[str]]:
+        await door.create("t", count, compression_type="gzip")
+        other = await Connection.open(
+            door.world.network.host("other"),
+            door.world.machine("other").clock,
+            NODE,
+            client_id="other",
+            deadline_ms=door.deadline_ms,
+        )
+        data = tuple(
+            produce.PartitionProduceData(index, bytes(batch_of(f"{index}" * 50))) for index in range(count)
+        )
+        topic = produce.TopicProduceData("t", partitions=data)
+        sent = door.send(produce.API, 9, produce.ProduceRequest(None, -1, 30_000, (topic,)))
+        while not sent.done():
+            foreign = produce_request("t", batch_of("foreign" * 400), partition=0)
+            await other.send(produce.API, 9, foreign, deadline_ms=door.deadline_ms)
+        assert {answer.error_code for answer in (await sent).topics[0].partitions} == {0}
+        return [values(await door.fetch("t", 0, partition=index)) for index in range(1, count)]
+
+    assert at_the_door(story) == [[f"{index}" * 50] for index in range(1, count)]
 
 
 def test_a_compacted_topic_refuses_records_without_keys_and_names_them() -> None:

@@ -18,10 +18,11 @@ class Holdable(Protocol):
 class Caller:
     """One request's view of its connection."""
 
-    __slots__ = ("_connection", "client_id", "host", "version")
+    __slots__ = ("_connection", "_keeps_back", "client_id", "host", "version")
 
     def __init__(self, connection: Holdable, *, client_id: str | None, host: str, version: int) -> None:
         self._connection = connection
+        self._keeps_back = False
         self.client_id = client_id
         self.host = host
         self.version = version
@@ -31,10 +32,22 @@ class Caller:
     def hold(self) -> Iterator[None]:
         """Keep the connection's next request back: this one has to wait before it takes effect.
 
-        Whatever a handler still needs of the request's record batches must have been copied by then.
+        The request's record batches stay as they are until this is over, and no longer.
         """
         self._connection.hold()
         try:
             yield
         finally:
+            self._connection.release()
+
+    def keep_back(self) -> None:
+        """As `hold`, until `let_go`; asking twice is asking once."""
+        if not self._keeps_back:
+            self._keeps_back = True
+            self._connection.hold()
+
+    def let_go(self) -> None:
+        """End what `keep_back` began, if anything."""
+        if self._keeps_back:
+            self._keeps_back = False
             self._connection.release()

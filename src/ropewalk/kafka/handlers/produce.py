@@ -3,7 +3,8 @@
 Behaviour worth knowing
     Every append happens before the first `await`, in request order, so one connection's writes keep their
     order however many requests it has in flight. Topics that demand a look into the batch are the exception:
-    there the batch is copied, checked in the disk pool, and the connection's next request held back meanwhile.
+    there the batch is copied, checked in the disk pool, and the connection's next request held back until every
+    batch of this one is in its log: those that wait for their turn still lie in the receive buffer.
     A failure belongs to its partition; the request as a whole fails only for a nonsensical `acks`.
     With acks=0 nothing is answered; an error can then only be told by closing the connection.
 """
@@ -49,7 +50,10 @@ async def handle(
         acks = Acks(request.acks)
     except ValueError:
         return _refuse(request)
-    started = [await _start(topic, request, acks, caller, leaders, pool) for topic in request.topics]
+    try:
+        started = [await _start(topic, request, acks, caller, leaders, pool) for topic in request.topics]
+    finally:
+        caller.let_go()
     if acks is Acks.NOBODY:
         _disconnect_if_any_failed(started)
         return None
@@ -76,9 +80,8 @@ async def _start(
                 partition = leaders.find(topic.name, data.index)
             batch = _batch(data, caller.version)
             if partition.opens_batches:
-                copy = memoryview(bytearray(batch))
-                with caller.hold():
-                    prepared = await pool.run(partition.prepare, copy)
+                caller.keep_back()
+                prepared = await pool.run(partition.prepare, memoryview(bytearray(batch)))
             else:
                 prepared = partition.prepare(batch)
             writes.append((data.index, partition.append(prepared, acks, request.timeout_ms)))
