@@ -18,11 +18,14 @@ READ_BUFFERS_KEPT_BYTES: Final = 1 << 25
 """Read buffers kept for reuse. Sixteen responses of 2 MiB in flight is what a busy disk and loopback reach."""
 
 RECEIVE_BUFFER_BYTES_MIN: Final = 1 << 16
-"""A connection's receive buffer at rest. Ten thousand idle connections would cost 640 MiB, so it is
-allocated with the first bytes and dropped when a connection has been idle."""
+"""The receive buffer of a connection that has something to read. Ten thousand of them would take 640 MiB, so a
+connection has one only while bytes of a request are in it."""
+
+RECEIVE_BUFFERS_SPARE_MAX: Final = 64
+"""Empty receive buffers kept for whoever reads next. One is enough while requests arrive whole."""
 
 RECEIVE_BUFFER_BYTES_KEPT: Final = 1 << 21
-"""A buffer grown for one large frame is given back when it is empty again; up to this size it is kept."""
+"""A buffer grown for one large frame is let go when it is empty again; up to this size a busy connection keeps it."""
 
 REQUEST_BYTES_MAX: Final = 1 << 23
 """A request other than Produce. Decoded it may take thirty times as much; a fetch of 100,000 partitions fits."""

@@ -40,7 +40,7 @@ class Connection(asyncio.BufferedProtocol):
         self._connections = connections
         self._served = served
         self._budget = budget
-        self._buffer = ReceiveBuffer(connections.frame_bytes_max)
+        self._buffer = ReceiveBuffer(connections.frame_bytes_max, connections.spare_buffers)
         self._answers: deque[_Answer] = deque()
         self._transport: asyncio.Transport | None = None
         self._host = ""
@@ -157,7 +157,8 @@ class Connection(asyncio.BufferedProtocol):
         finally:
             self._handling = False
         self._send()
-        self._buffer.settle()
+        if self._holds == 0:  # whoever holds the connection may have looked at half of a request only
+            self._buffer.settle()
         self._read_or_pause()
         self._close_if_finished()
 

@@ -7,11 +7,12 @@ from typing import Final, Protocol
 import structlog
 
 from ropewalk.base.ports import Clock
+from ropewalk.kafka.receive_buffer import SpareBuffers
 
 _log = structlog.get_logger()
 
 MEMORY_KEPT_MS: Final = 10_000
-"""How long a silent connection keeps its receive buffer."""
+"""How long a silent connection keeps a receive buffer that has grown."""
 
 
 class Connected(Protocol):
@@ -48,6 +49,7 @@ class Connections:
         """By API key: the first version whose headers have a tagged section."""
 
         self.frame_bytes_max = frame_bytes_max
+        self.spare_buffers = SpareBuffers()
         self._count_max = count_max
         self._count_per_host_max = count_per_host_max
         self._idle_ms_max = idle_ms_max

@@ -9,32 +9,59 @@ What a reader could get wrong
     so announcing two gigabytes costs four bytes.
     Only Produce carries bytes that are passed on as they are. Any other request is turned into objects, up to some
     thirty times its size, so it may be much smaller than a Produce.
+    A buffer with nothing in it goes to the next connection that has something to read, so ten thousand silent
+    connections hold none. `settle` may not be called while somebody still looks at a frame.
 """
 
 from struct import Struct
 from typing import Final
 
 from ropewalk.base.errors import ProtocolError
-from ropewalk.base.limits import RECEIVE_BUFFER_BYTES_KEPT, RECEIVE_BUFFER_BYTES_MIN, REQUEST_BYTES_MAX
+from ropewalk.base.limits import (
+    RECEIVE_BUFFER_BYTES_KEPT,
+    RECEIVE_BUFFER_BYTES_MIN,
+    RECEIVE_BUFFERS_SPARE_MAX,
+    REQUEST_BYTES_MAX,
+)
 
 _unpack_length: Final = Struct(">i").unpack_from
 _unpack_api_key: Final = Struct(">h").unpack_from
 _PRODUCE: Final = 0
+_NOTHING: Final = memoryview(bytearray())
+
+
+class SpareBuffers:
+    """Empty buffers of the smallest size, for whichever connection reads next."""
+
+    __slots__ = ("_spare",)
+
+    def __init__(self) -> None:
+        self._spare: list[memoryview] = []
+
+    def __len__(self) -> int:
+        return len(self._spare)
+
+    def take(self) -> memoryview:
+        return self._spare.pop() if self._spare else memoryview(bytearray(RECEIVE_BUFFER_BYTES_MIN))
+
+    def give_back(self, buffer: memoryview) -> None:
+        if len(self._spare) < RECEIVE_BUFFERS_SPARE_MAX:
+            self._spare.append(buffer)
 
 
 class ReceiveBuffer:
-    __slots__ = ("_buffer", "_end", "_start", "frame_bytes_max", "view")
+    __slots__ = ("_end", "_spare", "_start", "frame_bytes_max", "view")
 
-    def __init__(self, frame_bytes_max: int) -> None:
+    def __init__(self, frame_bytes_max: int, spare: SpareBuffers) -> None:
         self.frame_bytes_max = frame_bytes_max
-        self._buffer = bytearray()
-        self.view = memoryview(self._buffer)
+        self.view = _NOTHING
+        self._spare = spare
         self._start = 0
         self._end = 0
 
     @property
     def capacity_bytes(self) -> int:
-        return len(self._buffer)
+        return len(self.view)
 
     @property
     def unhandled_bytes(self) -> int:
@@ -42,7 +69,7 @@ class ReceiveBuffer:
 
     def writable(self) -> memoryview:
         """Where the next bytes go; never empty."""
-        if self._end == len(self._buffer):
+        if self._end == len(self.view):
             self._make_room()
         return self.view[self._end :]
 
@@ -75,32 +102,34 @@ class ReceiveBuffer:
         return start + 4, end
 
     def settle(self) -> None:
-        """Call when no frame of this buffer is being looked at: makes the free space contiguous where that is cheap."""
-        if self._start == self._end:
-            self._start = self._end = 0
-            if len(self._buffer) > RECEIVE_BUFFER_BYTES_KEPT:
-                self._replace(RECEIVE_BUFFER_BYTES_MIN)
+        """Call when no frame of this buffer is being looked at: lets go of an empty one, unless it has grown to fit."""
+        if self._start != self._end:
+            return
+        self._start = self._end = 0
+        capacity = len(self.view)
+        if capacity == RECEIVE_BUFFER_BYTES_MIN:
+            self._spare.give_back(self.view)
+            self.view = _NOTHING
+        elif capacity > RECEIVE_BUFFER_BYTES_KEPT:
+            self.view = _NOTHING
 
     def release(self) -> None:
-        """An idle connection keeps no memory."""
-        if self._start == self._end and self._buffer:
+        """A connection that has been silent keeps nothing, whatever its buffer had grown to."""
+        if self._start == self._end:
             self._start = self._end = 0
-            self._replace(0)
+            self.view = _NOTHING
 
     def _make_room(self) -> None:
         """The buffer is full to its end with an incomplete frame: move it to the front, or grow."""
-        unhandled = self._end - self._start
-        if self._start > 0 and self._start >= unhandled and self._start >= len(self._buffer) // 2:
-            self.view[:unhandled] = self.view[self._start : self._end]
-            self._start, self._end = 0, unhandled
+        if not self.view:
+            self.view = self._spare.take()
             return
-        self._replace(max(RECEIVE_BUFFER_BYTES_MIN, 2 * len(self._buffer)))
-
-    def _replace(self, capacity: int) -> None:
-        """A new buffer, because views of the present one may still be held somewhere."""
         unhandled = self._end - self._start
-        buffer = bytearray(capacity)
-        buffer[:unhandled] = self.view[self._start : self._end]
-        self._buffer = buffer
-        self.view = memoryview(buffer)
+        if self._start > 0 and self._start >= unhandled and self._start >= len(self.view) // 2:
+            self.view[:unhandled] = self.view[self._start : self._end]
+        else:
+            # A new one, because views of the present one may still be held somewhere.
+            grown = memoryview(bytearray(2 * len(self.view)))
+            grown[:unhandled] = self.view[self._start : self._end]
+            self.view = grown
         self._start, self._end = 0, unhandled
