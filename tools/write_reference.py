@@ -19,6 +19,7 @@ from typing import Final
 
 import ropewalk.base.errors
 import ropewalk.base.limits
+import ropewalk.groups.errors
 from ropewalk.kafka.apis import SERVED_APIS, advertised
 from ropewalk.kafka.errors import CODES
 from ropewalk.metadata.settings.broker import BROKER_SETTINGS
@@ -151,10 +152,11 @@ def _errors() -> str:
 
 
 def _meanings() -> Iterator[tuple[str, str]]:
-    """From the tree at the top of the module, where each error stands with a few words."""
-    for line in inspect.getdoc(ropewalk.base.errors).splitlines():  # type: ignore[union-attr]  # it has one
-        if match := re.fullmatch(r" +(\w+)  +(.+)", line):
-            yield match[1], match[2]
+    """From the trees at the top of the modules, where each error stands with a few words."""
+    for module in (ropewalk.base.errors, ropewalk.groups.errors):
+        for line in (inspect.getdoc(module) or "").splitlines():
+            if match := re.fullmatch(r" +(\w+)  +(.+)", line):
+                yield match[1], match[2]
 
 
 def _limits() -> str:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from ropewalk.base.ids import TopicPartition
+from ropewalk.base.limits import GROUP_NAME_CHARACTERS_MAX, GROUP_PENDING_MEMBERS_MAX
 from ropewalk.groups.answers import (
     Committed,
     GroupsDeleted,
@@ -48,7 +49,6 @@ from ropewalk.groups.errors import (
     UnknownGroup,
     UnknownMember,
 )
-from ropewalk.groups.limits import GROUP_NAME_CHARACTERS_MAX, GROUP_PENDING_MEMBERS_MAX
 from ropewalk.groups.settings import GroupSettings
 from tests.groups.stage import Stage, join
 

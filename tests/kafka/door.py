@@ -17,9 +17,9 @@ from ropewalk.node.options import NodeOptions
 from ropewalk.records.codec import Codec
 from ropewalk.records.record import Record
 from ropewalk.records.record import build as build_batch
-from ropewalk.sim.world import EPOCH_MS, World
+from ropewalk.sim.world import EPOCH_MS, Machine, World
 from ropewalk.wire.api import Api
-from ropewalk.wire.messages import create_topics, fetch, metadata, produce
+from ropewalk.wire.messages import create_topics, delete_topics, fetch, metadata, produce
 from ropewalk.wire.types import Message
 
 Q = TypeVar("Q", bound=Message)
@@ -33,10 +33,38 @@ PATIENCE_MS = 60_000
 class Door:
     """What a test holds: the world, the running node, and one connection."""
 
-    def __init__(self, world: World, node: Node, connection: Connection) -> None:
+    def __init__(self, world: World, machine: Machine, options: NodeOptions) -> None:
         self.world = world
-        self.node = node
-        self.connection = connection
+        self.machine = machine
+        self._options = options
+
+    node: Node
+    connection: Connection
+
+    async def open(self) -> None:
+        self.node = await self.machine.start(lambda ports: build.start(load(self._options, {}), ports))
+        await self._connect()
+
+    async def restart(self) -> None:
+        """kill -9, and up again."""
+        self.machine.kill()
+        await self.open()
+
+    async def another(self) -> "Door":
+        """The same node by another connection."""
+        door = Door(self.world, self.machine, self._options)
+        door.node = self.node
+        await door._connect()
+        return door
+
+    async def _connect(self) -> None:
+        self.connection = await Connection.open(
+            self.world.network.host("client"),
+            self.machine.clock,
+            NODE,
+            client_id="test",
+            deadline_ms=self.deadline_ms,
+        )
 
     @property
     def deadline_ms(self) -> float:
@@ -73,6 +101,11 @@ class Door:
         request = fetch_request(topic, offset, partition=partition, max_bytes=max_bytes, wait_ms=wait_ms)
         return (await self.call(fetch.API, 12, request)).topics[0].partitions[0]
 
+    async def delete(self, name: str) -> None:
+        request = delete_topics.DeleteTopicsRequest((), (name,), PATIENCE_MS)
+        (result,) = (await self.call(delete_topics.API, 5, request)).topics
+        assert result.error_code == 0, result.error_message
+
     async def topics(self) -> dict[str, metadata.MetadataResponseTopic]:
         response = await self.call(metadata.API, 12, metadata.MetadataRequest(None))
         return {topic.name or "": topic for topic in response.topics}
@@ -86,12 +119,10 @@ def at_the_door(
     async def main(world: World) -> T:
         machine = world.machine("node", can_sync_everything=can_sync_everything)
         options = NodeOptions(kafka=str(NODE), data="/data", settings=settings)
-        node = await machine.start(lambda ports: build.start(load(options, {}), ports))
-        client = world.machine("client")
-        connection = await Connection.open(
-            world.network.host("client"), client.clock, NODE, client_id="test", deadline_ms=PATIENCE_MS
-        )
-        return await story(Door(world, node, connection))
+        world.machine("client")
+        door = Door(world, machine, options)
+        await door.open()
+        return await story(door)
 
     with World(seed) as world:
         return world.run(main(world), limit_s=600)

@@ -6,6 +6,7 @@ from ropewalk.client.errors import ConnectionLost
 from ropewalk.kafka.apis import SERVED_APIS, advertised
 from ropewalk.kafka.errors import CODES
 from ropewalk.sim.world import EPOCH_MS
+from ropewalk.wire.api import NEVER_FLEXIBLE, Api
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import (
     api_versions,
@@ -411,12 +412,19 @@ def test_a_client_name_that_would_spoil_the_log_is_refused(name: str, software_v
 
 
 def test_an_api_that_is_not_served_ends_the_connection() -> None:
-    from ropewalk.wire.messages import find_coordinator
+    known = api_versions.API
+    api = Api(
+        key=4711,
+        name="Unheard",
+        versions=range(1),
+        flexible_since=NEVER_FLEXIBLE,
+        request=known.request,
+        response=known.response,
+    )
 
     async def story(door: Door) -> str:
-        request = find_coordinator.FindCoordinatorRequest(key="g")
         try:
-            await door.call(find_coordinator.API, 0, request)
+            await door.call(api, 0, api_versions.ApiVersionsRequest())
         except ConnectionLost:
             return "closed"
         return "answered"
@@ -426,9 +434,11 @@ def test_an_api_that_is_not_served_ends_the_connection() -> None:
 
 def test_every_operating_error_that_can_reach_the_door_has_a_code() -> None:
     from ropewalk.base import errors
+    from ropewalk.groups import errors as group_errors
 
     never_reach_it = {
         errors.RopewalkError,
+        group_errors.GroupError,
         errors.ProtocolError,
         errors.CorruptMetadata,
         errors.DirectoryInUse,
@@ -436,7 +446,7 @@ def test_every_operating_error_that_can_reach_the_door_has_a_code() -> None:
     }
     known = {
         error
-        for error in vars(errors).values()
+        for error in [*vars(errors).values(), *vars(group_errors).values()]
         if isinstance(error, type) and issubclass(error, errors.RopewalkError)
     }
     assert known - never_reach_it == set(CODES)

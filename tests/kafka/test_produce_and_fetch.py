@@ -358,14 +358,7 @@ def test_a_waiting_fetch_hears_that_its_topic_is_deleted() -> None:
     async def story(door: Door) -> int:
         topic_id = await door.create("t")
         waiting = door.send(fetch.API, 13, fetch_request("", 0, topic_id=topic_id, wait_ms=60_000))
-        other = await door.connection.open(
-            door.world.network.host("other"),
-            door.world.machine("other").clock,
-            door.connection.address,
-            client_id="other",
-            deadline_ms=door.deadline_ms,
-        )
-        second = Door(door.world, door.node, other)
+        second = await door.another()
         await delete(second, "t")
         return (await waiting).topics[0].partitions[0].error_code
 

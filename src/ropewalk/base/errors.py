@@ -37,6 +37,9 @@
       DirectoryRefused          the data directory is another node's, or of a layout that is not known
       TimedOut                  not done in the time the client allowed; it may still be done later
       NodeStopping              the node is shutting down
+      ShardLoading              state is being read from its log; ask again shortly
+      ShardElsewhere            this state is looked after by another node, or by nobody yet
+      ShardUnavailable          state cannot be reached or its change not confirmed; it may have been made all the same
       Throttled                 a limit was reached; come back later
 
 Each front door owns the table that turns these into its own codes. A broken promise inside our own code
@@ -197,4 +200,16 @@ class NodeStopping(RopewalkError):
 
 
 class Throttled(RopewalkError):
+    pass
+
+
+class ShardLoading(RopewalkError):
+    pass
+
+
+class ShardElsewhere(RopewalkError):
+    pass
+
+
+class ShardUnavailable(RopewalkError):
     pass

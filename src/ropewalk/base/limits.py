@@ -112,3 +112,21 @@ COMPACTION_KEYS_MAX: Final = 1 << 19
 
 COMPACTION_MERGED_SEGMENTS_MAX: Final = 64
 """Small segments that one pass makes into one; their files are open until it is in place."""
+
+SHARD_REPLAY_BYTES: Final = 1 << 17
+"""What is read of a shard's log in one go. Its events are applied in one turn of the loop, in a millisecond or two."""
+
+SHARD_BATCH_BYTES: Final = 1 << 20
+"""Events of one turn of the loop that share a batch; a single larger event has a batch of its own."""
+
+SHARD_REST_MS: Final = 1000
+"""Between an append that failed, or a log that could not be read, and the next attempt: a full disk stays full for a while."""
+
+GROUP_NAME_CHARACTERS_MAX: Final = 8191
+"""Group, instance and protocol names. Records about groups have 16-bit lengths, and a character takes up to four bytes."""
+
+GROUP_PENDING_MEMBERS_MAX: Final = 10_000
+"""Member ids of one group that were given out and not used yet; each costs some 300 bytes for a session timeout."""
+
+GROUP_ALARMS_PER_TICK_MAX: Final = 1000
+"""Sessions, rounds and expiry checks that one tick carries out, some 10 ms of them; the rest are due at once again."""

@@ -17,10 +17,11 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ropewalk.base.errors import NodeStopping, RopewalkError, TimedOut, UnknownTopic
+from ropewalk.base.errors import InvalidTopicName, NodeStopping, RopewalkError, TimedOut, UnknownTopic
 from ropewalk.base.ids import LeaderEpoch, Offset, TopicId, TopicPartition
 from ropewalk.base.ports import Clock
 from ropewalk.log.log import Log, SyncTargets
+from ropewalk.metadata.internal_topics import INTERNAL_TOPICS
 from ropewalk.records.batch import BatchHeader
 from ropewalk.records.conform import conform
 from ropewalk.records.validate import Rules, validate_produced
@@ -131,6 +132,8 @@ class Partition:
 
         Touches nothing but `batch`, so it may run in the disk pool.
         """
+        if self.name.topic in INTERNAL_TOPICS:
+            raise InvalidTopicName(f"{self.name.topic} is written by the node alone")
         now_ms = self._clock.now_ms()
         header = validate_produced(batch, self.rules, now_ms)
         if self.rules.rewrites:
@@ -144,7 +147,7 @@ class Partition:
         place and not kept.
         """
         if self._end is not None:
-            raise self._end
+            raise self._end.with_traceback(None)  # one error, raised often: it would remember every time
         header = prepared.header
         appended = self.log.append(
             prepared.batch, header, leader_epoch=self.leader_epoch, now_ms=self._clock.now_ms()
@@ -160,8 +163,17 @@ class Partition:
             appended.base_offset,
             header.max_timestamp if header.uses_append_time else -1,
             self.log.start_offset,
-            self._expect(appended.end_offset, timeout_ms) if acks is not Acks.NOBODY else None,
+            self.expect(appended.end_offset, timeout_ms) if acks is not Acks.NOBODY else None,
         )
+
+    def expect(self, end_offset: Offset, timeout_ms: int) -> asyncio.Future[None] | None:
+        """Done when the high watermark has passed `end_offset`; fails when the time is over. None: it has passed already."""
+        if end_offset <= self.high_watermark:
+            return None
+        acknowledged: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        self._waiting.append(_Waiting(end_offset, deadline_ms, acknowledged))
+        return acknowledged
 
     def begin_sync(self) -> SyncTargets:
         """What must reach the disk so that all that is in the log by now is durable."""
@@ -213,21 +225,13 @@ class Partition:
 
     def check_readable(self) -> None:
         if self._end is not None:
-            raise self._end
+            raise self._end.with_traceback(None)  # one error, raised often: it would remember every time
 
     def _note_roll(self) -> None:
         """Where nobody waits for the disk, closed segments still have to get there, for the recovery point."""
         if self.log.segment_count != self._segment_count:
             self._segment_count = self.log.segment_count
             self._commits.note(self)
-
-    def _expect(self, end_offset: Offset, timeout_ms: int) -> asyncio.Future[None] | None:
-        if end_offset <= self.high_watermark:
-            return None
-        acknowledged: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        deadline_ms = self._clock.monotonic_ms() + timeout_ms
-        self._waiting.append(_Waiting(end_offset, deadline_ms, acknowledged))
-        return acknowledged
 
     def _advance(self, high_watermark: Offset, shown_bytes: int) -> None:
         if high_watermark <= self.high_watermark:

@@ -284,7 +284,7 @@ class Partitions:
         facts = self._image.topic(topic).partitions
         unopened = self._unopened.get((self._image.topic(topic).topic_id, index))
         if unopened is not None:
-            return unopened
+            return unopened.with_traceback(None)  # raised often: it would remember every time
         if 0 <= index < len(facts):
             return NotLeader(f"{topic}-{index} is led by node {facts[index].leader}")
         return UnknownPartition(f"{topic} has {len(facts)} partitions, so none is numbered {index}")

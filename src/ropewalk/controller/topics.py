@@ -28,6 +28,7 @@ from ropewalk.controller.placement import place
 from ropewalk.controller.settings import check_topic_settings
 from ropewalk.controller.topic_names import check_collision, check_topic_name
 from ropewalk.metadata.image import Image, Topic
+from ropewalk.metadata.internal_topics import INTERNAL_TOPICS
 from ropewalk.metadata.records import (
     MetadataRecord,
     PartitionCreated,
@@ -80,6 +81,8 @@ def decide_create_topic(
 
 def decide_create_partitions(image: Image, command: CreatePartitions, rng: Rng) -> list[MetadataRecord]:
     topic = image.topic(command.name)
+    if topic.name in INTERNAL_TOPICS:
+        raise InvalidPartitionCount(f"{topic.name} cannot grow: what is in it would be looked for elsewhere")
     existing = len(topic.partitions)
     added = command.partition_count - existing
     if added <= 0:

@@ -14,8 +14,9 @@ What a reader could get wrong
     others to join, or for the leader's assignments.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
+from ropewalk.base.limits import GROUP_ALARMS_PER_TICK_MAX
 from ropewalk.base.ports import Rng
 from ropewalk.groups.answers import (
     Answer,
@@ -50,10 +51,9 @@ from ropewalk.groups.events import Event, GenerationRecorded, GroupRemoved, Offs
 from ropewalk.groups.expiry import decide_expiry
 from ropewalk.groups.group import Group, restored
 from ropewalk.groups.joining import Joining, check_group_id
-from ropewalk.groups.limits import GROUP_ALARMS_PER_TICK_MAX
 from ropewalk.groups.membership import Membership
 from ropewalk.groups.offsets import check_committer, decide_commit, decide_delete, fetch
-from ropewalk.groups.overview import described_group, listed_group
+from ropewalk.groups.overview import GroupOverview, described_group, listed_group, overview
 from ropewalk.groups.rounds import Alarm, AlarmKey, Rounds
 from ropewalk.groups.settings import GroupSettings
 from ropewalk.groups.step import Draft, Step
@@ -239,6 +239,11 @@ class GroupsCore:
     def deadline_ms(self) -> float | None:
         """When `tick` is due next; None: not before another command."""
         return self._timers.next_due_at_ms()
+
+    def overviews(self) -> Iterator[GroupOverview]:
+        """Every group, for those who count and watch."""
+        for group_id in self._groups.keys() | self.durable.group_ids():
+            yield overview(group_id, self._groups.get(group_id))
 
     def _step(self, token: int, decide: Callable[[Draft], Answer | None]) -> Step:
         """What was drafted before a refusal stays: a member that is refused may have lost its place."""

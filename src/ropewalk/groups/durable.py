@@ -54,6 +54,10 @@ class DurableState:
             for partition, committed in partitions.items():
                 yield TopicPartition(topic, partition), committed
 
+    def topics(self) -> set[str]:
+        """All that any group has committed an offset of."""
+        return {topic for topics in self._offsets.values() for topic in topics}
+
     def offsets_of_topic(self, topic: str) -> Iterator[OffsetRemoved]:
         """What would remove every group's offsets of a topic."""
         for group_id, topics in self._offsets.items():

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
+from ropewalk.base.limits import GROUP_NAME_CHARACTERS_MAX, GROUP_PENDING_MEMBERS_MAX
 from ropewalk.base.ports import Rng
 from ropewalk.groups.answers import GroupState
 from ropewalk.groups.commands import Join
@@ -27,7 +28,6 @@ from ropewalk.groups.errors import (
     MemberIdRequired,
 )
 from ropewalk.groups.group import Group, Member, rebalance_timeout_of
-from ropewalk.groups.limits import GROUP_NAME_CHARACTERS_MAX, GROUP_PENDING_MEMBERS_MAX
 from ropewalk.groups.rounds import Rounds
 from ropewalk.groups.settings import GroupSettings
 from ropewalk.groups.step import Draft

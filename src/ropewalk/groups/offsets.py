@@ -9,6 +9,7 @@ Behaviour worth knowing
 """
 
 from ropewalk.base.ids import TopicPartition
+from ropewalk.base.limits import GROUP_NAME_CHARACTERS_MAX
 from ropewalk.groups.answers import (
     Committed,
     CommittedOffset,
@@ -32,7 +33,6 @@ from ropewalk.groups.errors import (
 )
 from ropewalk.groups.events import Event, OffsetCommitted, OffsetRemoved
 from ropewalk.groups.group import Group, Member
-from ropewalk.groups.limits import GROUP_NAME_CHARACTERS_MAX
 from ropewalk.groups.subscription import CONSUMER_PROTOCOL_TYPE
 
 _RECORD_STRING_BYTES_MAX = 32767

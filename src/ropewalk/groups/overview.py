@@ -1,7 +1,21 @@
 """Groups as administrators see them. A group that only stores offsets has no members, and is empty."""
 
+from msgspec import Struct
+
 from ropewalk.groups.answers import DescribedGroup, DescribedMember, GroupState, ListedGroup
 from ropewalk.groups.group import Group
+
+
+class GroupOverview(Struct, frozen=True, gc=False):
+    group_id: str
+    state: GroupState
+    member_count: int
+
+
+def overview(group_id: str, group: Group | None) -> GroupOverview:
+    if group is None:
+        return GroupOverview(group_id, GroupState.EMPTY, 0)
+    return GroupOverview(group_id, group.state, len(group.members))
 
 
 def listed_group(group_id: str, group: Group | None) -> ListedGroup:

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from ropewalk.base.ids import NodeId
 from ropewalk.base.ports import Pool
+from ropewalk.broker.groups import Groups
 from ropewalk.broker.leadership import Leadership
 from ropewalk.broker.log_directories import LogDirectories
 from ropewalk.broker.topics import Topics
@@ -14,24 +15,35 @@ from ropewalk.kafka.handlers import (
     api_versions,
     create_partitions,
     create_topics,
+    delete_groups,
     delete_records,
     delete_topics,
     describe_acls,
     describe_cluster,
     describe_configs,
+    describe_groups,
     describe_log_dirs,
     describe_producers,
     describe_topic_partitions,
     describe_user_scram_credentials,
     elect_leaders,
     fetch,
+    find_coordinator,
+    heartbeat,
     incremental_alter_configs,
     init_producer_id,
+    join_group,
+    leave_group,
+    list_groups,
     list_offsets,
     list_partition_reassignments,
     metadata,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
     offset_for_leader_epoch,
     produce,
+    sync_group,
 )
 from ropewalk.kafka.handlers.delete_records import Trimming
 from ropewalk.kafka.handlers.init_producer_id import ProducerIds
@@ -44,24 +56,35 @@ from ropewalk.wire.messages.api_versions import API as API_VERSIONS
 from ropewalk.wire.messages.api_versions import ApiVersion
 from ropewalk.wire.messages.create_partitions import API as CREATE_PARTITIONS
 from ropewalk.wire.messages.create_topics import API as CREATE_TOPICS
+from ropewalk.wire.messages.delete_groups import API as DELETE_GROUPS
 from ropewalk.wire.messages.delete_records import API as DELETE_RECORDS
 from ropewalk.wire.messages.delete_topics import API as DELETE_TOPICS
 from ropewalk.wire.messages.describe_acls import API as DESCRIBE_ACLS
 from ropewalk.wire.messages.describe_cluster import API as DESCRIBE_CLUSTER
 from ropewalk.wire.messages.describe_configs import API as DESCRIBE_CONFIGS
+from ropewalk.wire.messages.describe_groups import API as DESCRIBE_GROUPS
 from ropewalk.wire.messages.describe_log_dirs import API as DESCRIBE_LOG_DIRS
 from ropewalk.wire.messages.describe_producers import API as DESCRIBE_PRODUCERS
 from ropewalk.wire.messages.describe_topic_partitions import API as DESCRIBE_TOPIC_PARTITIONS
 from ropewalk.wire.messages.describe_user_scram_credentials import API as DESCRIBE_USER_SCRAM_CREDENTIALS
 from ropewalk.wire.messages.elect_leaders import API as ELECT_LEADERS
 from ropewalk.wire.messages.fetch import API as FETCH
+from ropewalk.wire.messages.find_coordinator import API as FIND_COORDINATOR
+from ropewalk.wire.messages.heartbeat import API as HEARTBEAT
 from ropewalk.wire.messages.incremental_alter_configs import API as INCREMENTAL_ALTER_CONFIGS
 from ropewalk.wire.messages.init_producer_id import API as INIT_PRODUCER_ID
+from ropewalk.wire.messages.join_group import API as JOIN_GROUP
+from ropewalk.wire.messages.leave_group import API as LEAVE_GROUP
+from ropewalk.wire.messages.list_groups import API as LIST_GROUPS
 from ropewalk.wire.messages.list_offsets import API as LIST_OFFSETS
 from ropewalk.wire.messages.list_partition_reassignments import API as LIST_PARTITION_REASSIGNMENTS
 from ropewalk.wire.messages.metadata import API as METADATA
+from ropewalk.wire.messages.offset_commit import API as OFFSET_COMMIT
+from ropewalk.wire.messages.offset_delete import API as OFFSET_DELETE
+from ropewalk.wire.messages.offset_fetch import API as OFFSET_FETCH
 from ropewalk.wire.messages.offset_for_leader_epoch import API as OFFSET_FOR_LEADER_EPOCH
 from ropewalk.wire.messages.produce import API as PRODUCE
+from ropewalk.wire.messages.sync_group import API as SYNC_GROUP
 
 ADVERTISED_MIN: Final = {PRODUCE.key: 0}
 """Kafka says 0 for Produce although it understands 3 and up: older librdkafka stops compressing otherwise."""
@@ -71,6 +94,15 @@ SERVED_APIS: Final[tuple[Api[Any, Any], ...]] = (
     FETCH,
     LIST_OFFSETS,
     METADATA,
+    OFFSET_COMMIT,
+    OFFSET_FETCH,
+    FIND_COORDINATOR,
+    JOIN_GROUP,
+    HEARTBEAT,
+    LEAVE_GROUP,
+    SYNC_GROUP,
+    DESCRIBE_GROUPS,
+    LIST_GROUPS,
     API_VERSIONS,
     CREATE_TOPICS,
     DELETE_TOPICS,
@@ -79,7 +111,9 @@ SERVED_APIS: Final[tuple[Api[Any, Any], ...]] = (
     OFFSET_FOR_LEADER_EPOCH,
     DESCRIBE_CONFIGS,
     CREATE_PARTITIONS,
+    DELETE_GROUPS,
     INCREMENTAL_ALTER_CONFIGS,
+    OFFSET_DELETE,
     DESCRIBE_CLUSTER,
     DESCRIBE_ACLS,
     ALTER_CONFIGS,
@@ -102,6 +136,7 @@ def serve(
     producer_ids: ProducerIds,
     directories: LogDirectories,
     leadership: Leadership,
+    groups: Groups,
     pool: Pool,
     node_id: NodeId,
 ) -> dict[int, ServedApi]:
@@ -114,6 +149,15 @@ def serve(
         ),
         LIST_OFFSETS.key: partial(list_offsets.handle, leaders=leaders, pool=pool),
         METADATA.key: partial(metadata.handle, image=image, creation=topics),
+        OFFSET_COMMIT.key: partial(offset_commit.handle, groups=groups, image=image),
+        OFFSET_FETCH.key: partial(offset_fetch.handle, groups=groups, image=image),
+        FIND_COORDINATOR.key: partial(find_coordinator.handle, groups=groups, image=image),
+        JOIN_GROUP.key: partial(join_group.handle, groups=groups),
+        HEARTBEAT.key: partial(heartbeat.handle, groups=groups),
+        LEAVE_GROUP.key: partial(leave_group.handle, groups=groups),
+        SYNC_GROUP.key: partial(sync_group.handle, groups=groups),
+        DESCRIBE_GROUPS.key: partial(describe_groups.handle, groups=groups),
+        LIST_GROUPS.key: partial(list_groups.handle, groups=groups),
         API_VERSIONS.key: partial(api_versions.handle, advertised=advertised()),
         CREATE_TOPICS.key: partial(create_topics.handle, topics=topics),
         DELETE_TOPICS.key: partial(delete_topics.handle, topics=topics),
@@ -125,6 +169,8 @@ def serve(
         ),
         CREATE_PARTITIONS.key: partial(create_partitions.handle, topics=topics),
         INCREMENTAL_ALTER_CONFIGS.key: partial(incremental_alter_configs.handle, topics=topics),
+        DELETE_GROUPS.key: partial(delete_groups.handle, groups=groups),
+        OFFSET_DELETE.key: partial(offset_delete.handle, groups=groups, image=image),
         DESCRIBE_CLUSTER.key: partial(describe_cluster.handle, image=image),
         DESCRIBE_ACLS.key: describe_acls.handle,
         ALTER_CONFIGS.key: partial(alter_configs.handle, topics=topics),

@@ -1,6 +1,6 @@
 """Who sent a request, as far as a handler may know, and what it may ask of the connection."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -13,6 +13,10 @@ class Holdable(Protocol):
     def hold(self) -> None: ...
 
     def release(self) -> None: ...
+
+    def watch_end(self, on_end: Callable[[], None]) -> None: ...
+
+    def unwatch_end(self, on_end: Callable[[], None]) -> None: ...
 
 
 class Caller:
@@ -51,3 +55,12 @@ class Caller:
         if self._keeps_back:
             self._keeps_back = False
             self._connection.release()
+
+    @contextmanager
+    def watched(self, on_end: Callable[[], None]) -> Iterator[None]:
+        """While this lasts, `on_end` is called if the connection ends: nobody will take the answer."""
+        self._connection.watch_end(on_end)
+        try:
+            yield
+        finally:
+            self._connection.unwatch_end(on_end)

@@ -12,6 +12,7 @@ Behaviour worth knowing
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import Final, cast
 
 from ropewalk.base.budget import ByteBudget
@@ -51,6 +52,7 @@ class Connection(asyncio.BufferedProtocol):
         self._input_ended = False
         self._answered_bytes = 0  # of answers that are done and not sent yet
         self._charged_bytes = 0
+        self._end_watchers: dict[Callable[[], None], None] = {}
         self.active_at_ms = 0.0
 
     # What the transport calls
@@ -70,6 +72,8 @@ class Connection(asyncio.BufferedProtocol):
         self._budget.leave(self._go_on)
         self._charge(0)
         self._connections.on_closed(self)
+        for on_end in list(self._end_watchers):
+            on_end()
 
     def get_buffer(self, _: int) -> memoryview:
         return self._buffer.writable()
@@ -109,6 +113,12 @@ class Connection(asyncio.BufferedProtocol):
         self._holds -= 1
         if self._holds == 0 and not self._handling:
             self._go_on()
+
+    def watch_end(self, on_end: Callable[[], None]) -> None:
+        self._end_watchers[on_end] = None
+
+    def unwatch_end(self, on_end: Callable[[], None]) -> None:
+        self._end_watchers.pop(on_end, None)
 
     def release_memory(self) -> None:
         self._buffer.release()

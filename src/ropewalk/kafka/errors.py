@@ -4,6 +4,7 @@ from typing import Final
 
 from ropewalk.base import errors
 from ropewalk.base.errors import RopewalkError
+from ropewalk.groups import errors as groups
 from ropewalk.wire.error_code import ErrorCode
 
 CODES: Final[dict[type[RopewalkError], ErrorCode]] = {
@@ -40,6 +41,23 @@ CODES: Final[dict[type[RopewalkError], ErrorCode]] = {
     errors.TimedOut: ErrorCode.REQUEST_TIMED_OUT,
     errors.NodeStopping: ErrorCode.NOT_LEADER_OR_FOLLOWER,
     errors.Throttled: ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+    errors.ShardLoading: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    errors.ShardElsewhere: ErrorCode.NOT_COORDINATOR,
+    errors.ShardUnavailable: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    groups.InvalidGroupId: ErrorCode.INVALID_GROUP_ID,
+    groups.InvalidInstanceId: ErrorCode.INVALID_REQUEST,
+    groups.InvalidSessionTimeout: ErrorCode.INVALID_SESSION_TIMEOUT,
+    groups.InconsistentProtocol: ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+    groups.MemberIdRequired: ErrorCode.MEMBER_ID_REQUIRED,
+    groups.UnknownMember: ErrorCode.UNKNOWN_MEMBER_ID,
+    groups.FencedInstance: ErrorCode.FENCED_INSTANCE_ID,
+    groups.StaleGeneration: ErrorCode.ILLEGAL_GENERATION,
+    groups.RebalanceInProgress: ErrorCode.REBALANCE_IN_PROGRESS,
+    groups.GroupFull: ErrorCode.GROUP_MAX_SIZE_REACHED,
+    groups.OffsetMetadataTooLarge: ErrorCode.OFFSET_METADATA_TOO_LARGE,
+    groups.GroupNotEmpty: ErrorCode.NON_EMPTY_GROUP,
+    groups.UnknownGroup: ErrorCode.GROUP_ID_NOT_FOUND,
+    groups.SubscribedToTopic: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC,
 }
 
 

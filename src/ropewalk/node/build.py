@@ -10,6 +10,7 @@ What a reader could get wrong
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -23,6 +24,7 @@ from ropewalk.base.limits import NODE_BUFFER_BYTES_MAX
 from ropewalk.base.ports import Disk, Ports
 from ropewalk.broker.cluster import Cluster
 from ropewalk.broker.group_commit import GroupCommit
+from ropewalk.broker.groups import Groups
 from ropewalk.broker.housekeeping import Housekeeping
 from ropewalk.broker.leadership import Leadership
 from ropewalk.broker.log_directories import LogDirectories
@@ -38,7 +40,7 @@ from ropewalk.kafka.listener import KafkaListener
 from ropewalk.log.directory import DataDirectory
 from ropewalk.log.storage import Storage
 from ropewalk.metadata.local import LocalMetadataLog
-from ropewalk.metadata.records import Endpoint
+from ropewalk.metadata.records import Endpoint, MetadataRecord
 from ropewalk.node.config import Config, parse_address
 from ropewalk.runtime.memory_disk import MemoryDisk
 from ropewalk.runtime.tasks import Supervisor, unless
@@ -92,6 +94,7 @@ class Node:
         self._listener.abort()
         await self._parts.supervisor.stop()
         self._parts.cluster.stop()
+        self._parts.groups.stop()
         self._parts.disk.log_starts.stop()
         self._parts.partitions.end()
 
@@ -102,6 +105,7 @@ class Node:
         parts.partitions.refuse()
         await parts.supervisor.stop()
         parts.cluster.stop()
+        parts.groups.stop()
         parts.disk.log_starts.stop()
         for partition in parts.partitions:
             if not partition.in_memory and partition.log.dirty:
@@ -148,6 +152,7 @@ class _Parts:
     disk: Home
     memory: Home
     partitions: Partitions
+    groups: Groups
     housekeeping: Housekeeping
     supervisor: Supervisor
     failed: asyncio.Future[BaseException]
@@ -184,6 +189,7 @@ async def _assemble(config: Config, ports: Ports, directory: DataDirectory) -> _
         disk=disk,
         memory=memory,
         partitions=partitions,
+        groups=Groups(topics, partitions, node_id=node_id, pool=ports.pool, clock=ports.clock, rng=ports.rng),
         housekeeping=Housekeeping(cluster, partitions, disk, memory, topics.view, ports.pool, ports.clock),
         supervisor=Supervisor(partial(_on_failure, failed)),
         failed=failed,
@@ -207,7 +213,8 @@ async def _bring_up(parts: _Parts) -> Node:
         )
     )
     await parts.partitions.open_all()
-    cluster.follow_with(parts.partitions.follow)
+    await parts.groups.follow(())
+    cluster.follow_with(partial(_follow, parts))
     connections = _connections(parts)
     listener = await _listen(parts, connections)
     try:
@@ -225,9 +232,16 @@ async def _bring_up(parts: _Parts) -> Node:
         listener.stop()
         listener.close()
         raise
+    parts.supervisor.start("groups", parts.groups.run())
     parts.supervisor.start("housekeeping", parts.housekeeping.run())
     parts.supervisor.start("connections", _sweep(connections))
     return Node(parts, listener)
+
+
+async def _follow(parts: _Parts, records: Sequence[MetadataRecord]) -> None:
+    """First the partitions, then what lives on them."""
+    await parts.partitions.follow(records)
+    await parts.groups.follow(records)
 
 
 def _connections(parts: _Parts) -> Connections:
@@ -251,6 +265,7 @@ async def _listen(parts: _Parts, connections: Connections) -> KafkaListener:
         producer_ids=ProducerIds(parts.cluster, node_id),
         directories=LogDirectories(parts.partitions, parts.disk, parts.memory, parts.ports.pool),
         leadership=Leadership(parts.cluster),
+        groups=parts.groups,
         pool=parts.ports.pool,
         node_id=node_id,
     )

@@ -14,9 +14,9 @@ from ropewalk.base.ids import TOPIC_ID_NONE
 from ropewalk.controller.topic_names import check_topic_name
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
-from ropewalk.kafka.handlers.metadata import INTERNAL_TOPICS
 from ropewalk.kafka.operations import TOPIC_OPERATIONS
 from ropewalk.metadata.image import Image, Partition, Topic
+from ropewalk.metadata.internal_topics import INTERNAL_TOPICS
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.describe_topic_partitions import (
     Cursor,

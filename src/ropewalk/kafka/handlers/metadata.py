@@ -16,6 +16,7 @@ from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.kafka.operations import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, TOPIC_OPERATIONS
 from ropewalk.metadata.image import Image, Topic
+from ropewalk.metadata.internal_topics import INTERNAL_TOPICS
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.metadata import (
     MetadataRequest,
@@ -28,7 +29,6 @@ from ropewalk.wire.messages.metadata import (
 from ropewalk.wire.types import UUID_ZERO
 
 LISTENER: Final = "kafka"
-INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
 class AutoCreation(Protocol):

@@ -68,11 +68,22 @@ class BrokerSettings(Struct, frozen=True, kw_only=True):
     default_replication_factor: int
     delete_topic_enable: bool
     fetch_max_bytes: int
+    group_initial_rebalance_delay_ms: int
+    group_max_session_timeout_ms: int
+    group_max_size: int
+    group_min_session_timeout_ms: int
     log_retention_check_interval_ms: int
     max_connections: int
     max_connections_per_ip: int
     max_request_partition_size_limit: int
     num_partitions: int
+    offset_metadata_max_bytes: int
+    offsets_commit_timeout_ms: int
+    offsets_retention_check_interval_ms: int
+    offsets_retention_minutes: int
+    offsets_topic_num_partitions: int
+    offsets_topic_replication_factor: int
+    offsets_topic_segment_bytes: int
     producer_id_expiration_ms: int
     socket_request_max_bytes: int
 

@@ -1,0 +1,93 @@
+"""DescribeGroups: state, protocol and members of groups.
+
+Behaviour worth knowing
+    A group that does not exist is `Dead` and no error, except from v6 on.
+    Nobody is authorised or refused yet, so every operation that exists is allowed to whoever asks.
+"""
+
+from typing import Final
+
+from ropewalk.base.errors import RopewalkError
+from ropewalk.broker.groups import Groups
+from ropewalk.broker.shard import Asked
+from ropewalk.groups import commands
+from ropewalk.groups.answers import Answer, GroupsDescribed
+from ropewalk.groups.answers import DescribedGroup as Description
+from ropewalk.groups.errors import UnknownGroup
+from ropewalk.kafka.caller import Caller
+from ropewalk.kafka.errors import code_for
+from ropewalk.wire.error_code import ErrorCode
+from ropewalk.wire.messages.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+
+_UNKNOWN_IS_ERROR_SINCE: Final = 6
+_DEAD: Final = "Dead"
+_NOT_ASKED_FOR: Final = -(2**31)
+_GROUP_OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
+"""Read, delete, describe, and describing and altering settings, by their numbers in ACLs."""
+
+
+async def handle(request: DescribeGroupsRequest, caller: Caller, *, groups: Groups) -> DescribeGroupsResponse:
+    operations = _GROUP_OPERATIONS if request.include_authorized_operations else _NOT_ASKED_FOR
+    asked = [_ask(group_id, groups) for group_id in request.groups]
+    return DescribeGroupsResponse(
+        groups=tuple(
+            [
+                await _describe(group_id, each, caller.version, operations)
+                for group_id, each in zip(request.groups, asked, strict=True)
+            ]
+        )
+    )
+
+
+def _ask(group_id: str, groups: Groups) -> Asked[Answer] | RopewalkError:
+    try:
+        return groups.ask(group_id, commands.DescribeGroups((group_id,)))
+    except RopewalkError as error:
+        return error
+
+
+async def _describe(
+    group_id: str, asked: Asked[Answer] | RopewalkError, version: int, operations: int
+) -> DescribedGroup:
+    if isinstance(asked, RopewalkError):
+        return _refused(group_id, asked, version)
+    try:
+        answer = await asked.answer
+    except RopewalkError as error:
+        return _refused(group_id, error, version)
+    assert isinstance(answer, GroupsDescribed)
+    (group,) = answer.groups
+    if not isinstance(group, Description):
+        return _refused(group_id, group, version)
+    return DescribedGroup(
+        error_code=ErrorCode.NONE,
+        group_id=group_id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type,
+        protocol_data=group.protocol,
+        members=tuple(
+            DescribedGroupMember(
+                member_id=member.member_id,
+                instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.metadata,
+                member_assignment=member.assignment,
+            )
+            for member in group.members
+        ),
+        authorized_operations=operations,
+    )
+
+
+def _refused(group_id: str, error: RopewalkError, version: int) -> DescribedGroup:
+    if not isinstance(error, UnknownGroup):
+        return DescribedGroup(code_for(error), str(error), group_id)
+    if version < _UNKNOWN_IS_ERROR_SINCE:
+        return DescribedGroup(ErrorCode.NONE, None, group_id, _DEAD)
+    return DescribedGroup(code_for(error), str(error), group_id, _DEAD)

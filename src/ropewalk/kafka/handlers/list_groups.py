@@ -1,0 +1,36 @@
+"""ListGroups: the groups that this broker looks after.
+
+Behaviour worth knowing
+    Filters are compared without regard to case; a state or a type that no group can have matches none.
+    While a shard is being loaded the answer says so instead of leaving groups out.
+"""
+
+from typing import Final
+
+from ropewalk.base.errors import RopewalkError
+from ropewalk.broker.groups import Groups
+from ropewalk.groups import commands
+from ropewalk.groups.answers import GroupsListed
+from ropewalk.kafka.caller import Caller
+from ropewalk.kafka.errors import code_for
+from ropewalk.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+
+_CLASSIC: Final = "classic"
+
+
+async def handle(request: ListGroupsRequest, caller: Caller, *, groups: Groups) -> ListGroupsResponse:
+    del caller
+    if request.types_filter and _CLASSIC not in {each.lower() for each in request.types_filter}:
+        return ListGroupsResponse()
+    listed: list[ListedGroup] = []
+    try:
+        for asked in groups.ask_all(commands.ListGroups(request.states_filter)):
+            answer = await asked.answer
+            assert isinstance(answer, GroupsListed)
+            listed += [
+                ListedGroup(group.group_id, group.protocol_type, group.state.value, _CLASSIC)
+                for group in answer.groups
+            ]
+    except RopewalkError as error:
+        return ListGroupsResponse(error_code=code_for(error))
+    return ListGroupsResponse(groups=tuple(listed))
