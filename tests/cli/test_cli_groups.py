@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from ropewalk.cli.group_reset import Aim, Bounds, Target, parse_duration, target_offset
+from ropewalk.cli.durations import parse_duration
+from ropewalk.cli.group_reset import Aim, Bounds, Target, target_offset
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import offset_commit
 from tests.cli.conftest import Ropewalk

@@ -87,6 +87,15 @@ VERIFY_INLINE_BYTES_MAX: Final = 1 << 16
 CLIENT_LINE_BYTES_MAX: Final = 1 << 27
 """The longest message the command line gathers from its input: more than any broker takes in one request."""
 
+BENCH_RECORD_BYTES_MAX: Final = 1_000_000
+"""The largest record `ropewalk bench` sends: what every broker takes unless it was told otherwise."""
+
+BENCH_BATCH_RECORDS_MAX: Final = 10_000
+"""Records that one sender of `ropewalk bench` holds at a time: with headers and all some megabytes."""
+
+BENCH_SENDERS_MAX: Final = 256
+"""Senders of `ropewalk bench` at once. Beyond some dozens they only wait for each other's turn on one core."""
+
 SCRUB_BYTES_PER_TICK: Final = 1 << 23
 """Closed segments verified in one go: a disk read of some 10 ms that others hardly notice."""
 

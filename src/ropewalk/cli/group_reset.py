@@ -6,14 +6,13 @@ What a reader could get wrong
     A time after the last record means the end: the next record to come.
 """
 
-import re
 from enum import Enum
-from typing import Final
 
 import typer
 from msgspec import Struct
 
 from ropewalk.base.ids import TopicPartition
+from ropewalk.cli.durations import parse_duration
 from ropewalk.cli.failure import Failed
 from ropewalk.cli.offsets import offsets_where_known, parse_partitions, parse_time
 from ropewalk.cli.options import Output
@@ -211,19 +210,3 @@ def print_moves(
                 for move, status in zip(moves, statuses, strict=True)
             ],
         )
-
-
-_UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_ISO: Final = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?")
-
-
-def parse_duration(text: str, *, option: str) -> int:
-    """Milliseconds, from `90s`, `15m`, `2h`, `7d` or ISO 8601's `P1DT2H`, which Kafka's tool takes."""
-    if match := re.fullmatch(r"(\d+)(ms|s|m|h|d)", text):
-        return int(match[1]) * _UNITS_MS[match[2]]
-    if (match := _ISO.fullmatch(text)) and any(match.groups()):
-        return sum(
-            int(number or 0) * _UNITS_MS[unit]
-            for number, unit in zip(match.groups(), ("d", "h", "m", "s"), strict=True)
-        )
-    raise typer.BadParameter(f"{text!r} is not a duration such as 15m, 2h, 7d or PT2H", param_hint=option)

@@ -1,7 +1,6 @@
 """`ropewalk produce`: one record per line of stdin, in kcat's manner."""
 
 import sys
-from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,27 +9,13 @@ from ropewalk.cli.commands import new_app
 from ropewalk.cli.failure import guarded
 from ropewalk.cli.options import BootstrapOption, Output, OutputOption, PropertyOption, chosen_output, pairs
 from ropewalk.cli.output import note, print_json
+from ropewalk.cli.sending import AcksName, AcksOption, CodecName, CodecOption
 
 if TYPE_CHECKING:
     from ropewalk.client.client import Client
     from ropewalk.client.producer import Delivered
 
 app = new_app()
-
-
-class CodecName(Enum):
-    NONE = "none"
-    GZIP = "gzip"
-    SNAPPY = "snappy"
-    LZ4 = "lz4"
-    ZSTD = "zstd"
-
-
-class AcksName(Enum):
-    ALL = "all"
-    ALL_AS_NUMBER = "-1"
-    LEADER = "1"
-    NONE = "0"
 
 
 @app.command(epilog="Example: echo 'alice:hello' | ropewalk produce greetings -K :")
@@ -52,12 +37,8 @@ def produce(
     headers: Annotated[
         list[str] | None, typer.Option("--header", "-H", metavar="NAME=VALUE", help="Added to every message.")
     ] = None,
-    codec: Annotated[
-        CodecName, typer.Option("--codec", "-z", help="How batches are compressed.")
-    ] = CodecName.NONE,
-    acks: Annotated[
-        AcksName, typer.Option("--acks", help="Who must have a record before it counts as sent.")
-    ] = AcksName.ALL,
+    codec: CodecOption = CodecName.NONE,
+    acks: AcksOption = AcksName.ALL,
     delimiter: Annotated[
         str,
         typer.Option(
@@ -89,12 +70,11 @@ def produce(
         headers=tuple((name, value.encode()) for name, value in pairs(headers, "--header")),
         empty_as_null=empty_as_null,
     )
-    wanted_acks = {AcksName.NONE: Acks.NONE, AcksName.LEADER: Acks.LEADER}.get(acks, Acks.ALL)
     if sys.stdin.isatty():
         note("one record per line; Ctrl-D ends")
 
     async def work(client: "Client") -> "list[Delivered]":
-        producer = Producer(client, topic, acks=wanted_acks, codec=Codec[codec.name])
+        producer = Producer(client, topic, acks=Acks(acks.number), codec=Codec[codec.name])
         delivered: list[Delivered] = []
         async for messages in read_messages(sys.stdin.buffer, unescape(delimiter)):
             now_ms = client.session.clock.now_ms()
