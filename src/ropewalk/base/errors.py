@@ -46,9 +46,16 @@ Each front door owns the table that turns these into its own codes. A broken pro
 is not a `RopewalkError`; it is a bug, and an `assert` says so.
 """
 
+from ropewalk.base.limits import ERROR_TEXT_CHARACTERS_MAX
+
 
 class RopewalkError(Exception):
     """The root. Its text is written for the person at the other end: it names the thing, the value, the bound."""
+
+    def __str__(self) -> str:
+        """Cut where it quotes something endless: it goes into answers and logs, which have bounds of their own."""
+        text = super().__str__()
+        return text if len(text) <= ERROR_TEXT_CHARACTERS_MAX else text[:ERROR_TEXT_CHARACTERS_MAX] + "…"
 
 
 class InvalidRequest(RopewalkError):

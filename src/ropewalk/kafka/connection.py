@@ -145,6 +145,8 @@ class Connection(asyncio.BufferedProtocol):
             self._send()
             if self._reading_paused:
                 self._go_on()
+            elif self._input_ended:
+                self._close_if_finished()
 
     # The machine
 
@@ -255,7 +257,8 @@ class Connection(asyncio.BufferedProtocol):
         self._charged_bytes = held
 
     def _close_if_finished(self) -> None:
-        if self._input_ended and not self._answers and self._transport is not None:
+        """What was read before the client's end and may not be handled yet is still answered."""
+        if self._input_ended and not self._answers and self._may_handle() and self._transport is not None:
             self._transport.close()
 
 
@@ -285,13 +288,24 @@ class _Answer:
         if isinstance(error, Disconnect):
             self._connection.close(str(error))
             return
+        if error is None and response is not None:
+            try:
+                self.chunks = self._framed(response)
+            except Exception as unencodable:  # noqa: BLE001  a bug like any other in a handler, reported below
+                error = unencodable
         if error is not None:
-            self._connection.close(f"{self._served.api.name} failed: {error!r}")
-            raise error
-        if response is not None:
-            self.chunks = self._framed(response)
+            self._report(error)
+            return
         self.is_done = True
         self._connection.on_answered(self.size_bytes)
+
+    def _report(self, error: BaseException) -> None:
+        """A bug. It ends its own connection; raised, it would come out of whichever request is being handled."""
+        self._connection.close(f"{self._served.api.name} failed: {error!r}")
+        if not isinstance(error, Exception):
+            raise error
+        context = {"message": f"{self._served.api.name} failed", "exception": error}
+        asyncio.get_running_loop().call_exception_handler(context)
 
     def _framed(self, response: Message) -> list[Buffer]:
         api, version = self._served.api, self._version

@@ -4,7 +4,8 @@ Behaviour worth knowing
     A topic that is not there is made if the client allows it and `auto.create.topics.enable` is on; the answer
     comes when it is ready, so clients need no second round.
     No topics asked for (null) means all; an empty list means none, except in v0, where it means all.
-    A topic looked up by an id that nobody has gets UNKNOWN_TOPIC_ID and no name.
+    A topic looked up by an id that nobody has gets UNKNOWN_TOPIC_ID and no name. Versions 10 and 11 can ask by id but
+    have no way to answer without a name; like Kafka, they get INVALID_REQUEST.
 """
 
 from contextlib import suppress
@@ -29,6 +30,7 @@ from ropewalk.wire.messages.metadata import (
 from ropewalk.wire.types import UUID_ZERO
 
 LISTENER: Final = "kafka"
+_BY_ID_SINCE: Final = 12
 
 
 class AutoCreation(Protocol):
@@ -79,6 +81,8 @@ async def _find(
 ) -> MetadataResponseTopic:
     try:
         if asked.name is None:
+            if caller.version < _BY_ID_SINCE:
+                return MetadataResponseTopic(ErrorCode.INVALID_REQUEST, "", asked.topic_id)
             return _describe(image.topic_by_id(TopicId(asked.topic_id)), operations)
         if asked.name not in image.topics and creation is not None:
             with caller.hold():
