@@ -26,6 +26,7 @@ from ropewalk.log.storage import Storage
 from ropewalk.records.batch import iterate
 from ropewalk.records.record import Record, build, decode_records
 from ropewalk.records.validate import Rules
+from ropewalk.sim.platters import Platters
 from ropewalk.sim.world import EPOCH_MS, NodePorts, World
 
 T = TypeVar("T")
@@ -50,6 +51,8 @@ class Bench:
             commits=self.commits,
             clock=ports.clock,
         )
+
+    platters: Platters
 
     def append(self, *values: str, timeout_ms: int = 1000, acks: Acks = Acks.ALL) -> Ticket:
         batch = build([Record(timestamp=EPOCH_MS, value=value.encode()) for value in values])
@@ -81,7 +84,9 @@ def at_the_bench(story: Callable[[Bench], Awaitable[T]], *, durable_first: bool 
 
         async def life(ports: NodePorts) -> T:
             log = await ports.pool.run(open_log, ports)
-            return await story(Bench(ports, log, durable_first=durable_first))
+            bench = Bench(ports, log, durable_first=durable_first)
+            bench.platters = machine.platters
+            return await story(bench)
 
         return await machine.start(life)
 

@@ -16,6 +16,7 @@ from ropewalk.groups.answers import DescribedGroup as Description
 from ropewalk.groups.errors import UnknownGroup
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
+from ropewalk.kafka.operations import GROUP_OPERATIONS, OPERATIONS_NOT_ASKED
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.describe_groups import (
     DescribedGroup,
@@ -26,13 +27,10 @@ from ropewalk.wire.messages.describe_groups import (
 
 _UNKNOWN_IS_ERROR_SINCE: Final = 6
 _DEAD: Final = "Dead"
-_NOT_ASKED_FOR: Final = -(2**31)
-_GROUP_OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
-"""Read, delete, describe, and describing and altering settings, by their numbers in ACLs."""
 
 
 async def handle(request: DescribeGroupsRequest, caller: Caller, *, groups: Groups) -> DescribeGroupsResponse:
-    operations = _GROUP_OPERATIONS if request.include_authorized_operations else _NOT_ASKED_FOR
+    operations = GROUP_OPERATIONS if request.include_authorized_operations else OPERATIONS_NOT_ASKED
     asked = [_ask(group_id, groups) for group_id in request.groups]
     return DescribeGroupsResponse(
         groups=tuple(
