@@ -5,7 +5,11 @@ from collections.abc import Callable
 import pytest
 
 from ropewalk.base.ids import TopicPartition
-from ropewalk.base.limits import GROUP_NAME_CHARACTERS_MAX, GROUP_PENDING_MEMBERS_MAX
+from ropewalk.base.limits import (
+    GROUP_METADATA_BYTES_MAX,
+    GROUP_NAME_CHARACTERS_MAX,
+    GROUP_PENDING_MEMBERS_MAX,
+)
 from ropewalk.groups.answers import (
     Committed,
     GroupsDeleted,
@@ -96,6 +100,18 @@ REFUSED: list[tuple[str, Callable[[], tuple[Stage, str]], Callable[[str], Comman
         empty,
         lambda _: join(protocols=(Protocol(TOO_LONG, b""),)),
         InconsistentProtocol,
+    ),
+    (
+        "a member with too much to say",
+        empty,
+        lambda _: join(protocols=(Protocol("a", bytes(GROUP_METADATA_BYTES_MAX)),)),
+        GroupFull,
+    ),
+    (
+        "a member with too much to say beside the others",
+        stable,
+        lambda _: join(protocols=(Protocol("a", bytes(GROUP_METADATA_BYTES_MAX - 1)),)),
+        GroupFull,
     ),
     ("join as nobody's id", empty, lambda _: join("g", "z"), UnknownMember),
     ("join of a newer client", empty, lambda _: join(requires_known_member=True), MemberIdRequired),

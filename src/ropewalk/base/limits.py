@@ -138,6 +138,10 @@ SHARD_REST_MS: Final = 1000
 GROUP_NAME_CHARACTERS_MAX: Final = 8191
 """Group, instance and protocol names. Records about groups have 16-bit lengths, and a character takes up to four bytes."""
 
+GROUP_METADATA_BYTES_MAX: Final = 1 << 25
+"""What the members of one group say of themselves, all together. It goes into one record, with assignments of up to a
+request's size, and a record must fit a segment (100 MiB by default). A thousand members have 32 KiB each."""
+
 GROUP_PENDING_MEMBERS_MAX: Final = 10_000
 """Member ids of one group that were given out and not used yet; each costs some 300 bytes for a session timeout."""
 

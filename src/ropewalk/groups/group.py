@@ -67,6 +67,8 @@ class Group:
     """While an empty group waits for its first members: how much longer that may be made. None otherwise."""
     has_newcomer: bool = False
     """Someone came during the initial delay, so it is made longer."""
+    metadata_bytes: int = 0
+    """What all members say of themselves, in all their protocols."""
     _instances: dict[str, str] = field(default_factory=dict)
     _speakers: dict[str, int] = field(default_factory=dict)
     """How many members speak each protocol."""
@@ -215,12 +217,17 @@ class Group:
         )
 
     def _count(self, protocols: tuple[Protocol, ...], change: int) -> None:
+        self.metadata_bytes += change * metadata_bytes_of(protocols)
         for name in {protocol.name: None for protocol in protocols}:
             count = self._speakers.get(name, 0) + change
             if count:
                 self._speakers[name] = count
             else:
                 del self._speakers[name]
+
+
+def metadata_bytes_of(protocols: tuple[Protocol, ...]) -> int:
+    return sum(len(protocol.name) + len(protocol.metadata) for protocol in protocols)
 
 
 def rebalance_timeout_of(command: Join) -> int:

@@ -14,7 +14,11 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
-from ropewalk.base.limits import GROUP_NAME_CHARACTERS_MAX, GROUP_PENDING_MEMBERS_MAX
+from ropewalk.base.limits import (
+    GROUP_METADATA_BYTES_MAX,
+    GROUP_NAME_CHARACTERS_MAX,
+    GROUP_PENDING_MEMBERS_MAX,
+)
 from ropewalk.base.ports import Rng
 from ropewalk.groups.answers import GroupState
 from ropewalk.groups.commands import Join
@@ -27,7 +31,7 @@ from ropewalk.groups.errors import (
     InvalidSessionTimeout,
     MemberIdRequired,
 )
-from ropewalk.groups.group import Group, Member, rebalance_timeout_of
+from ropewalk.groups.group import Group, Member, metadata_bytes_of, rebalance_timeout_of
 from ropewalk.groups.rounds import Rounds
 from ropewalk.groups.settings import GroupSettings
 from ropewalk.groups.step import Draft
@@ -65,6 +69,15 @@ class Joining:
                 self._rounds.drop(group, member, draft)
                 self._rounds.settle(group, draft, now_ms)
             raise GroupFull(f"{group.group_id} takes {self._settings.member_count_max} members")
+        known = group.members.get(member_id)
+        known_bytes = 0 if known is None else metadata_bytes_of(known.protocols)
+        if (
+            group.metadata_bytes - known_bytes + metadata_bytes_of(command.protocols)
+            > GROUP_METADATA_BYTES_MAX
+        ):
+            raise GroupFull(
+                f"members of {group.group_id} say more than {GROUP_METADATA_BYTES_MAX} bytes of themselves"
+            )
         if not group.takes_protocols(command):
             raise InconsistentProtocol(
                 f"{group.group_id} has no protocol of type {command.protocol_type!r} that all members would speak"
