@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import os
+import random
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,13 @@ from typing import NamedTuple
 import pytest
 import uvloop
 
+from ropewalk.base.ids import TopicPartition
 from ropewalk.base.limits import DISK_THREADS
+from ropewalk.client.address import parse_addresses
+from ropewalk.client.client import Client
+from ropewalk.client.groups import Groups
+from ropewalk.runtime.clock import SystemClock
+from ropewalk.runtime.network import TcpNetwork
 from ropewalk.testing import Cluster, Namespace
 
 pytestmark = pytest.mark.compat
@@ -98,13 +105,19 @@ def test_a_directory_is_let_go_of(tmp_path: Path) -> None:
 
 
 def test_namespaces_leave_nothing_on_the_node_they_share() -> None:
-    with Cluster() as cluster:
+    async def commit(bootstrap: str, group: str, topic: str) -> None:
+        addresses = parse_addresses(bootstrap)
+        async with Client(TcpNetwork(), SystemClock(), random.SystemRandom(), addresses) as client:
+            await Groups(client).commit(group, {TopicPartition(topic, 0): 0})
+
+    with Cluster() as cluster, asyncio.Runner() as runner:
 
         def one_round() -> None:
             namespace = Namespace(cluster)
-            namespace.topic("orders", partitions=2)
+            orders = namespace.topic("orders", partitions=2)
+            runner.run(commit(cluster.bootstrap, namespace.group("billing"), orders))
             namespace.close()
 
         before, after = measured(one_round)
-        assert cluster.topics() == []
+        assert (cluster.topics(), cluster.groups()) == ([], [])
     nothing_is_left(before, after, threads_more_max=DISK_THREADS)  # the running node's pool grows by need

@@ -79,6 +79,44 @@ def test_each_test_has_topics_of_its_own_on_one_node(with_client: pytest.Pyteste
     with_client.runpytest_inprocess().assert_outcomes(passed=2)
 
 
+def test_groups_end_with_their_test_unless_someone_is_still_in_them(with_client: pytest.Pytester) -> None:
+    with_client.makepyfile(
+        """
+        import pytest
+        from client import confluent_kafka, write
+
+        left_open = []
+
+        def groups(bootstrap):
+            admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
+            return [each.group_id for each in admin.list_consumer_groups().result(20).valid]
+
+        @pytest.mark.parametrize("closes", [True, False])
+        def test_first(ropewalk, closes):
+            orders = ropewalk.topic("orders")
+            write(ropewalk.bootstrap, orders, b"one")
+            consumer = confluent_kafka.Consumer({
+                "bootstrap.servers": ropewalk.bootstrap,
+                "group.id": ropewalk.group("billing"),
+                "auto.offset.reset": "earliest",
+            })
+            consumer.subscribe([orders])
+            assert consumer.poll(20).value() == b"one"
+            consumer.commit(asynchronous=False)
+            if closes:
+                consumer.close()
+            else:
+                left_open.append((consumer, ropewalk.group("billing")))
+
+        def test_second(kafka_bootstrap):
+            ((consumer, group),) = left_open
+            assert groups(kafka_bootstrap) == [group]
+            consumer.close()
+        """
+    )
+    with_client.runpytest_inprocess().assert_outcomes(passed=3)
+
+
 def test_options_and_settings_reach_the_node(
     with_client: pytest.Pytester, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,6 +24,7 @@ from ropewalk.client.address import parse_addresses
 from ropewalk.client.admin import Admin, NewTopic
 from ropewalk.client.client import Client
 from ropewalk.client.consumer import Consumer
+from ropewalk.client.groups import Groups
 from ropewalk.client.list_offsets import OffsetQuery
 from ropewalk.node import build
 from ropewalk.node.build import Node
@@ -36,6 +37,7 @@ from ropewalk.runtime.pool import ThreadPool
 from ropewalk.runtime.ports import SystemPorts
 from ropewalk.testing.reserved_port import ReservedPort
 from ropewalk.testing.settings import SettingValue, node_config, written_out
+from ropewalk.wire.error_code import ErrorCode
 
 _MEMORY_PATH: Final = "/ropewalk"
 
@@ -118,6 +120,22 @@ class AsyncCluster:
         async with self._client() as client:
             view = await client.metadata()
         return sorted(topic.name for topic in view.topics if not topic.is_internal)
+
+    async def groups(self) -> list[str]:
+        """The names of all consumer groups, sorted."""
+        async with self._client() as client:
+            return [each.group for each in await Groups(client).list()]
+
+    async def delete_groups(self, names: Iterable[str]) -> list[str]:
+        """Delete groups and their offsets; answers those that still have members and are therefore kept."""
+        async with self._client() as client:
+            outcomes = await Groups(client).delete(names)
+        _raise_first(
+            error
+            for error in outcomes.values()
+            if error is not None and error.code is not ErrorCode.NON_EMPTY_GROUP
+        )
+        return [name for name, error in outcomes.items() if error is not None]
 
     async def records(self, topic: str, *, partition: int | None = None) -> list[Record]:
         """All that the topic holds at this moment, in order, partition by partition; or one partition's."""

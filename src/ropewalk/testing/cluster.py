@@ -84,6 +84,14 @@ class Cluster:
         """The names of all topics, sorted, without those that the node keeps for itself."""
         return self._the_thread().run(self._cluster.topics())
 
+    def groups(self) -> list[str]:
+        """The names of all consumer groups, sorted."""
+        return self._the_thread().run(self._cluster.groups())
+
+    def delete_groups(self, names: Iterable[str]) -> list[str]:
+        """Delete groups and their offsets; answers those that still have members and are therefore kept."""
+        return self._the_thread().run(self._cluster.delete_groups(names))
+
     def records(self, topic: str, *, partition: int | None = None) -> list[Record]:
         """All that the topic holds at this moment, in order, partition by partition; or one partition's."""
         return self._the_thread().run(self._cluster.records(topic, partition=partition))

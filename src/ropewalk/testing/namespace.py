@@ -1,8 +1,10 @@
-"""The topics of one test, kept apart from those of all others on a node they share.
+"""The topics and groups of one test, kept apart from those of all others on a node they share.
 
 What a reader could get wrong
     Whatever carries the namespace's token in its name is deleted at the end, so topics that the code under test
     derives from a name it was given (`orders-5f1c0d9e.retry`) go as well.
+    A group that still has members, because the test left a consumer open, is left to the node: it disturbs nobody,
+    and ends when that consumer does and its offsets have gone with their topics.
 """
 
 import random
@@ -43,10 +45,13 @@ class Namespace:
         return self._cluster.records(topic, partition=partition)
 
     def close(self) -> None:
-        """Delete the topics."""
-        left = [name for name in self._cluster.topics() if self._token in name]
-        if left:
-            self._cluster.delete_topics(left)
+        """Delete the groups that nobody is in any more, and the topics."""
+        groups = [name for name in self._cluster.groups() if self._token in name]
+        if groups:
+            self._cluster.delete_groups(groups)
+        topics = [name for name in self._cluster.topics() if self._token in name]
+        if topics:
+            self._cluster.delete_topics(topics)
 
     def _own(self, name: str) -> str:
         return f"{name}-{self._token}"
