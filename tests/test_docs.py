@@ -20,7 +20,10 @@ from tools import write_reference
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 README = ROOT / "README.md"
-TRIED = [README, ROOT / "docs/guides/getting-started.md", ROOT / "docs/guides/clients.md"]
+TRIED = [
+    README,
+    *(ROOT / "docs/guides" / page for page in ("getting-started.md", "clients.md", "consumer-groups.md")),
+]
 ADDRESS = "127.0.0.1:9092"
 READY = r"ropewalk ready .*?kafka=(\S+)"
 PATIENCE_S = 60
@@ -142,8 +145,12 @@ def _stop(process: subprocess.Popen[str]) -> int:
 
 @pytest.mark.compat
 @pytest.mark.parametrize(("language", "text"), _in_order())
-def test_every_example_works(language: str, text: str, served: Served) -> None:
-    if language == "python":
+def test_every_example_works(language: str, text: str, served: Served, tmp_path: Path) -> None:
+    if language == "python" and "def test_" in text:
+        program = tmp_path / "test_example.py"
+        program.write_text(text)
+        _succeed([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(program)], served)
+    elif language == "python":
         assert _succeed([sys.executable, "-c", text], served) == "b'hello'\n"
     elif text == "./run":
         assert served.process.poll() is None  # it is what everything else here talks to
