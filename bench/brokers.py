@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -27,6 +27,8 @@ _KAFKA_JVM: Final = (
     "-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent", "-Djava.awt.headless=true",
 )  # fmt: skip
 _KAFKA_CLUSTER_ID: Final = "MkU3OEVBNTcwNTJENDM2Qk"
+
+NO_SETTINGS: Final[Mapping[str, str]] = {}
 
 _START_SECONDS_MAX: Final = 60.0
 _STOP_SECONDS_MAX: Final = 20.0
@@ -76,7 +78,9 @@ class Broker:
         self.process.wait()
 
 
-def start_ropewalk(flush: str, directory: Path | None = None) -> Broker:
+def start_ropewalk(
+    flush: str, directory: Path | None = None, settings: Mapping[str, str] = NO_SETTINGS
+) -> Broker:
     """One embedded node with `flush=os` or `flush=group`; returns when it says that it is ready.
 
     `directory` is that of a broker that was halted or killed; without one an empty directory is made.
@@ -92,6 +96,8 @@ def start_ropewalk(flush: str, directory: Path | None = None) -> Broker:
         program, "up", "--data", directory / "data", "--kafka", "127.0.0.1:0",
         "--ready-file", ready_file, "--set", f"flush={flush}",
     ]  # fmt: skip
+    for name, value in settings.items():
+        command += ["--set", f"{name}={value}"]
     started_at = time.perf_counter()
     process = _spawn(command, directory)
     _wait_until(process, directory, lambda: _is_json(ready_file))
@@ -99,7 +105,9 @@ def start_ropewalk(flush: str, directory: Path | None = None) -> Broker:
     return Broker(f"Ropewalk flush={flush}", host, int(port), process, directory, started_at)
 
 
-def start_kafka(topic_settings: dict[str, str] | None = None) -> Broker:
+def start_kafka(
+    topic_settings: dict[str, str] | None = None, settings: Mapping[str, str] = NO_SETTINGS
+) -> Broker:
     """One KRaft node with Kafka's defaults; returns when its port is open. Formatting is not counted as start."""
     libraries = fetch_kafka()
     directory = _empty_directory("kafka")
@@ -117,6 +125,7 @@ offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 """
+        + "".join(f"{name}={value}\n" for name, value in settings.items())
     )
     java = ("java", "-cp", f"{libraries}/*")
     subprocess.run(

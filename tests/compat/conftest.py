@@ -1,4 +1,4 @@
-"""One node process for the whole room, on a free port of the loopback, and topics with names of their own.
+"""One node process for the whole room, on a free port of the loopback, topics with names of their own, and crews.
 
 `COMPAT_BOOTSTRAP=HOST:PORT` points the same tests at any other broker. Apache Kafka itself is the one to try when
 a test and a node disagree: what Kafka does is what clients expect.
@@ -7,12 +7,17 @@ a test and a node disagree: what Kafka does is what clients expect.
 import itertools
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from tests.compat.crew import Crew
 from tests.compat.node_process import NodeProcess, StartNode
+
+AT_ONCE = ("--set", "group.initial.rebalance.delay.ms=0")
+"""Groups begin without waiting for more members, or every test of them would take three seconds longer."""
 
 _numbers = itertools.count()
 
@@ -47,13 +52,18 @@ def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     if given:
         return given
     start: StartNode = request.getfixturevalue("start_node")
-    return start("--data", str(tmp_path_factory.mktemp("data"))).bootstrap
+    return start("--data", str(tmp_path_factory.mktemp("data")), *AT_ONCE).bootstrap
 
 
 @pytest.fixture
 def topic() -> str:
     """A name that no other test uses; the topic itself is not there yet."""
     return f"topic-{os.getpid()}-{next(_numbers)}"
+
+
+@pytest.fixture
+def group(topic: str) -> str:
+    return f"group-of-{topic}"
 
 
 MakeTopic = Callable[..., str]
@@ -71,3 +81,24 @@ def make_topic(bootstrap: str, topic: str) -> MakeTopic:
         return topic
 
     return make
+
+
+HireCrew = Callable[..., Crew]
+
+
+@pytest.fixture(scope="session")
+def hire(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HireCrew]:
+    """`hire(kind)`: the crew of that client, which all tests share; `hire(kind, to_crash=True)`: one that they do not."""
+    shared: dict[str, Crew] = {}
+    with ExitStack() as crews:
+
+        def hire(kind: str, *, to_crash: bool = False) -> Crew:
+            if to_crash or kind not in shared:
+                crew = Crew(kind, bootstrap, tmp_path_factory.mktemp("crew") / "log")
+                crews.callback(crew.close)
+                if to_crash:
+                    return crew
+                shared[kind] = crew
+            return shared[kind]
+
+        yield hire
