@@ -7,11 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ropewalk.base.ids import TopicPartition
-from ropewalk.sim.checker import check
+from ropewalk.sim.checker import HISTORY_END, check
 from ropewalk.sim.history import (
     CORRUPT,
     Acknowledged,
     BoundsSeen,
+    ClockJumped,
+    Created,
     Deleted,
     DeletionAsked,
     Event,
@@ -19,6 +21,8 @@ from ropewalk.sim.history import (
     Fetched,
     FinalRead,
     Forgotten,
+    PowerFailed,
+    Promise,
     Refused,
     Rotted,
     Sent,
@@ -41,6 +45,30 @@ def sent(
     return Sent(send, producer, to, values, -1, idempotent, connection)
 
 
+def keyed(send: int, *records: tuple[int, str], deletes: Sequence[int] = (), at_ms: int = 0) -> Sent:
+    """A batch of (value, key) for a compacted partition; `deletes` are tombstones."""
+    values, keys = zip(*records, strict=True)
+    return Sent(send, "p", P, values, -1, False, 1, at_ms, keys, frozenset(deletes))
+
+
+def compacted(*, delete_retention_ms: int = 100, retention_ms: int | None = None) -> Created:
+    return Created(
+        P.topic,
+        Promise(is_compacted=True, delete_retention_ms=delete_retention_ms, retention_ms=retention_ms),
+    )
+
+
+def swept(
+    *records: tuple[int, int], covers: tuple[int, int], at_ms: int = 0, began: int = HISTORY_END
+) -> Fetched:
+    """A read of a compacted partition: fewer records than offsets."""
+    return Fetched(began, "c", P, covers[0], records, (covers,), at_ms)
+
+
+def swept_at_end(*records: tuple[int, int], end: int, start: int = 0, at_ms: int = 0) -> FinalRead:
+    return FinalRead(P, start, end, records, (), ((start, end),), at_ms)
+
+
 def acked(send: int, base_offset: int) -> Acknowledged:
     return Acknowledged(send, base_offset)
 
@@ -49,8 +77,19 @@ def failed(send: int, *, definite: bool = False) -> Failed:
     return Failed(send, definite, "reason")
 
 
+def covered(records: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """The ranges that records without gaps take up."""
+    ranges: list[tuple[int, int]] = []
+    for offset, _ in records:
+        if ranges and ranges[-1][1] == offset:
+            ranges[-1] = (ranges[-1][0], offset + 1)
+        else:
+            ranges.append((offset, offset + 1))
+    return tuple(ranges)
+
+
 def fetched(offset: int, *records: tuple[int, int], began: int = 0) -> Fetched:
-    return Fetched(began, "c", P, offset, records)
+    return Fetched(began, "c", P, offset, records, covered(records))
 
 
 def refused(offset: int, *, storage: bool = True, began: int = 99) -> Refused:
@@ -68,12 +107,14 @@ def started(start_offset: int) -> BoundsSeen:
 def final(*values: int | None, start: int = 0, end: int | None = None) -> FinalRead:
     """The whole log from `start`; None stands for an offset that was refused."""
     numbered = list(enumerate(values, start))
+    held = tuple((offset, value) for offset, value in numbered if value is not None)
     return FinalRead(
         P,
         start,
         start + len(values) if end is None else end,
-        tuple((offset, value) for offset, value in numbered if value is not None),
+        held,
         tuple(offset for offset, value in numbered if value is None),
+        covered(held),
     )
 
 
@@ -136,6 +177,87 @@ GOOD: list[tuple[str, list[Event]]] = [
         [sent(1, 10, 11), acked(1, 0), DeletionAsked(P, 1), final(10, 11)],
     ),
     ("refused where nothing is known to be", [sent(1, 10), refused(0), final()]),
+    (
+        "superseded and gone",
+        [
+            compacted(),
+            keyed(1, (10, "a"), (11, "a")),
+            acked(1, 0),
+            swept((1, 11), covers=(0, 2)),
+            swept_at_end((1, 11), end=2),
+        ],
+    ),
+    (
+        "superseded by a record that nobody has seen yet",
+        [
+            compacted(),
+            keyed(1, (10, "a")),
+            acked(1, 0),
+            keyed(2, (11, "a")),
+            failed(2),
+            swept(covers=(0, 1)),
+            swept_at_end((1, 11), end=2),
+        ],
+    ),
+    (
+        "a tombstone after its time",
+        [
+            compacted(),
+            keyed(1, (10, "a"), (11, "a"), deletes=[11]),
+            acked(1, 0),
+            swept((1, 11), covers=(0, 2), at_ms=99),
+            swept(covers=(0, 2), at_ms=100),
+            swept_at_end(end=2, at_ms=100),
+        ],
+    ),
+    (
+        "a tombstone that nobody ever saw, with all it deleted",
+        [
+            compacted(),
+            keyed(1, (10, "a")),
+            acked(1, 0),
+            keyed(2, (11, "a"), deletes=[11]),
+            failed(2),
+            swept_at_end(end=2, at_ms=100),
+        ],
+    ),
+    (
+        "a tombstone while the node's clock jumped",
+        [
+            compacted(),
+            keyed(1, (10, "a"), deletes=[10]),
+            acked(1, 0),
+            ClockJumped(),
+            swept(covers=(0, 1)),
+            swept_at_end(end=1),
+        ],
+    ),
+    (
+        "expired",
+        [
+            Created(P.topic, Promise(retention_ms=100)),
+            sent(1, 10, 11),
+            acked(1, 0),
+            BoundsSeen(3, P, 1, None, 100),
+            Refused(3, "c", P, 0, False, 100),
+            FinalRead(P, 2, 2, (), (), (), 100),
+        ],
+    ),
+    (
+        "a power cut that the topic does not survive",
+        [
+            Created(P.topic, Promise(survives_power_cuts=False)),
+            sent(1, 10),
+            acked(1, 0),
+            sent(2, 11),
+            PowerFailed(),
+            acked(2, 1),
+            fetched(0, began=6),
+            sent(3, 12),
+            acked(3, 0),
+            final(12),
+        ],
+    ),
     ("two partitions do not mix", [sent(1, 10), sent(2, 20, to=Q), acked(1, 0), acked(2, 0), final(10)]),
 ]
 
@@ -205,6 +327,102 @@ BAD: list[tuple[str, str, list[Event]]] = [
         "deleted records are back",
         [sent(1, 10, 11), acked(1, 0), DeletionAsked(P, 1), Deleted(P, 1), final(10, 11)],
     ),
+    (
+        "resurrected",
+        "deleted by a tombstone that is gone already",
+        [
+            compacted(),
+            keyed(1, (10, "a"), (11, "a"), deletes=[11]),
+            acked(1, 0),
+            swept(covers=(1, 2), at_ms=100),
+            swept((0, 10), covers=(0, 2), at_ms=100),
+        ],
+    ),
+    (
+        "resurrected",
+        "a value whose deletion is gone at the end",
+        [
+            compacted(),
+            keyed(1, (10, "a"), (11, "a"), deletes=[11]),
+            acked(1, 0),
+            swept_at_end((0, 10), end=2, at_ms=100),
+        ],
+    ),
+    (
+        "compacted",
+        "the last value of a key, in a read",
+        [compacted(), keyed(1, (10, "a"), (11, "b")), acked(1, 0), swept((1, 11), covers=(0, 2))],
+    ),
+    (
+        "compacted",
+        "the last value of a key, at the end",
+        [compacted(), keyed(1, (10, "a"), (11, "b")), acked(1, 0), swept_at_end((1, 11), end=2)],
+    ),
+    (
+        "compacted",
+        "superseded by a record that is not there in the end",
+        [
+            compacted(),
+            keyed(1, (10, "a")),
+            acked(1, 0),
+            keyed(2, (11, "a")),
+            failed(2),
+            swept(covers=(0, 1)),
+            swept_at_end(end=1),
+        ],
+    ),
+    (
+        "compacted",
+        "a live tombstone",
+        [compacted(), keyed(1, (10, "a"), deletes=[10]), acked(1, 0), swept(covers=(0, 1), at_ms=99)],
+    ),
+    (
+        "compacted",
+        "a live tombstone at the end, on a clock that jumped before it was sent",
+        [
+            compacted(),
+            ClockJumped(),
+            keyed(1, (10, "a"), deletes=[10]),
+            acked(1, 0),
+            swept_at_end(end=1, at_ms=99),
+        ],
+    ),
+    (
+        "duplicate",
+        "a record that compaction moved",
+        [compacted(), keyed(1, (10, "a"), (11, "b")), acked(1, 0), swept((1, 10), covers=(0, 2))],
+    ),
+    (
+        "skipped",
+        "a gap between batches of a compacted partition",
+        [
+            compacted(),
+            keyed(1, (10, "a"), (11, "a"), (12, "b")),
+            Fetched(1, "c", P, 0, ((0, 10), (2, 12)), ((0, 1), (2, 3))),
+        ],
+    ),
+    (
+        "deleted",
+        "before its time",
+        [
+            Created(P.topic, Promise(retention_ms=100)),
+            sent(1, 10),
+            acked(1, 0),
+            BoundsSeen(3, P, 1, None, 99),
+        ],
+    ),
+    (
+        "lost",
+        "after the last power cut, on a topic that does not survive them",
+        [
+            Created(P.topic, Promise(survives_power_cuts=False)),
+            sent(1, 10),
+            PowerFailed(),
+            sent(2, 11),
+            acked(2, 0),
+            final(),
+        ],
+    ),
     ("forgotten", "a producer's place", [sent(1, 10), acked(1, 0), Forgotten(P, "sequence 1")]),
     ("survivor", "a failed sync was survived", [SurvivedFailedSync("node")]),
     ("unstartable", "a sound disk", [StartFailed("node", "reason")]),
@@ -241,7 +459,7 @@ def _honest(batches: Sequence[int], crash_after: int) -> list[Event]:
         history.append(acked(number, len(log)))
         log += values
         began = len(history)
-        history.append(Fetched(began, "c", P, 0, tuple(enumerate(log))))
+        history.append(fetched(0, *enumerate(log), began=began))
         history.append(BoundsSeen(began, P, 0, len(log)))
     kept = log[: len(log) - crash_after]
     return [*history, final(*kept)]

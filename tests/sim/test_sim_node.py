@@ -38,6 +38,9 @@ def _verbose_line(hash_seed: str) -> str:
 def test_there_is_a_mutant_for_every_promise() -> None:
     assert [patch.stem for patch in MUTANTS] == [
         "ack_before_fsync",
+        "compaction_above_durable",
+        "compaction_drops_last_value",
+        "compaction_drops_live_tombstone",
         "consumer_above_durable",
         "index_over_log",
         "producers_not_rebuilt",

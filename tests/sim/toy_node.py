@@ -91,7 +91,7 @@ class ToyNode:
         disk.sync_directory("/")
         disk.lock(f"{DIRECTORY}/lock")
         for name in disk.list(DIRECTORY):
-            topic, dash, index = name.partition("-")
+            topic, dash, index = name.rpartition("-")
             if name == "producers":
                 self._producer_id_next = disk.open(f"{DIRECTORY}/{name}").size()
             elif dash:

@@ -10,18 +10,20 @@
     skipped         a fetch that left out readable records, or had a hole between them
     unseen          a fetch or a question for the end that did not know what was known before it was asked
     unreadable      refused though nothing was damaged
-    deleted         the start of the log moved past what anybody asked to delete
+    deleted         the start of the log moved past what anybody asked to delete and past what had expired
+    compacted       the last record of a key is gone, or a tombstone before its time
     resurrected     records that were deleted, for good as the node said, and are there again
     forgotten       a topic, or a producer's place in a partition, that the node had acknowledged
     survivor        a node that went on after a failed sync
     unstartable     a node that did not start, though nothing was in its way
 
-It is pure: a history in, violations out, and it knows nothing of how a node works. All is promised by
-`flush=group`; a history of a node that promises less must not be brought here.
+It is pure: a history in, violations out, and it knows nothing of how a node works. What a topic promises is said by
+the event of its creation; without one it promises all. A topic that does not survive power cuts is judged anew after
+each of them.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -32,6 +34,8 @@ from ropewalk.sim.history import (
     CORRUPT,
     Acknowledged,
     BoundsSeen,
+    ClockJumped,
+    Created,
     Deleted,
     DeletionAsked,
     Event,
@@ -39,12 +43,15 @@ from ropewalk.sim.history import (
     Fetched,
     FinalRead,
     Forgotten,
+    PowerFailed,
+    Promise,
     Refused,
     Rotted,
     Sent,
     StartFailed,
     SurvivedFailedSync,
 )
+from ropewalk.sim.keys import Keys
 
 HISTORY_END: Final = 1 << 62
 
@@ -57,9 +64,11 @@ class Violation(Struct, frozen=True):
         return f"{self.kind}: {self.text}"
 
 
-def check(history: Sequence[Event]) -> list[Violation]:
-    """Every violation, in the order in which it came to light."""
+def check(history: Sequence[Event], note: Callable[[str], None] = lambda _: None) -> list[Violation]:
+    """Every violation, in the order in which it came to light; `note` hears of rare things that were in order."""
     found: list[Violation] = []
+    promises: dict[str, Promise] = {}
+    jumps: list[int] = []
     by_partition: dict[TopicPartition, _Partition] = {}
     sends: dict[int, Sent] = {}
     for index, event in enumerate(history):
@@ -69,6 +78,16 @@ def check(history: Sequence[Event]) -> list[Violation]:
                 partition = event.partition
             case Acknowledged() | Failed():
                 partition = sends[event.send].partition
+            case Created(topic, promise):
+                promises[topic] = promise
+                continue
+            case ClockJumped():
+                jumps.append(index)
+                continue
+            case PowerFailed():
+                for known in by_partition.values():
+                    known.on_power_failed(index)
+                continue
             case SurvivedFailedSync(node):
                 found.append(Violation("survivor", f"{node} went on after a failed sync"))
                 continue
@@ -79,19 +98,31 @@ def check(history: Sequence[Event]) -> list[Violation]:
                 partition = event.partition
         state = by_partition.get(partition)
         if state is None:
-            state = by_partition[partition] = _Partition(partition, found)
+            promise = promises.get(partition.topic, Promise())
+            state = by_partition[partition] = _Partition(partition, promise, jumps, found, note)
         state.on_event(index, event)
     for state in by_partition.values():
-        state.conclude()
+        state.conclude(len(history))
     return found
 
 
 class _Partition:
     """What is known of one partition, event by event."""
 
-    def __init__(self, name: TopicPartition, found: list[Violation]) -> None:
+    def __init__(
+        self,
+        name: TopicPartition,
+        promise: Promise,
+        jumps: Sequence[int],
+        found: list[Violation],
+        note: Callable[[str], None],
+    ) -> None:
         self._name = name
+        self._promise = promise
+        self._jumps = jumps
         self._found = found
+        self._note = note
+        self._keys = Keys(promise, jumps, self._report, note) if promise.is_compacted else None
         self._sends: dict[int, tuple[int, Sent]] = {}
         self._outcomes: dict[int, Acknowledged | Failed] = {}
         self._value_at: dict[int, int] = {}
@@ -102,20 +133,42 @@ class _Partition:
         self._known_ends: list[tuple[int, int]] = [(-1, 0)]
         self._deletable_before = 0
         self._deletions: list[tuple[int, int]] = []
+        self._timestamp_ms: dict[int, int] = {}
         self._rotten: list[Rotted] = []
         self._final: FinalRead | None = None
         self._sent_counts: Counter[int] = Counter()
         self._idempotent: set[int] = set()
+        self._power_failed_at = -1
+        """Since when a topic that does not survive power cuts has promised anything."""
+
+    def on_power_failed(self, index: int) -> None:
+        """Forget everything but what was sent, unless the topic promises to remember."""
+        if self._promise.survives_power_cuts:
+            return
+        self._power_failed_at = index
+        self._value_at.clear()
+        self._offset_of.clear()
+        self._acknowledged.clear()
+        self._given.clear()
+        self._acknowledged_ends.clear()
+        self._known_ends = [(-1, 0)]
 
     def on_event(self, index: int, event: Event) -> None:
+        if self._is_from_before_power_cut(event):
+            return
         match event:
             case Sent():
                 self._sends[event.send] = (index, event)
                 self._sent_counts.update(event.values)
+                self._timestamp_ms.update(dict.fromkeys(event.values, event.timestamp_ms))
+                if self._keys is not None:
+                    self._keys.on_sent(index, event)
                 if event.is_idempotent:
                     self._idempotent.update(event.values)
             case Acknowledged(send, base_offset):
                 self._outcomes[send] = event
+                if self._keys is not None:
+                    self._keys.on_outcome(event)
                 values = self._sends[send][1].values
                 for offset, value in enumerate(values, base_offset):
                     self._sight(offset, value, "acknowledged")
@@ -124,6 +177,8 @@ class _Partition:
                 self._learn_end(index, base_offset + len(values))
             case Failed():
                 self._outcomes[event.send] = event
+                if self._keys is not None:
+                    self._keys.on_outcome(event)
             case Fetched():
                 self._on_fetched(index, event)
             case Refused():
@@ -143,27 +198,40 @@ class _Partition:
                     self._report("forgotten", what)
             case FinalRead():
                 self._final = event
-            case SurvivedFailedSync() | StartFailed():
+            case Created() | ClockJumped() | PowerFailed() | SurvivedFailedSync() | StartFailed():
                 raise AssertionError("belongs to no partition")
 
-    def conclude(self) -> None:
+    def conclude(self, index: int) -> None:
         if self._final is not None:
-            self._judge_final(self._final)
+            self._judge_final(index, self._final)
         self._judge_refused_sends()
-        self._judge_order()
+        if self._power_failed_at < 0:
+            self._judge_order()
+
+    def _is_from_before_power_cut(self, event: Event) -> bool:
+        """Whether the node said it before the last power cut that it did not have to survive."""
+        match event:
+            case Acknowledged(send):
+                return self._sends[send][0] < self._power_failed_at
+            case Fetched(began) | Refused(began) | BoundsSeen(began):
+                return began < self._power_failed_at
+            case _:
+                return False
 
     def _on_fetched(self, index: int, event: Fetched) -> None:
-        self._judge_contiguous(event.records, f"{event.consumer} at {event.offset}")
+        self._judge_contiguous(event.records, event.covered, f"{event.consumer} at {event.offset}")
         for offset, value in event.records:
             self._sight(offset, value, f"given to {event.consumer}")
             self._given[offset] = value
-        if event.records:
-            first, last = event.records[0][0], event.records[-1][0]
-            if first > event.offset or last < event.offset:
+        if self._keys is not None:
+            self._keys.judge_fetched(index, event)
+        if event.covered:
+            first, end = event.covered[0][0], event.covered[-1][1]
+            if first > event.offset or end <= event.offset:
                 self._report(
-                    "skipped", f"{event.consumer} asked for {event.offset} and got {first} to {last}"
+                    "skipped", f"{event.consumer} asked for {event.offset} and got {first} to {end - 1}"
                 )
-            self._learn_end(index, last + 1)
+            self._learn_end(index, end)
         elif event.offset < self._end_known_before(event.began):
             self._report(
                 "unseen",
@@ -176,7 +244,7 @@ class _Partition:
         if event.is_storage:
             if offset < self._end_known_before(event.began) and not self._is_rotten(offset):
                 self._report("unreadable", f"{event.consumer} was refused {offset} for the storage's sake")
-        elif self._deletable_before <= offset <= self._end_known_before(event.began):
+        elif self._start_max(event.at_ms) <= offset <= self._end_known_before(event.began):
             self._report("unreadable", f"{event.consumer} was told that {offset} is out of range")
 
     def _on_bounds(self, index: int, event: BoundsSeen) -> None:
@@ -186,24 +254,39 @@ class _Partition:
                 self._report("unseen", f"the end was said to be {event.end_offset} when {known} was known")
             self._learn_end(index, event.end_offset)
         if event.start_offset is not None:
-            self._judge_start(event.start_offset, event.began)
+            self._judge_start(event.start_offset, event.began, event.at_ms)
 
-    def _judge_start(self, start_offset: int, began: int) -> None:
+    def _start_max(self, at_ms: int) -> int:
+        """Where the log may begin by then: where somebody asked it to, or past what has expired."""
+        if self._promise.retention_ms is None:
+            return self._deletable_before
+        if self._jumps:
+            return HISTORY_END
+        oldest_ms = at_ms - self._promise.retention_ms
+        young = (offset for offset, value in self._value_at.items() if self._timestamp_ms[value] > oldest_ms)
+        return max(self._deletable_before, min(young, default=HISTORY_END))
+
+    def _judge_start(self, start_offset: int, began: int, at_ms: int) -> None:
         deleted = max((before for index, before in self._deletions if index < began), default=0)
         if start_offset < deleted:
             self._report("resurrected", f"the log starts at {start_offset}, and {deleted} was deleted up to")
-        if start_offset > self._deletable_before:
-            self._report(
-                "deleted", f"the log starts at {start_offset}, nobody deleted past {self._deletable_before}"
-            )
+        start_max = self._start_max(at_ms)
+        if start_offset > start_max:
+            self._report("deleted", f"the log starts at {start_offset}, and {start_max} was owed")
+        elif start_offset > self._deletable_before:
+            self._note("records expired")
 
-    def _judge_contiguous(self, records: Iterable[tuple[int, int]], who: str) -> None:
+    def _judge_contiguous(
+        self, records: Iterable[tuple[int, int]], covered: Iterable[tuple[int, int]], who: str
+    ) -> None:
+        for (_, end), (start, _) in pairwise(covered):
+            self._report("skipped", f"{who} got {start} right after {end - 1}")
         for (before, _), (after, _) in pairwise(records):
-            if after != before + 1:
+            if after <= before or (after != before + 1 and self._keys is None):
                 self._report("skipped", f"{who} got {after} right after {before}")
 
-    def _judge_final(self, final: FinalRead) -> None:
-        self._judge_start(final.start_offset, began=HISTORY_END)
+    def _judge_final(self, index: int, final: FinalRead) -> None:
+        self._judge_start(final.start_offset, began=HISTORY_END, at_ms=final.at_ms)
         held = dict(final.records)
         refused = set(final.refused_offsets)
         for offset, value in final.records:
@@ -211,17 +294,21 @@ class _Partition:
         for offset in sorted(refused):
             if not self._is_rotten(offset):
                 self._report("unreadable", f"{offset} is refused at the end and was never damaged")
+        covered = {offset for start, end in final.covered for offset in range(start, end)} | refused
         for offset in range(final.start_offset, final.end_offset):
-            if offset not in held and offset not in refused:
+            if offset not in covered or (self._keys is None and offset not in held and offset not in refused):
                 self._report("skipped", f"{offset} is missing at the end")
         floor = max(final.start_offset, self._deletable_before)
+        self._judge_duplicates(final)
+        if self._keys is not None:
+            self._keys.judge_final(index, final, floor=floor)
+            return
         for kind, promised in (("lost", self._acknowledged), ("vanished", self._given)):
             for offset, value in sorted(promised.items()):
                 if offset >= floor and offset not in refused and held.get(offset) != value:
                     self._report(
                         kind, f"value {value} at offset {offset}; there is {held.get(offset, 'nothing')}"
                     )
-        self._judge_duplicates(final)
 
     def _judge_duplicates(self, final: FinalRead) -> None:
         for value, count in Counter(value for _, value in final.records).items():
@@ -294,7 +381,11 @@ class _Partition:
         former = self._value_at.setdefault(offset, value)
         if former != value:
             self._report("inconsistent", f"offset {offset} holds {value}, {how}, and held {former}")
-        self._offset_of.setdefault(value, offset)
+        former_offset = self._offset_of.setdefault(value, offset)
+        if former_offset != offset and self._sent_counts[value] == 1:
+            self._report("duplicate", f"value {value} stands at {offset}, {how}, and at {former_offset}")
+        if self._keys is not None:
+            self._keys.on_sighted(offset, value)
 
     def _learn_end(self, index: int, end_offset: int) -> None:
         if end_offset > self._known_ends[-1][1]:

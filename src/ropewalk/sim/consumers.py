@@ -124,14 +124,25 @@ def _note_answer(
     journal, sometimes = caller.workload.journal, caller.workload.sometimes
     match answer.error_code:
         case ErrorCode.NONE:
-            records = decode_batches(answer.records) if answer.records is not None else ()
-            if records or not budget_spent:
-                journal.note(Fetched(began, caller.name, partition, offset, records))
+            content = decode_batches(answer.records or b"")
+            if content.covered or not budget_spent:
+                journal.note(
+                    Fetched(
+                        began,
+                        caller.name,
+                        partition,
+                        offset,
+                        content.records,
+                        content.covered,
+                        caller.clock.now_ms(),
+                    )
+                )
             journal.note(BoundsSeen(began, partition, None, answer.high_watermark))
-            if records:
+            if content.covered:
                 sometimes.note("a consumer read records")
-                moves.append((partition, records[-1][0] + 1))
-                caller.workload.see_end(partition, records[-1][0] + 1)
+                end_offset = content.covered[-1][1]
+                moves.append((partition, end_offset))
+                caller.workload.see_end(partition, end_offset)
                 return True
         case ErrorCode.KAFKA_STORAGE_ERROR:
             journal.note(Refused(began, caller.name, partition, offset, True))
@@ -139,7 +150,7 @@ def _note_answer(
             moves.append((partition, offset + 1))
             return True  # the bytes were found, counted and then could not be read
         case ErrorCode.OFFSET_OUT_OF_RANGE:
-            journal.note(Refused(began, caller.name, partition, offset, False))
+            journal.note(Refused(began, caller.name, partition, offset, False, caller.clock.now_ms()))
             moves.append((partition, max(0, answer.log_start_offset)))
         case ErrorCode.UNKNOWN_TOPIC_OR_PARTITION | ErrorCode.UNKNOWN_TOPIC_ID:
             journal.note(Forgotten(partition, f"{caller.name} was told that there is no such topic"))
@@ -168,7 +179,11 @@ async def ask_bounds(caller: Caller, link: Link, partition: TopicPartition) -> t
         is_start = timestamp == list_offsets.EARLIEST
         workload.journal.note(
             BoundsSeen(
-                began, partition, answer.offset if is_start else None, None if is_start else answer.offset
+                began,
+                partition,
+                answer.offset if is_start else None,
+                None if is_start else answer.offset,
+                caller.clock.now_ms(),
             )
         )
         ends.append(answer.offset)
@@ -188,8 +203,7 @@ class FinalReader:
             assert link is not None, "the final reads have no end"
             try:
                 bounds = await ask_bounds(self._caller, link, partition)
-                if bounds is not None:
-                    await self._read_between(link, partition, *bounds)
+                if bounds is not None and await self._read_between(link, partition, *bounds):
                     return
             except LinkLost:
                 pass
@@ -199,9 +213,11 @@ class FinalReader:
 
     async def _read_between(
         self, link: Link, partition: TopicPartition, start_offset: int, end_offset: int
-    ) -> None:
+    ) -> bool:
+        """False if the start of the log moved past the reader: then it has to begin anew."""
         journal = self._caller.workload.journal
         held: dict[int, int] = {}
+        covered: list[tuple[int, int]] = []
         refused: list[int] = []
         position = start_offset
         while position < end_offset:
@@ -209,16 +225,28 @@ class FinalReader:
             await fetch_once(self._caller, link, {partition: position})
             for event in journal.events[noted:]:
                 match event:
-                    case Fetched(consumer=self._caller.name) if event.records:
+                    case Fetched(consumer=self._caller.name) if event.covered:
                         held.update(
                             (offset, value) for offset, value in event.records if offset >= start_offset
                         )
-                        position = event.records[-1][0] + 1
+                        covered += event.covered
+                        position = event.covered[-1][1]
                     case Refused(is_storage=True, offset=offset):
                         refused.append(offset)
                         position = offset + 1
+                    case Refused():
+                        return False
                     case _:
                         pass
         journal.note(
-            FinalRead(partition, start_offset, end_offset, tuple(sorted(held.items())), tuple(refused))
+            FinalRead(
+                partition,
+                start_offset,
+                end_offset,
+                tuple(sorted(held.items())),
+                tuple(refused),
+                tuple(covered),
+                self._caller.clock.now_ms(),
+            )
         )
+        return True

@@ -17,13 +17,16 @@ from msgspec.json import decode
 from ropewalk.base.errors import CorruptBatch, UnsupportedFormat
 from ropewalk.base.ids import TopicPartition
 from ropewalk.records.batch import HEADER_BYTES, BatchHeader, iterate, verify_crc
-from ropewalk.sim.history import Rotted
+from ropewalk.sim.history import ClockJumped, Rotted
 from ropewalk.sim.keeper import Keeper
 from ropewalk.sim.storage import StoredFile
 from ropewalk.sim.workload import Workload
 from ropewalk.sim.world import Machine
 
 Fault = Callable[[], Awaitable[None]]
+
+_CLEANED_SUFFIX = ".cleaned"
+"""How the name of a file ends that compaction is writing."""
 
 
 class RecoveryPoint(Struct):
@@ -56,6 +59,9 @@ class Nemesis:
             (12, self._rot),
             (8, self._evict),
             (4, self._jump_clock),
+            (8, self._cut_power_in_compaction),
+            (5, self._fill_disk_in_compaction),
+            (3, self._fail_sync_in_compaction),
         ]
 
     async def run(self) -> None:
@@ -72,7 +78,9 @@ class Nemesis:
     def heal(self) -> None:
         """End whatever may still be going on."""
         self._machine.platters.heal()
-        self._machine.clock.offset_ms = 0
+        if self._machine.clock.offset_ms:
+            self._machine.clock.offset_ms = 0
+            self._workload.journal.note(ClockJumped())
         self._world.network.mend_all()
 
     async def _cut_power(self) -> None:
@@ -168,6 +176,37 @@ class Nemesis:
         await asyncio.sleep(self._rng.uniform(0.1, 2.0))
         self._machine.cut_power()
 
+    async def _cut_power_in_compaction(self) -> None:
+        """Anywhere between its first new file and the name that makes it count, or soon after."""
+        change_count = self._rng.randrange(0, 25)
+
+        def strike() -> None:
+            self._world.sometimes.note("the power failed in a compaction")
+            self._machine.cut_power_after(change_count)
+
+        self._machine.platters.when_created(_CLEANED_SUFFIX, strike)
+        await asyncio.sleep(self._rng.uniform(0.5, 3.0))
+
+    async def _fill_disk_in_compaction(self) -> None:
+        platters, room_bytes = self._machine.platters, self._rng.choice([0, 10, 300, 4000])
+
+        def strike() -> None:
+            self._world.sometimes.note("the disk ran full in a compaction")
+            platters.capacity_bytes = platters.used_bytes + room_bytes
+            self._later(platters.make_room)
+
+        platters.when_created(_CLEANED_SUFFIX, strike)
+        await asyncio.sleep(self._rng.uniform(0.5, 3.0))
+
+    async def _fail_sync_in_compaction(self) -> None:
+        platters = self._machine.platters
+
+        def strike() -> None:
+            self._world.sometimes.note("a sync failed in a compaction")
+            platters.fail_syncs(1)
+
+        await self._keeper.fail_sync(lambda: platters.when_created(_CLEANED_SUFFIX, strike))
+
     async def _evict(self) -> None:
         self._machine.platters.evict(share=self._rng.choice([0.3, 1.0]))
 
@@ -175,6 +214,7 @@ class Nemesis:
         jump_ms = self._rng.choice([-7_200_000, -60_000, -1_000, 1_000, 60_000, 7_200_000])
         self._world.sometimes.note("the clock jumped forward" if jump_ms > 0 else "the clock jumped back")
         self._machine.clock.offset_ms += jump_ms
+        self._workload.journal.note(ClockJumped())
 
     async def _rot(self) -> None:
         """Flip a few bits, then let the pages go cold so that somebody may notice."""

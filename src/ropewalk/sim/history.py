@@ -4,6 +4,8 @@ Events stand in the order in which they happened. A call is two facts, its begin
 only the answer matters, it carries in `began` how long the history was when the call was made, so that what
 was known before the question can be told from what came while it was under way.
 
+Times are those of the clients' clocks, which nobody disturbs.
+
 Records are known by a number that is unique in a run, the `value`; the workload writes it into the record
 and reads it back, checking every byte. `CORRUPT` stands for content that nobody wrote.
 """
@@ -17,6 +19,27 @@ from ropewalk.base.ids import TopicPartition
 CORRUPT: Final = -1
 
 
+class Promise(Struct, frozen=True):
+    """What the settings of a topic promise about its records."""
+
+    is_compacted: bool = False
+    delete_retention_ms: int = 0
+    """How long a compacted topic keeps a tombstone, at the least."""
+
+    retention_ms: int | None = None
+    """How long records stay, at the least; None for ever."""
+
+    survives_power_cuts: bool = True
+    """False for `flush=os`: a power cut may take any end of the log."""
+
+
+class Created(Struct, frozen=True):
+    """A topic was made. Of topics that were not, the promise is the default one."""
+
+    topic: str
+    promise: Promise
+
+
 class Sent(Struct, frozen=True):
     """A producer sent a batch. Sending the same values again is another `Sent`."""
 
@@ -28,6 +51,12 @@ class Sent(Struct, frozen=True):
     is_idempotent: bool
     connection: int
     """Counts the producer's connections: within one, requests take effect in order."""
+    timestamp_ms: int = 0
+    """The time the records carry."""
+    keys: tuple[str, ...] = ()
+    """One for each value, on a compacted topic."""
+    tombstones: frozenset[int] = frozenset()
+    """Those of the values that delete their key."""
 
 
 class Acknowledged(Struct, frozen=True):
@@ -53,6 +82,9 @@ class Fetched(Struct, frozen=True):
     partition: TopicPartition
     offset: int
     records: tuple[tuple[int, int], ...]
+    covered: tuple[tuple[int, int], ...]
+    """The ranges of offsets that the batches take up; on a compacted topic that is more than the records."""
+    at_ms: int = 0
 
 
 class Refused(Struct, frozen=True):
@@ -63,6 +95,7 @@ class Refused(Struct, frozen=True):
     partition: TopicPartition
     offset: int
     is_storage: bool
+    at_ms: int = 0
 
 
 class BoundsSeen(Struct, frozen=True):
@@ -72,6 +105,7 @@ class BoundsSeen(Struct, frozen=True):
     partition: TopicPartition
     start_offset: int | None
     end_offset: int | None
+    at_ms: int = 0
 
 
 class DeletionAsked(Struct, frozen=True):
@@ -94,6 +128,14 @@ class Rotted(Struct, frozen=True):
     partition: TopicPartition
     start_offset: int
     end_offset: int
+
+
+class ClockJumped(Struct, frozen=True):
+    """The node's clock was put forward or back; from here on it may disagree with the clients'."""
+
+
+class PowerFailed(Struct, frozen=True):
+    """Whatever was not on the platter may be gone."""
 
 
 class SurvivedFailedSync(Struct, frozen=True):
@@ -124,10 +166,14 @@ class FinalRead(Struct, frozen=True):
     end_offset: int
     records: tuple[tuple[int, int], ...]
     refused_offsets: tuple[int, ...]
+    covered: tuple[tuple[int, int], ...]
+    """The ranges of offsets that the batches took up."""
+    at_ms: int = 0
 
 
 Event = (
-    Sent
+    Created
+    | Sent
     | Acknowledged
     | Failed
     | Fetched
@@ -136,6 +182,8 @@ Event = (
     | DeletionAsked
     | Deleted
     | Rotted
+    | ClockJumped
+    | PowerFailed
     | SurvivedFailedSync
     | StartFailed
     | Forgotten

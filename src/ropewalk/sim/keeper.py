@@ -68,18 +68,23 @@ class Keeper:
             process.die("stopped")
         self._is_busy = False
 
-    async def fail_sync(self) -> None:
-        """Arm a failing sync, see to it that the node does not survive it, and reboot the machine."""
+    async def fail_sync(self, arm: Callable[[], None] | None = None) -> None:
+        """Let a sync fail, the next one unless `arm` chooses; see to it that the node does not survive it, and
+        reboot the machine."""
         platters = self._machine.platters
         count = platters.sync_failure_count
         process = self._machine.process
-        platters.fail_syncs(1)
+        if arm is None:
+            platters.fail_syncs(1)
+        else:
+            arm()
         for _ in range(100):
             if platters.sync_failure_count > count:
                 break
             await asyncio.sleep(0.05)
         else:
             platters.fail_syncs(0)
+            platters.forget_creation()
             return
         for _ in range(int(FAILED_SYNC_GRACE_S / 0.05)):
             if process is None or not process.alive:

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from typing import Final
 
 from ropewalk.node import build
 from ropewalk.node.config import load
@@ -10,11 +11,16 @@ from ropewalk.sim.keeper import RunningNode
 from ropewalk.sim.scenario import NODE_NAME, NODE_PORT
 from ropewalk.sim.world import NodePorts
 
+_SETTINGS: Final = (
+    "auto.create.topics.enable=false",
+    # A run lasts some twenty seconds.
+    "log.cleaner.backoff.ms=500",
+    "log.retention.check.interval.ms=1500",
+)
+
 
 async def boot(ports: NodePorts) -> RunningNode:
-    options = NodeOptions(
-        kafka=f"{NODE_NAME}:{NODE_PORT}", data="/data", settings=("auto.create.topics.enable=false",)
-    )
+    options = NodeOptions(kafka=f"{NODE_NAME}:{NODE_PORT}", data="/data", settings=_SETTINGS)
     node = await build.start(load(options, {}), ports)
     node.failed.add_done_callback(_leave)
     return node

@@ -45,12 +45,15 @@ class Platters:
         self._syncs_until_failure = 0
         self._cut: tuple[int, Callable[[], None]] | None = None
         self._cut_at_rename: Callable[[], None] | None = None
+        self._on_creation: tuple[str, Callable[[], None]] | None = None
+        self.on_power_lost: Callable[[], None] = lambda: None
 
     # Faults.
 
     def lose_power(self) -> None:
         """Keep what is durable and a seeded outcome of the rest. Everything is cold afterwards."""
-        self._cut = self._cut_at_rename = None
+        self._cut = self._cut_at_rename = self._on_creation = None
+        self.on_power_lost()
         self._root.lose_power(self.rng, self.sometimes)
         self.used_bytes = sum(len(file.data) for _, file in self.files())
 
@@ -61,6 +64,14 @@ class Platters:
     def cut_power_after_rename(self, cut: Callable[[], None]) -> None:
         """Call `cut` between the next rename and whatever change would follow it."""
         self._cut_at_rename = cut
+
+    def when_created(self, suffix: str, strike: Callable[[], None]) -> None:
+        """Call `strike` when the next file is created whose name ends like that."""
+        self._on_creation = (suffix, strike)
+
+    def forget_creation(self) -> None:
+        """What was to happen when a file is created is not going to happen."""
+        self._on_creation = None
 
     def fail_syncs(self, count: int, *, after: int = 0) -> None:
         """So many syncs fail, beginning with the one that follows the next `after`."""
@@ -77,7 +88,7 @@ class Platters:
         self.make_room()
         self.stalled_until_s = 0.0
         self._sync_failures_armed = 0
-        self._cut = self._cut_at_rename = None
+        self._cut = self._cut_at_rename = self._on_creation = None
 
     @property
     def is_short_of_room(self) -> bool:
@@ -136,6 +147,10 @@ class Platters:
         self._file_count += 1
         file = StoredFile(self._file_count)
         directory.change(Linked(name, file))
+        if self._on_creation is not None and name.endswith(self._on_creation[0]):
+            _, strike = self._on_creation
+            self._on_creation = None
+            strike()
         return file
 
     def make_directory(self, path: str) -> None:

@@ -15,8 +15,8 @@ from msgspec import Struct
 from ropewalk.base.ids import NO_PRODUCER, ProducerEpoch, ProducerId, TopicPartition
 from ropewalk.records.batch import SEQUENCE_NONE
 from ropewalk.records.codec import Codec
-from ropewalk.records.record import Record, build
-from ropewalk.sim.content import encode_value
+from ropewalk.records.record import build
+from ropewalk.sim.content import is_tombstone, key_of, keyed_record, plain_record
 from ropewalk.sim.history import Acknowledged, Failed, Forgotten, Sent
 from ropewalk.sim.link import Link, LinkLost
 from ropewalk.sim.workload import REQUEST_TIMEOUT_MS, TOPIC_BY_NAME_VERSION_MAX, Caller
@@ -96,6 +96,7 @@ class Producer:
         request = produce.ProduceRequest(acks=self.acks, timeout_ms=REQUEST_TIMEOUT_MS, topics=(topic,))
         send = workload.journal.next_send()
         is_idempotent = self.identity.producer_id != NO_PRODUCER
+        is_keyed = workload.topics.promise_of(batch.partition.topic).is_compacted
         workload.journal.note(
             Sent(
                 send,
@@ -105,6 +106,9 @@ class Producer:
                 self.acks,
                 is_idempotent,
                 caller.connection_count,
+                batch.timestamp_ms,
+                tuple(key_of(value) for value in batch.values) if is_keyed else (),
+                frozenset(value for value in batch.values if is_keyed and is_tombstone(value)),
             )
         )
         workload.operation_count += 1
@@ -144,7 +148,9 @@ class Producer:
         return code
 
     def _encode(self, batch: Batch) -> bytes:
-        records = [Record(timestamp=batch.timestamp_ms, value=encode_value(value)) for value in batch.values]
+        promise = self.caller.workload.topics.promise_of(batch.partition.topic)
+        make = keyed_record if promise.is_compacted else plain_record
+        records = [make(value, batch.timestamp_ms) for value in batch.values]
         return bytes(
             build(
                 records,
@@ -165,7 +171,7 @@ class PlainProducer(Producer):
         while (link := await caller.connect()) is not None:
             while link.is_open and not caller.workload.is_over:
                 fresh = [
-                    self.draw_batch(caller.rng.choice(caller.workload.topics.partitions))
+                    self.draw_batch(caller.workload.draw_partition(caller.rng))
                     for _ in range(caller.rng.randrange(1, 4))
                 ]
                 batches, again = [*again, *fresh], []

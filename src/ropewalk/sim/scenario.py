@@ -15,11 +15,13 @@ from ropewalk.base.ids import TopicId
 from ropewalk.sim.checker import Violation, check
 from ropewalk.sim.consumers import Consumer, FinalReader
 from ropewalk.sim.faults import Nemesis
+from ropewalk.sim.history import Created, PowerFailed
 from ropewalk.sim.keeper import Boot, Keeper
 from ropewalk.sim.link import LinkLost
 from ropewalk.sim.loop import Overtime, Stuck
 from ropewalk.sim.process import Died
 from ropewalk.sim.producers import IdempotentProducer, PlainProducer
+from ropewalk.sim.topic_kinds import Kind, draw_settings
 from ropewalk.sim.workload import Caller, Workload
 from ropewalk.sim.world import Machine, World
 from ropewalk.wire.error_code import ErrorCode
@@ -59,7 +61,7 @@ def run_seed(seed: int, boot: Boot) -> Outcome:
             violations.append(Violation("stuck", f"{error}; {scenario.plight()}"))
         except Exception as error:  # noqa: BLE001  # whatever a run dies of is its result
             violations.append(Violation("crashed", _describe(error)))
-        violations += check(scenario.workload.journal.events)
+        violations += check(scenario.workload.journal.events, world.sometimes.note)
         violations += scenario.shortcomings() if not violations else []
         return Outcome(
             seed,
@@ -79,6 +81,7 @@ class Scenario:
         self._rng = world.rng_for("scenario")
         self._machine: Machine = world.machine(NODE_NAME, can_sync_everything=self._rng.random() < 0.5)
         self.workload = Workload(world, (NODE_NAME, NODE_PORT), until_s=WORK_S)
+        self._machine.platters.on_power_lost = lambda: self.workload.journal.note(PowerFailed())
         self._keeper = Keeper(world, self._machine, boot, self.workload.journal)
         self._plain_count = self._rng.randrange(1, 4)
         self._idempotent_count = self._rng.randrange(1, 4)
@@ -94,7 +97,8 @@ class Scenario:
         started = await self._keeper.start()
         if not started:
             raise Died("the node does not start on an empty disk")
-        await self._create_topic("first", is_under_fire=False)
+        for kind in (Kind.PLAIN, Kind.COMPACTED):
+            await self._create_topic(kind, is_under_fire=False)
         async with asyncio.TaskGroup() as group:
             keeping = group.create_task(self._keeper.keep_running())
             async with asyncio.TaskGroup() as clients:
@@ -127,7 +131,7 @@ class Scenario:
             clients.create_task(PlainProducer(caller, acks=self._rng.choice([-1, -1, 1, 0])).run())
         for number in range(self._idempotent_count):
             caller = Caller(self.workload, f"idempotent-{number}")
-            partition = self._rng.choice(self.workload.topics.partitions)
+            partition = self.workload.draw_partition(self._rng)
             clients.create_task(IdempotentProducer(caller, partition).run())
         for number in range(self._consumer_count):
             caller = Caller(self.workload, f"consumer-{number}")
@@ -135,16 +139,14 @@ class Scenario:
 
     async def _create_late(self) -> None:
         await asyncio.sleep(self._rng.uniform(1.0, 0.8 * WORK_S))
-        await self._create_topic("second", is_under_fire=True)
+        kind = self._rng.choice([Kind.PLAIN, Kind.COMPACTED, Kind.EXPIRING, Kind.UNFLUSHED])
+        await self._create_topic(kind, is_under_fire=True)
 
-    async def _create_topic(self, name: str, *, is_under_fire: bool) -> None:
+    async def _create_topic(self, kind: Kind, *, is_under_fire: bool) -> None:
         """Until it is acknowledged, or the run is over."""
-        partition_count = self._rng.randrange(1, 4)
-        settings = {
-            "segment.ms": str(self._rng.choice([1000, 2000, 5000])),
-            "index.interval.bytes": str(self._rng.choice([0, 200, 1000, 4096])),
-            "retention.ms": "-1",
-        }
+        name = f"late-{kind.value}" if is_under_fire else kind.value
+        partition_count = self._rng.randrange(1, 3 if kind is Kind.COMPACTED else 4)
+        settings, promise = draw_settings(self._rng, kind)
         topic = create_topics.CreatableTopic(
             name=name,
             num_partitions=partition_count,
@@ -153,6 +155,7 @@ class Scenario:
                 create_topics.CreatableTopicConfig(name, value) for name, value in settings.items()
             ),
         )
+        self.workload.journal.note(Created(name, promise))
         caller = Caller(self.workload, f"admin-{name}")
         while (link := await caller.connect()) is not None:
             self.workload.operation_count += 1
@@ -168,7 +171,7 @@ class Scenario:
                 link.close()
             (result,) = response.topics
             if result.error_code == ErrorCode.NONE:
-                self.workload.topics.add(name, TopicId(bytes(result.topic_id)), partition_count)
+                self.workload.topics.add(name, TopicId(bytes(result.topic_id)), partition_count, promise)
                 if is_under_fire:
                     self._world.sometimes.note("a topic was created under fire")
                 return

@@ -19,6 +19,13 @@ EXPECTED: Final = (
     "a consumer read from the start again",
     "records were deleted",
     "a topic was created under fire",
+    # Housekeeping.
+    "a record was gone that a later one of its key superseded",
+    "a tombstone was gone after its time",
+    "records expired",
+    "the power failed in a compaction",
+    "the disk ran full in a compaction",
+    "a sync failed in a compaction",
     # Processes.
     "the power failed",
     "the power failed within an operation",

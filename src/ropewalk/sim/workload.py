@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 
 from ropewalk.base.ids import TopicId, TopicPartition
 from ropewalk.base.ports import Clock, Network
-from ropewalk.sim.history import Journal
+from ropewalk.sim.history import Journal, Promise
 from ropewalk.sim.link import Link, LinkLost, open_link
 from ropewalk.sim.sometimes import Sometimes
 from ropewalk.sim.world import SimulatedClock, World
@@ -27,13 +27,18 @@ class Topics:
     def __init__(self) -> None:
         self.partitions: list[TopicPartition] = []
         self._ids: dict[str, TopicId] = {}
+        self._promises: dict[str, Promise] = {}
 
-    def add(self, name: str, topic_id: TopicId, partition_count: int) -> None:
+    def add(self, name: str, topic_id: TopicId, partition_count: int, promise: Promise) -> None:
         self._ids[name] = topic_id
+        self._promises[name] = promise
         self.partitions += [TopicPartition(name, index) for index in range(partition_count)]
 
     def id_of(self, name: str) -> TopicId:
         return self._ids[name]
+
+    def promise_of(self, name: str) -> Promise:
+        return self._promises[name]
 
     def name_of(self, topic_id: bytes) -> str:
         return next(name for name, known in self._ids.items() if known == topic_id)
@@ -60,6 +65,12 @@ class Workload:
     @property
     def is_over(self) -> bool:
         return self.world.now_s >= self.until_s
+
+    def draw_partition(self, rng: random.Random) -> TopicPartition:
+        """Any partition, one of a compacted topic more often than others: only what is written again is compacted."""
+        partitions = self.topics.partitions
+        compacted = [name for name in partitions if self.topics.promise_of(name.topic).is_compacted]
+        return rng.choice(compacted if compacted and rng.random() < 0.3 else partitions)
 
     def see_end(self, partition: TopicPartition, end_offset: int) -> None:
         self.end_seen[partition] = max(end_offset, self.end_seen.get(partition, 0))
