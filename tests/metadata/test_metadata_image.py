@@ -11,6 +11,7 @@ from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import (
     BrokerRegistered,
     BrokerSettingsChanged,
+    ClientQuotasChanged,
     ClusterCreated,
     Endpoint,
     MetadataRecord,
@@ -36,7 +37,9 @@ def histories(draw: st.DrawFn) -> list[MetadataRecord]:
     for step in range(draw(st.integers(0, 25))):
         topic_id = draw(st.sampled_from(sorted(partitions))) if partitions else None
         match draw(
-            st.sampled_from(["broker", "topic", "partition", "change", "delete", "settings", "node", "ids"])
+            st.sampled_from(
+                ["broker", "topic", "partition", "change", "delete", "settings", "node", "ids", "quotas"]
+            )
         ):
             case "broker":
                 node_id = NodeId(draw(st.integers(0, 3)))
@@ -80,6 +83,10 @@ def histories(draw: st.DrawFn) -> list[MetadataRecord]:
             case "ids":
                 end_producer_id += 1000
                 records.append(ProducerIdsAllocated(NodeId(0), ProducerId(end_producer_id)))
+            case "quotas":
+                entity = draw(st.sampled_from([(("user", None),), (("client-id", "c"), ("user", "u"))]))
+                quotas = st.dictionaries(st.sampled_from(["a", "b"]), st.sampled_from([None, 1.5, 2.0]))
+                records.append(ClientQuotasChanged(entity, draw(quotas)))
     return records
 
 
@@ -102,6 +109,7 @@ def everything(image: Image) -> object:
         list(image.topics.items()),
         image.broker_settings(None),
         image.broker_settings(NodeId(0)),
+        image.client_quotas,
         [image.was_deleted(TopicId(number.to_bytes(16, "big"))) for number in range(25)],
     )
 

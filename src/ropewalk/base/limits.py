@@ -109,6 +109,17 @@ SCRUB_DELAY_MS: Final = 60 * 1000
 SCRUB_REST_MS: Final = 24 * 60 * 60 * 1000
 """Between two rounds of verifying everything. Bit rot is slow, and reads verify what they serve anyway."""
 
+CLIENT_QUOTAS_MAX: Final = 10_000
+"""Entities that have quotas. All of them are in every node's memory and in every snapshot of the metadata."""
+
+QUOTA_SHARES_MAX: Final = 16_384
+"""Clients whose use of a quota is remembered, some 200 bytes each; beyond it the longest silent are forgotten, and begin
+again with an unused quota. Client ids are the clients' own choice, so there may be any number."""
+
+THROTTLE_MS_MAX: Final = 30_000
+"""The longest that a client is kept waiting for having exceeded a quota. Clients give up on an answer after that, so one
+batch far above a tiny quota costs this and no more."""
+
 TOPICS_DELETED_REMEMBERED_MAX: Final = 10_000
 """Deleted topics whose ids are kept, so that a node that was away removes their records, and only theirs. What
 it holds of older ones is left alone."""

@@ -29,6 +29,7 @@ from ropewalk.metadata.image import Partition as PartitionFacts
 from ropewalk.metadata.records import (
     BrokerRegistered,
     BrokerSettingsChanged,
+    ClientQuotasChanged,
     ClusterCreated,
     MetadataRecord,
     ProducerIdsAllocated,
@@ -131,7 +132,7 @@ class Partitions:
             match record:
                 case BrokerSettingsChanged():
                     touched.update(dict.fromkeys(topic.topic_id for topic in self._image.topics.values()))
-                case ClusterCreated() | BrokerRegistered() | ProducerIdsAllocated():
+                case ClusterCreated() | BrokerRegistered() | ProducerIdsAllocated() | ClientQuotasChanged():
                     pass
                 case _:
                     touched[record.topic_id] = None

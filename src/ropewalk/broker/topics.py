@@ -64,11 +64,18 @@ class Topics:
         await self._cluster.propose(decide)
         return self.image.topic(command.name)
 
-    async def add_partitions(self, command: CreatePartitions, *, validate_only: bool = False) -> None:
+    async def add_partitions(self, command: CreatePartitions, *, validate_only: bool = False) -> int:
+        """How many were added, or would be."""
+        added = 0
+
         def decide(image: Image) -> Sequence[MetadataRecord]:
-            return decide_create_partitions(image, command, self._rng)
+            nonlocal added
+            records = decide_create_partitions(image, command, self._rng)
+            added = len(records)
+            return records
 
         await self._decide(decide, validate_only)
+        return added
 
     async def delete(self, topic_id: TopicId) -> None:
         """Raises UnknownTopicId if somebody else was quicker."""

@@ -8,8 +8,10 @@ from ropewalk.base.ports import Pool
 from ropewalk.broker.groups import Groups
 from ropewalk.broker.leadership import Leadership
 from ropewalk.broker.log_directories import LogDirectories
+from ropewalk.broker.quota_changes import QuotaChanges
 from ropewalk.broker.topics import Topics
 from ropewalk.kafka.handlers import (
+    alter_client_quotas,
     alter_configs,
     alter_partition_reassignments,
     api_versions,
@@ -19,6 +21,7 @@ from ropewalk.kafka.handlers import (
     delete_records,
     delete_topics,
     describe_acls,
+    describe_client_quotas,
     describe_cluster,
     describe_configs,
     describe_groups,
@@ -50,6 +53,7 @@ from ropewalk.kafka.handlers.init_producer_id import ProducerIds
 from ropewalk.kafka.leaders import Leaders
 from ropewalk.kafka.served import Handle, ServedApi
 from ropewalk.wire.api import Api
+from ropewalk.wire.messages.alter_client_quotas import API as ALTER_CLIENT_QUOTAS
 from ropewalk.wire.messages.alter_configs import API as ALTER_CONFIGS
 from ropewalk.wire.messages.alter_partition_reassignments import API as ALTER_PARTITION_REASSIGNMENTS
 from ropewalk.wire.messages.api_versions import API as API_VERSIONS
@@ -60,6 +64,7 @@ from ropewalk.wire.messages.delete_groups import API as DELETE_GROUPS
 from ropewalk.wire.messages.delete_records import API as DELETE_RECORDS
 from ropewalk.wire.messages.delete_topics import API as DELETE_TOPICS
 from ropewalk.wire.messages.describe_acls import API as DESCRIBE_ACLS
+from ropewalk.wire.messages.describe_client_quotas import API as DESCRIBE_CLIENT_QUOTAS
 from ropewalk.wire.messages.describe_cluster import API as DESCRIBE_CLUSTER
 from ropewalk.wire.messages.describe_configs import API as DESCRIBE_CONFIGS
 from ropewalk.wire.messages.describe_groups import API as DESCRIBE_GROUPS
@@ -121,6 +126,8 @@ SERVED_APIS: Final[tuple[Api[Any, Any], ...]] = (
     ELECT_LEADERS,
     ALTER_PARTITION_REASSIGNMENTS,
     LIST_PARTITION_REASSIGNMENTS,
+    DESCRIBE_CLIENT_QUOTAS,
+    ALTER_CLIENT_QUOTAS,
     DESCRIBE_USER_SCRAM_CREDENTIALS,
     DESCRIBE_PRODUCERS,
     DESCRIBE_TOPIC_PARTITIONS,
@@ -136,6 +143,7 @@ def serve(
     producer_ids: ProducerIds,
     directories: LogDirectories,
     leadership: Leadership,
+    quota_changes: QuotaChanges,
     groups: Groups,
     pool: Pool,
     node_id: NodeId,
@@ -180,6 +188,8 @@ def serve(
             alter_partition_reassignments.handle, leadership=leadership
         ),
         LIST_PARTITION_REASSIGNMENTS.key: list_partition_reassignments.handle,
+        DESCRIBE_CLIENT_QUOTAS.key: partial(describe_client_quotas.handle, image=image),
+        ALTER_CLIENT_QUOTAS.key: partial(alter_client_quotas.handle, quota_changes=quota_changes),
         DESCRIBE_USER_SCRAM_CREDENTIALS.key: describe_user_scram_credentials.handle,
         DESCRIBE_PRODUCERS.key: partial(describe_producers.handle, leaders=leaders),
         DESCRIBE_TOPIC_PARTITIONS.key: partial(

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+from ropewalk.kafka.meter import Meter
+
 
 class Disconnect(Exception):
     """Raised by a handler where Kafka's answer is to close the connection: acks=0 has no other way to say no."""
@@ -22,15 +24,38 @@ class Holdable(Protocol):
 class Caller:
     """One request's view of its connection."""
 
-    __slots__ = ("_connection", "_keeps_back", "client_id", "host", "version")
+    __slots__ = ("_connection", "_keeps_back", "_meter", "client_id", "host", "version")
 
-    def __init__(self, connection: Holdable, *, client_id: str | None, host: str, version: int) -> None:
+    def __init__(
+        self,
+        connection: Holdable,
+        *,
+        client_id: str | None,
+        host: str,
+        version: int,
+        meter: Meter | None = None,
+    ) -> None:
         self._connection = connection
         self._keeps_back = False
+        self._meter = meter
         self.client_id = client_id
         self.host = host
         self.version = version
         """Of the API being called: a few answers are spelled differently for older clients."""
+
+    def fetch_bytes_max(self, bytes_max: int) -> int:
+        """How much may be read for this client at once: what it must wait for long is not worth reading."""
+        return bytes_max if self._meter is None else self._meter.fetch_bytes_max(bytes_max)
+
+    def check_mutations(self) -> None:
+        """Raise `Throttled` if the client has changed the cluster too often for another change."""
+        if self._meter is not None:
+            self._meter.check_mutations()
+
+    def charge_mutations(self, partition_count: int) -> None:
+        """The client has made or deleted so many partitions."""
+        if self._meter is not None:
+            self._meter.charge_mutations(partition_count)
 
     @contextmanager
     def hold(self) -> Iterator[None]:

@@ -5,7 +5,8 @@ Behaviour worth knowing
     frame is looked at, and one that must wait before its effect holds the next request back.
     Answers leave in the order of the requests, however long each takes.
     Reading pauses while too many answers are due, while the client does not take its answers, while a request is
-    held, while the node's byte budget is spent, and while the listener is paused. Nothing that was read is dropped.
+    held, while the client works off what it used beyond a quota, while the node's byte budget is spent, and while the
+    listener is paused. Nothing that was read is dropped.
     Bytes that are not the protocol end the connection with one line in the log, as in Kafka; only ApiVersions of
     an unknown version is answered (in version 0's layout, so that any client can read it).
 """
@@ -24,6 +25,7 @@ from ropewalk.base.limits import (
 )
 from ropewalk.kafka.caller import Caller, Disconnect
 from ropewalk.kafka.connections import Connections
+from ropewalk.kafka.meter import Meter
 from ropewalk.kafka.receive_buffer import ReceiveBuffer
 from ropewalk.kafka.served import ServedApi
 from ropewalk.runtime.steps import begin
@@ -45,6 +47,9 @@ class Connection(asyncio.BufferedProtocol):
         self._answers: deque[_Answer] = deque()
         self._transport: asyncio.Transport | None = None
         self._host = ""
+        self._quotas = connections.quotas
+        self._muted: asyncio.TimerHandle | None = None
+        self._muted_until_s = 0.0
         self._holds = 0
         self._handling = False
         self._writing_paused = False
@@ -67,6 +72,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, _: Exception | None) -> None:
         self._transport = None
+        if self._muted is not None:
+            self._muted.cancel()
         self._answers.clear()
         self._answered_bytes = 0
         self._budget.leave(self._go_on)
@@ -120,6 +127,24 @@ class Connection(asyncio.BufferedProtocol):
     def unwatch_end(self, on_end: Callable[[], None]) -> None:
         self._end_watchers.pop(on_end, None)
 
+    def mute(self, throttle_ms: float) -> None:
+        """Handle nothing more for so long. Answers that are due are sent."""
+        if self._transport is None:
+            return
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + throttle_ms / 1000
+        if self._muted is not None:
+            if self._muted_until_s >= until_s:
+                return
+            self._muted.cancel()
+        self._muted = loop.call_at(until_s, self._unmute)
+        self._muted_until_s = until_s
+        self._read_or_pause()
+
+    def _unmute(self) -> None:
+        self._muted = None
+        self._go_on()
+
     def release_memory(self) -> None:
         self._buffer.release()
         self._charge(self._buffer.capacity_bytes)
@@ -130,6 +155,12 @@ class Connection(asyncio.BufferedProtocol):
             if reason is not None:
                 self._connections.on_refused(self, reason)
             self._transport.abort()
+
+    def refuse_after(self, delay_ms: float) -> None:
+        """Serve nobody here, and close in a while: a client that is refused at once would try again at once."""
+        self.hold()
+        asyncio.get_running_loop().call_later(delay_ms / 1000, self.close)
+        self._read_or_pause()
 
     def finish(self) -> None:
         """Close once what has been answered is sent."""
@@ -177,6 +208,7 @@ class Connection(asyncio.BufferedProtocol):
     def _may_handle(self) -> bool:
         return (
             self._holds == 0
+            and self._muted is None
             and not self._connections.is_paused
             and not self._writing_paused
             and len(self._answers) < CONNECTION_REQUESTS_MAX
@@ -199,11 +231,23 @@ class Connection(asyncio.BufferedProtocol):
                 )
             self._refuse_api_versions(header.correlation_id, served)
             return
+        meter = None
+        if self._quotas.image.client_quotas:
+            meter = Meter(self._quotas, self._connections.clock, header.api_key, header.client_id)
         request = served.api.decode_request(header.version, view, body, end)
-        answer = _Answer(self, served, header.version, header.correlation_id)
+        answer = _Answer(self, served, header.version, header.correlation_id, meter)
         self._answers.append(answer)
-        caller = Caller(self, client_id=header.client_id, host=self._host, version=header.version)
-        begin(served.handle(request, caller), answer.on_done)
+        caller = Caller(
+            self, client_id=header.client_id, host=self._host, version=header.version, meter=meter
+        )
+        if meter is None:
+            begin(served.handle(request, caller), answer.on_done)
+        else:
+            meter.on_decoded(end - position)
+            begin(served.handle(request, caller), answer.on_done)
+            meter.on_wait()
+            if meter.throttle_ms:
+                self.mute(meter.throttle_ms)
 
     def _refuse_api_versions(self, correlation_id: int, served: ServedApi) -> None:
         """The one mismatch that is answered: any client can read version 0, and learns what to ask for."""
@@ -268,6 +312,7 @@ class _Answer:
     __slots__ = (
         "_connection",
         "_correlation_id",
+        "_meter",
         "_served",
         "_version",
         "chunks",
@@ -275,8 +320,16 @@ class _Answer:
         "size_bytes",
     )
 
-    def __init__(self, connection: Connection, served: ServedApi, version: int, correlation_id: int) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        served: ServedApi,
+        version: int,
+        correlation_id: int,
+        meter: Meter | None = None,
+    ) -> None:
         self._connection = connection
+        self._meter = meter
         self._served = served
         self._version = version
         self._correlation_id = correlation_id
@@ -290,7 +343,9 @@ class _Answer:
             return
         if error is None and response is not None:
             try:
-                self.chunks = self._framed(response)
+                self.chunks = (
+                    self._framed(response) if self._meter is None else self._metered(response, self._meter)
+                )
             except Exception as unencodable:  # noqa: BLE001  a bug like any other in a handler, reported below
                 error = unencodable
         if error is not None:
@@ -306,6 +361,15 @@ class _Answer:
             raise error
         context = {"message": f"{self._served.api.name} failed", "exception": error}
         asyncio.get_running_loop().call_exception_handler(context)
+
+    def _metered(self, response: Message, meter: Meter) -> list[Buffer]:
+        meter.on_encoding()
+        chunks = self._framed(response)
+        meter.on_answer(self.size_bytes)
+        if meter.throttle_ms:
+            chunks = self._framed(meter.told(response))
+            self._connection.mute(meter.throttle_ms)
+        return chunks
 
     def _framed(self, response: Message) -> list[Buffer]:
         api, version = self._served.api, self._version

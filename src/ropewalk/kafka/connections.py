@@ -7,6 +7,7 @@ from typing import Final, Protocol
 import structlog
 
 from ropewalk.base.ports import Clock
+from ropewalk.broker.quotas import ClientQuotas
 from ropewalk.kafka.receive_buffer import SpareBuffers
 
 _log = structlog.get_logger()
@@ -30,6 +31,8 @@ class Connected(Protocol):
 
     def finish(self) -> None: ...
 
+    def refuse_after(self, delay_ms: float) -> None: ...
+
     def on_paused_or_resumed(self) -> None: ...
 
 
@@ -37,6 +40,7 @@ class Connections:
     def __init__(
         self,
         clock: Clock,
+        quotas: ClientQuotas,
         *,
         flexible_since: Mapping[int, int],
         frame_bytes_max: int,
@@ -45,6 +49,7 @@ class Connections:
         idle_ms_max: int,
     ) -> None:
         self.clock = clock
+        self.quotas = quotas
         self.flexible_since = flexible_since
         """By API key: the first version whose headers have a tagged section."""
 
@@ -72,6 +77,10 @@ class Connections:
                 f"{self._by_host[connection.host]} connections from one address, "
                 f"max.connections.per.ip is {self._count_per_host_max}"
             )
+        elif self.quotas.image.client_quotas:
+            throttle_ms = self.quotas.charge_connection(connection.host, connection.active_at_ms)
+            if throttle_ms:
+                connection.refuse_after(throttle_ms)
 
     def on_closed(self, connection: Connected) -> None:
         del self._open[connection]

@@ -6,7 +6,7 @@ never changed in place, so that a caller may keep one across an `await` and comp
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Final, assert_never
+from typing import Final, TypeVar, assert_never
 
 from msgspec import Struct, structs
 
@@ -16,16 +16,20 @@ from ropewalk.base.limits import TOPICS_DELETED_REMEMBERED_MAX
 from ropewalk.metadata.records import (
     BrokerRegistered,
     BrokerSettingsChanged,
+    ClientQuotasChanged,
     ClusterCreated,
     Endpoint,
     MetadataRecord,
     PartitionChanged,
     PartitionCreated,
     ProducerIdsAllocated,
+    QuotaEntity,
     TopicCreated,
     TopicDeleted,
     TopicSettingsChanged,
 )
+
+V = TypeVar("V", str, float)
 
 
 class Broker(Struct, frozen=True):
@@ -71,6 +75,7 @@ class Image:
         "_settings_by_node",
         "_topics_by_id",
         "_topics_by_name",
+        "client_quotas",
         "cluster_id",
         "end_offset",
         "end_producer_id",
@@ -83,6 +88,8 @@ class Image:
         """None until the cluster has been created."""
         self.end_producer_id: ProducerId = ProducerId(0)
         """The first producer id that has not been allocated."""
+        self.client_quotas: Mapping[QuotaEntity, Mapping[str, float]] = {}
+        """Another mapping after every change, so that whoever keeps what follows from it can tell."""
         self._brokers: dict[NodeId, Broker] = {}
         self._topics_by_name: dict[str, Topic] = {}
         self._topics_by_id: dict[TopicId, Topic] = {}
@@ -175,6 +182,10 @@ class Image:
             case ProducerIdsAllocated(end_producer_id=end_producer_id):
                 assert end_producer_id > self.end_producer_id, "producer ids were allocated twice"
                 self.end_producer_id = end_producer_id
+            case ClientQuotasChanged(entity=entity, changes=changes):
+                quotas = _changed(self.client_quotas.get(entity, {}), changes)
+                others = {other: held for other, held in self.client_quotas.items() if other != entity}
+                self.client_quotas = {**others, entity: quotas} if quotas else others
             case _:
                 assert_never(record)
         self.end_offset += 1
@@ -189,6 +200,8 @@ class Image:
             )
         for node_id, settings in self._settings_by_node.items():
             yield BrokerSettingsChanged(node_id, dict(settings))
+        for entity, quotas in self.client_quotas.items():
+            yield ClientQuotasChanged(entity, dict(quotas))
         for topic in self._topics_by_name.values():
             yield TopicCreated(topic.topic_id, topic.name)
             for partition in topic.partitions:
@@ -228,7 +241,7 @@ def _partition(record: PartitionCreated | PartitionChanged) -> Partition:
     )
 
 
-def _changed(settings: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
+def _changed(settings: Mapping[str, V], changes: Mapping[str, V | None]) -> dict[str, V]:
     """`settings` after `changes`, in the order of their names, so that any history of the same facts looks the same."""
     merged = {**settings, **changes}
     return {name: value for name in sorted(merged) if (value := merged[name]) is not None}

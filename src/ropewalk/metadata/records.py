@@ -101,6 +101,18 @@ class ProducerIdsAllocated(Struct, frozen=True, gc=False, tag="producer_ids_allo
     end_producer_id: ProducerId
 
 
+QuotaEntity: TypeAlias = tuple[tuple[str, str | None], ...]
+"""Whom a quota is for: kinds (`user`, `client-id`, `ip`) with their names, in the order of the kinds. Without a name it
+is for everybody of that kind who has no quota of their own."""
+
+
+class ClientQuotasChanged(Struct, frozen=True, gc=False, tag="client_quotas_changed", tag_field="type"):
+    """Quotas of one entity, by Kafka's names; None takes a quota away."""
+
+    entity: QuotaEntity
+    changes: dict[str, float | None]
+
+
 MetadataRecord: TypeAlias = (
     ClusterCreated
     | BrokerRegistered
@@ -111,6 +123,7 @@ MetadataRecord: TypeAlias = (
     | TopicSettingsChanged
     | BrokerSettingsChanged
     | ProducerIdsAllocated
+    | ClientQuotasChanged
 )
 
 _ENCODER: Final = msgspec.msgpack.Encoder()

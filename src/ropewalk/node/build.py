@@ -31,6 +31,8 @@ from ropewalk.broker.log_directories import LogDirectories
 from ropewalk.broker.log_starts import LogStarts
 from ropewalk.broker.partitions import Home, Partitions
 from ropewalk.broker.producer_ids import ProducerIds
+from ropewalk.broker.quota_changes import QuotaChanges
+from ropewalk.broker.quotas import ClientQuotas
 from ropewalk.broker.topics import Topics
 from ropewalk.controller.brokers import decide_create_cluster, decide_register_broker
 from ropewalk.kafka.apis import SERVED_APIS, serve
@@ -248,6 +250,7 @@ def _connections(parts: _Parts) -> Connections:
     settings = parts.topics.broker_settings
     return Connections(
         parts.ports.clock,
+        ClientQuotas(parts.cluster.image),
         flexible_since={api.key: api.flexible_since for api in SERVED_APIS},
         frame_bytes_max=settings.socket_request_max_bytes,
         count_max=settings.max_connections,
@@ -265,6 +268,7 @@ async def _listen(parts: _Parts, connections: Connections) -> KafkaListener:
         producer_ids=ProducerIds(parts.cluster, node_id),
         directories=LogDirectories(parts.partitions, parts.disk, parts.memory, parts.ports.pool),
         leadership=Leadership(parts.cluster),
+        quota_changes=QuotaChanges(parts.cluster),
         groups=parts.groups,
         pool=parts.ports.pool,
         node_id=node_id,

@@ -1,6 +1,7 @@
 """CreatePartitions: only ever more of them; one result for each topic asked for. One named twice is refused."""
 
 from collections import Counter
+from typing import Final
 
 from ropewalk.base.errors import InvalidRequest, RopewalkError
 from ropewalk.base.ids import NodeId
@@ -16,6 +17,9 @@ from ropewalk.wire.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 
+_STRICT_SINCE: Final = 3
+"""Older clients would not understand that they come too often, so they are only made to wait (KIP-599)."""
+
 
 async def handle(
     request: CreatePartitionsRequest, caller: Caller, *, topics: Topics
@@ -27,7 +31,11 @@ async def handle(
             try:
                 if names[asked.name] > 1:
                     raise InvalidRequest(f"{asked.name!r} is named {names[asked.name]} times")
-                await topics.add_partitions(_command(asked), validate_only=request.validate_only)
+                if caller.version >= _STRICT_SINCE:
+                    caller.check_mutations()
+                added = await topics.add_partitions(_command(asked), validate_only=request.validate_only)
+                if not request.validate_only:
+                    caller.charge_mutations(added)
             except RopewalkError as error:
                 results.append(CreatePartitionsTopicResult(asked.name, code_for(error), str(error)))
             else:

@@ -8,6 +8,7 @@ Behaviour worth knowing
 """
 
 from collections import Counter
+from typing import Final
 
 from ropewalk.base.errors import InvalidReplicaAssignment, InvalidRequest, RopewalkError
 from ropewalk.base.ids import TOPIC_ID_NONE, NodeId
@@ -27,6 +28,9 @@ from ropewalk.wire.messages.create_topics import (
     CreateTopicsResponse,
 )
 
+_STRICT_SINCE: Final = 6
+"""Older clients would not understand that they come too often, so they are only made to wait (KIP-599)."""
+
 
 async def handle(request: CreateTopicsRequest, caller: Caller, *, topics: Topics) -> CreateTopicsResponse:
     names = Counter(asked.name for asked in request.topics)
@@ -36,7 +40,11 @@ async def handle(request: CreateTopicsRequest, caller: Caller, *, topics: Topics
             try:
                 if names[asked.name] > 1:
                     raise InvalidRequest(f"{asked.name!r} is named {names[asked.name]} times")
+                if caller.version >= _STRICT_SINCE:
+                    caller.check_mutations()
                 topic = await topics.create(_command(asked), validate_only=request.validate_only)
+                if not request.validate_only:
+                    caller.charge_mutations(len(topic.partitions))
             except RopewalkError as error:
                 results.append(_failed(asked.name, error))
             else:

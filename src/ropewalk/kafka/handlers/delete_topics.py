@@ -7,6 +7,7 @@ Behaviour worth knowing
 """
 
 from collections import Counter
+from typing import Final
 
 from ropewalk.base.errors import InvalidRequest, RopewalkError
 from ropewalk.base.ids import TOPIC_ID_NONE, TopicId
@@ -22,6 +23,9 @@ from ropewalk.wire.messages.delete_topics import (
     DeleteTopicState,
 )
 
+_STRICT_SINCE: Final = 5
+"""Older clients would not understand that they come too often, so they are only made to wait (KIP-599)."""
+
 
 async def handle(request: DeleteTopicsRequest, caller: Caller, *, topics: Topics) -> DeleteTopicsResponse:
     asked = Counter(request.topics or [DeleteTopicState(name) for name in request.topic_names])
@@ -31,8 +35,11 @@ async def handle(request: DeleteTopicsRequest, caller: Caller, *, topics: Topics
             try:
                 if count > 1:
                     raise InvalidRequest(f"{each.name!r} is given {count} times")
+                if caller.version >= _STRICT_SINCE:
+                    caller.check_mutations()
                 topic = _find(each, topics)
                 await topics.delete(topic.topic_id)
+                caller.charge_mutations(len(topic.partitions))
             except RopewalkError as error:
                 results.append(DeletableTopicResult(each.name, each.topic_id, code_for(error), str(error)))
             else:

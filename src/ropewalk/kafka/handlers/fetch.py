@@ -53,7 +53,7 @@ async def handle(
         await fetch(
             [want for group in wants for want in group],
             bytes_min=request.min_bytes,
-            bytes_max=min(request.max_bytes, bytes_max),
+            bytes_max=caller.fetch_bytes_max(min(request.max_bytes, bytes_max)),
             wait_ms=request.max_wait_ms,
             pool=pool,
         )

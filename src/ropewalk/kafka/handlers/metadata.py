@@ -87,6 +87,7 @@ async def _find(
         if asked.name not in image.topics and creation is not None:
             with caller.hold():
                 await _create(asked.name, creation)
+                caller.charge_mutations(len(image.topic(asked.name).partitions))
         return _describe(image.topic(asked.name), operations)
     except UnknownTopicId:
         return MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, asked.topic_id)
