@@ -6,6 +6,7 @@ import typer
 
 from ropewalk.base.limits import BENCH_BATCH_RECORDS_MAX, BENCH_RECORD_BYTES_MAX, BENCH_SENDERS_MAX
 from ropewalk.cli.commands import new_app
+from ropewalk.cli.completion import complete_topic
 from ropewalk.cli.failure import guarded
 from ropewalk.cli.options import BootstrapOption, Output, OutputOption, PropertyOption, chosen_output
 from ropewalk.cli.output import print_json, print_table
@@ -19,7 +20,13 @@ if TYPE_CHECKING:
 app = new_app("Measure this cluster from here: throughput and latency, of client and broker together.")
 
 Topic = Annotated[
-    str | None, typer.Option("--topic", "-t", help="[default: a topic of its own, deleted afterwards]")
+    str | None,
+    typer.Option(
+        "--topic",
+        "-t",
+        help="[default: a topic of its own, deleted afterwards]",
+        autocompletion=complete_topic,
+    ),
 ]
 Partitions = Annotated[int, typer.Option("--partitions", "-p", min=1, help="Of its own topic.")]
 Size = Annotated[int, typer.Option("--size", min=1, max=BENCH_RECORD_BYTES_MAX, help="Bytes of a record.")]
@@ -86,7 +93,10 @@ def bench_consume(
     topic: Annotated[
         str | None,
         typer.Option(
-            "--topic", "-t", help="[default: a topic of its own, filled first and deleted afterwards]"
+            "--topic",
+            "-t",
+            help="[default: a topic of its own, filled first and deleted afterwards]",
+            autocompletion=complete_topic,
         ),
     ] = None,
     partitions: Partitions = 4,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ropewalk.cli.commands import new_app
+from ropewalk.cli.completion import complete_topic
 from ropewalk.cli.failure import guarded
 from ropewalk.cli.options import BootstrapOption, Output, PropertyOption, chosen_output
 from ropewalk.cli.output import note
@@ -31,7 +32,7 @@ FORMAT_HELP = (
 @guarded
 def consume(
     ctx: typer.Context,
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=complete_topic)],
     offsets: Annotated[
         list[str] | None, typer.Option("--offset", "-o", metavar="WHERE", help=OFFSET_HELP)
     ] = None,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ropewalk.cli.commands import new_app
+from ropewalk.cli.completion import complete_group, complete_topic
 from ropewalk.cli.failure import EXIT_FAILED, Failed, guarded
 from ropewalk.cli.options import BootstrapOption, Output, OutputOption, PropertyOption, chosen_output
 from ropewalk.cli.outcomes import report
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 
 app = new_app("Consumer groups: list, describe, lag, reset, delete.")
 
-Names = Annotated[list[str], typer.Argument(metavar="GROUP…", help="One or more groups.")]
+Names = Annotated[
+    list[str], typer.Argument(metavar="GROUP…", help="One or more groups.", autocompletion=complete_group)
+]
 TOPIC_HELP = "A topic, or some partitions of it: orders:0,2. As often as needed."
 
 
@@ -97,7 +100,13 @@ def describe_groups(
 def show_lag(
     ctx: typer.Context,
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[GROUP…]", help="[default: all groups]", show_default=False)
+        list[str] | None,
+        typer.Argument(
+            metavar="[GROUP…]",
+            help="[default: all groups]",
+            show_default=False,
+            autocompletion=complete_group,
+        ),
     ] = None,
     lag_max: Annotated[
         int | None,
@@ -147,9 +156,10 @@ def _print_lags(measured: "list[GroupLag]") -> None:
 @guarded
 def reset_offsets(
     ctx: typer.Context,
-    group: Annotated[str, typer.Argument(metavar="GROUP")],
+    group: Annotated[str, typer.Argument(metavar="GROUP", autocompletion=complete_group)],
     topics: Annotated[
-        list[str] | None, typer.Option("--topic", "-t", metavar="TOPIC[:N,…]", help=TOPIC_HELP)
+        list[str] | None,
+        typer.Option("--topic", "-t", metavar="TOPIC[:N,…]", help=TOPIC_HELP, autocompletion=complete_topic),
     ] = None,
     all_topics: Annotated[
         bool, typer.Option("--all-topics", help="Everything the group has committed an offset of.")
@@ -209,7 +219,13 @@ def delete_groups(
     names: Names,
     topics: Annotated[
         list[str] | None,
-        typer.Option("--topic", "-t", metavar="TOPIC[:N,…]", help=f"Only the offsets of these. {TOPIC_HELP}"),
+        typer.Option(
+            "--topic",
+            "-t",
+            metavar="TOPIC[:N,…]",
+            help=f"Only the offsets of these. {TOPIC_HELP}",
+            autocompletion=complete_topic,
+        ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     bootstrap: BootstrapOption = None,

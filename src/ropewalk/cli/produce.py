@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ropewalk.cli.commands import new_app
+from ropewalk.cli.completion import complete_topic
 from ropewalk.cli.failure import guarded
 from ropewalk.cli.options import BootstrapOption, Output, OutputOption, PropertyOption, chosen_output, pairs
 from ropewalk.cli.output import note, print_json
@@ -22,7 +23,7 @@ app = new_app()
 @guarded
 def produce(
     ctx: typer.Context,
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=complete_topic)],
     key_delimiter: Annotated[
         str | None,
         typer.Option(

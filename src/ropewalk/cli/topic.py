@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ropewalk.cli.commands import new_app
+from ropewalk.cli.completion import complete_topic
 from ropewalk.cli.failure import guarded
 from ropewalk.cli.options import (
     BootstrapOption,
@@ -26,8 +27,12 @@ if TYPE_CHECKING:
 
 app = new_app("Topics: list, create, describe, change, delete.")
 
-Names = Annotated[list[str], typer.Argument(metavar="TOPIC…", help="One or more topics.")]
-Name = Annotated[str, typer.Argument(metavar="TOPIC")]
+Names = Annotated[
+    list[str],
+    typer.Argument(metavar="TOPIC…", help="One or more topics.", autocompletion=complete_topic),
+]
+NewNames = Annotated[list[str], typer.Argument(metavar="TOPIC…", help="One or more topics.")]
+Name = Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=complete_topic)]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would happen and change nothing.")]
 
 
@@ -63,7 +68,7 @@ def list_topics(
 @guarded
 def create_topics(
     ctx: typer.Context,
-    names: Names,
+    names: NewNames,
     partitions: Annotated[
         int, typer.Option("--partitions", "-p", min=-1, help="-1: as the cluster does.")
     ] = -1,

@@ -1,0 +1,67 @@
+"""Names for the shell to complete, asked of the cluster that the half-written command would talk to.
+
+What a reader could get wrong
+    The person waits with a finger on the tab key: whoever does not answer at once has nothing to offer, and a
+    failure is silent, because there is nowhere to say it but in the middle of the line being typed.
+    The root command has not run when its options are completed, so what it was told is read from its parameters.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final
+
+import typer
+
+if TYPE_CHECKING:
+    from ropewalk.client.client import Client
+
+_PATIENCE_MS: Final = 500
+"""Beyond this a person takes the shell for stuck."""
+
+
+def complete_topic(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Internal topics are offered to those who begin to write one."""
+
+    async def names(client: "Client") -> list[str]:
+        topics = (await client.metadata()).topics
+        return [topic.name for topic in topics if not topic.is_internal or incomplete.startswith("_")]
+
+    return _complete(ctx, names, incomplete)
+
+
+def complete_group(ctx: typer.Context, incomplete: str) -> list[str]:
+    async def names(client: "Client") -> list[str]:
+        from ropewalk.client.groups import Groups
+
+        return [each.group for each in await Groups(client).list()]
+
+    return _complete(ctx, names, incomplete)
+
+
+def _complete(
+    ctx: typer.Context, names: "Callable[[Client], Awaitable[list[str]]]", incomplete: str
+) -> list[str]:
+    from random import SystemRandom
+
+    from ropewalk.base.errors import RopewalkError
+    from ropewalk.client.address import parse_addresses
+    from ropewalk.client.client import Client
+    from ropewalk.client.settings import ClientSettings
+    from ropewalk.runtime.clock import SystemClock
+    from ropewalk.runtime.loop import run
+    from ropewalk.runtime.network import TcpNetwork
+
+    async def ask() -> list[str]:
+        addresses = parse_addresses(ctx.params.get("bootstrap") or ctx.find_root().params["bootstrap"])
+        settings = ClientSettings(request_timeout_ms=_PATIENCE_MS, connect_timeout_ms=_PATIENCE_MS)
+        async with (
+            asyncio.timeout(_PATIENCE_MS / 1000),
+            Client(TcpNetwork(), SystemClock(), SystemRandom(), addresses, settings) as client,
+        ):
+            return await names(client)
+
+    try:
+        known = run(ask())
+    except (RopewalkError, OSError, TimeoutError, ValueError):
+        return []
+    return sorted(name for name in known if name.startswith(incomplete))

@@ -1,0 +1,105 @@
+"""What the tab key offers, in the shells' own way of asking."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ropewalk.wire.messages import metadata
+from tests.client.fake_broker import Fault
+from tests.client.fake_groups import FakeGroup
+from tests.client.loopback import LoopbackBroker
+
+ROPEWALK = [sys.executable, "-c", "from ropewalk.cli.main import main; main()"]
+
+
+def completions(line: str, *, bootstrap: str = "127.0.0.1:1") -> list[str]:
+    """What bash would be told for the line up to the cursor."""
+    words = line.split(" ")
+    environment = {
+        **os.environ,
+        "_ROPEWALK_COMPLETE": "complete_bash",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(words) - 1),
+        "ROPEWALK_BOOTSTRAP": bootstrap,
+    }
+    done = subprocess.run(ROPEWALK, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("ropewalk gro", ["group"]),
+        ("ropewalk group re", ["reset"]),
+        ("ropewalk topic describe ord", ["orders"]),
+        ("ropewalk topic describe ", ["bills", "orders"]),
+        ("ropewalk topic describe __", ["__hidden"]),
+        ("ropewalk topic create ord", []),
+        ("ropewalk produce b", ["bills"]),
+        ("ropewalk consume b", ["bills"]),
+        ("ropewalk group describe bil", ["billing"]),
+        ("ropewalk group reset billing --topic o", ["orders"]),
+        ("ropewalk produce orders --acks ", ["all", "-1", "1", "0"]),
+    ],
+)
+def test_commands_options_and_names_are_offered(
+    line: str, expected: list[str], broker: LoopbackBroker
+) -> None:
+    for name in ("orders", "bills", "__hidden"):
+        broker.cluster.add_topic(name, 0)
+    broker.cluster.groups["billing"] = FakeGroup(0)
+    assert completions(line, bootstrap=broker.address) == expected
+
+
+@pytest.mark.parametrize("place", ["ropewalk -b {} topic delete o", "ropewalk topic delete -b {} o"])
+def test_the_brokers_named_on_the_line_are_asked(place: str, broker: LoopbackBroker) -> None:
+    broker.cluster.add_topic("orders", 0)
+    assert completions(place.format(broker.address)) == ["orders"]
+
+
+def test_nobody_there_offers_nothing_and_says_nothing() -> None:
+    assert completions("ropewalk topic describe o") == []
+    assert completions("ropewalk -b nonsense:x topic describe o") == []
+
+
+def test_a_broker_that_does_not_answer_offers_nothing(broker: LoopbackBroker) -> None:
+    broker.cluster.add_topic("orders", 0)
+    broker.broker.fail(metadata.API, Fault(100, is_silent=True))
+    assert completions("ropewalk topic describe o", bootstrap=broker.address) == []
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_installed_for_every_shell(shell: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "HOME": str(tmp_path), "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    shown = subprocess.run(
+        [*ROPEWALK, "--show-completion", shell], env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert "_ROPEWALK_COMPLETE=" in shown.stdout
+    installed = subprocess.run(
+        [*ROPEWALK, "--install-completion", shell],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert installed.returncode == 0, installed.stderr
+    assert any("_ROPEWALK_COMPLETE=" in path.read_text() for path in tmp_path.rglob("*") if path.is_file())
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+def test_bash_takes_the_script(tmp_path: Path) -> None:
+    environment = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    script = subprocess.run(
+        [*ROPEWALK, "--show-completion", "bash"], env=environment, capture_output=True, text=True, timeout=60
+    ).stdout
+    path = tmp_path / "completion.bash"
+    path.write_text(script)
+    done = subprocess.run(
+        ["bash", "-c", f"source {path} && complete -p ropewalk"], capture_output=True, text=True, timeout=60
+    )
+    assert "complete" in done.stdout, done.stderr
