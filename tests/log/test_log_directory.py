@@ -11,6 +11,12 @@ from ropewalk.log.checkpoints import encode_checked, read_checked
 from ropewalk.log.directory import DataDirectory, Held
 from ropewalk.log.storage import Storage
 from ropewalk.runtime.memory_disk import MemoryDisk
+from ropewalk.sim.disk import SimulatedDisk
+from ropewalk.sim.loop import SimulatedLoop
+from ropewalk.sim.platters import Platters
+from ropewalk.sim.process import PowerCut, Process
+from ropewalk.sim.sometimes import Sometimes
+from ropewalk.sim.trace import Trace
 from tests.log.given import TOPIC_ID, append_many, close, read_all, settings, sync
 
 NAME = TopicPartition("orders", 0)
@@ -67,11 +73,107 @@ def test_partitions_are_made_found_and_deleted() -> None:
     with pytest.raises(StorageFailed):
         directory.create_partition(NAME, OTHER_ID)
     with pytest.raises(StorageFailed):
-        directory.delete_partition(NAME, OTHER_ID)
-    directory.delete_partition(NAME, TOPIC_ID)
-    directory.delete_partition(NAME, TOPIC_ID)
+        directory.delete_partitions([Held(NAME, OTHER_ID)])
+    directory.delete_partitions([Held(NAME, TOPIC_ID)])
+    directory.delete_partitions([Held(NAME, TOPIC_ID)])
     assert open_directory(disk).partitions() == [Held(dashed, TOPIC_ID)]
     assert not [name for name in disk.list("/data") if name.startswith("orders")]
+
+
+@pytest.mark.parametrize("can_sync_everything", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_power_may_fail_at_every_operation_that_makes_partitions(
+    can_sync_everything: bool, seed: int
+) -> None:
+    """Either a partition is not there, or it is whole; and once it is said to be made it stays."""
+    wanted = [Held(TopicPartition("orders", index), TOPIC_ID) for index in range(4)]
+    for operation_count in range(100):
+        life = Life(seed, can_sync_everything=can_sync_everything)
+        life.open().create_partitions(wanted[:1])
+        directory = life.open()
+        life.platters.cut_power_after(operation_count, life.cut_power)
+        try:
+            directory.create_partitions(wanted)
+        except PowerCut:
+            was_cut = True
+        else:
+            was_cut = False
+            life.cut_power()
+        directory = life.open()
+        found = directory.partitions()
+        assert wanted[0] in found
+        assert set(found) <= set(wanted)
+        if not was_cut:
+            assert operation_count > 10
+            assert found == wanted
+            return
+        directory.create_partitions(wanted)
+        assert directory.partitions() == wanted
+    raise AssertionError("making four partitions takes more than a hundred operations")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_power_may_fail_at_every_operation_that_deletes_partitions(seed: int) -> None:
+    held = [Held(TopicPartition("orders", index), TOPIC_ID) for index in range(4)]
+    for operation_count in range(100):
+        life = Life(seed, can_sync_everything=True)
+        directory = life.open()
+        directory.create_partitions(held)
+        life.platters.cut_power_after(operation_count, life.cut_power)
+        try:
+            directory.delete_partitions(held[1:])
+        except PowerCut:
+            found = life.open().partitions()
+            assert held[0] in found
+            assert set(found) <= set(held)
+        else:
+            life.cut_power()
+            assert life.open().partitions() == held[:1]
+            assert operation_count > 6
+            return
+    raise AssertionError("deleting three partitions takes more than a hundred operations")
+
+
+def test_a_burst_of_partitions_takes_few_syncs() -> None:
+    disk = CountingDisk()
+    directory = DataDirectory.open(Storage(disk), "/data", node_id=NodeId(1), rng=random.Random(1))
+    disk.sync_count = 0
+    directory.create_partitions([Held(TopicPartition("orders", index), TOPIC_ID) for index in range(500)])
+    assert disk.sync_count == 3
+
+
+class CountingDisk(MemoryDisk):
+    def __init__(self) -> None:
+        super().__init__()
+        self.sync_count = 0
+
+    def sync_directory(self, path: str) -> None:
+        super().sync_directory(path)
+        self.sync_count += 1
+
+    def sync_everything(self) -> None:
+        self.sync_count += 1
+
+
+class Life:
+    """A data directory on a disk that can lose power."""
+
+    def __init__(self, seed: int, *, can_sync_everything: bool) -> None:
+        self.rng = random.Random(seed)
+        self.platters = Platters(self.rng, Trace(), Sometimes(), can_sync_everything=can_sync_everything)
+        self.platters.is_waiting_allowed = True
+        self.process = Process("host", 0)
+
+    def open(self) -> DataDirectory:
+        self.process.die("stopped")
+        self.process = Process("host", self.process.life + 1)
+        loop: SimulatedLoop = None  # type: ignore[assignment]  # it is told of faults that do not happen here
+        storage = Storage(SimulatedDisk(self.platters, self.process, loop))
+        return DataDirectory.open(storage, "/data", node_id=NodeId(1), rng=self.rng)
+
+    def cut_power(self) -> None:
+        self.process.die("power")
+        self.platters.lose_power()
 
 
 def test_what_a_crash_left_half_made_or_half_deleted_is_removed_at_the_start() -> None:
@@ -114,7 +216,7 @@ def test_a_topic_made_again_inherits_nothing() -> None:
     directory.note(NAME, TOPIC_ID, log)
     directory.take_recovery_points().run()
     log.forget()
-    directory.delete_partition(NAME, TOPIC_ID)
+    directory.delete_partitions([Held(NAME, TOPIC_ID)])
     directory = open_directory(disk)  # the checkpoint still speaks of the deleted one
     directory.create_partition(NAME, OTHER_ID)
     log = directory.open_log(NAME, OTHER_ID, settings(), now_ms=0)

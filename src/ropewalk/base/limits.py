@@ -76,6 +76,13 @@ CLIENT_RESPONSE_BYTES_MAX: Final = 1 << 28
 PRODUCERS_PER_PARTITION_MAX: Final = 16_384
 """Idempotent producers a partition remembers, about 500 bytes each; beyond it the longest silent are forgotten."""
 
+PARTITIONS_OPENED_TOGETHER: Final = 256
+"""Partitions made and opened by one trip to the disk pool: few enough that a start fills all of its threads, many
+enough that the syncs of a burst of new topics do not count."""
+
+SNAPSHOTS_TOGETHER_BYTES_MAX: Final = 1 << 24
+"""Closing snapshots held in memory to be written with one sync. Those of 6,000 quiet partitions take less than 1 MiB."""
+
 INDEX_CACHE_BYTES_MAX: Final = 1 << 26
 """Indexes of closed segments held in memory by all partitions together: those of some 16 GiB being re-read."""
 

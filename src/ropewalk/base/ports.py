@@ -12,8 +12,8 @@ What a reader could get wrong
 """
 
 import asyncio
-from collections.abc import Callable
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol, TypeVar
 
 from typing_extensions import Buffer
 
@@ -145,17 +145,39 @@ def write_atomically(disk: Disk, path: str, data: bytes) -> None:
 
     Blocks until the replacement is durable.
     """
-    temporary = path + ".tmp"
-    disk.remove(temporary)
-    file = disk.open(temporary, create=True)
-    remaining = memoryview(data)
-    while remaining:
-        remaining = remaining[file.append(remaining) :]
-    file.sync()
-    disk.rename(temporary, path)
+    _write_beside(disk, path, data).sync()
+    disk.rename(path + _BESIDE, path)
     disk.sync_directory(path.rpartition("/")[0])
+
+
+def write_all_atomically(disk: Disk, contents: Sequence[tuple[str, bytes]]) -> None:
+    """As `write_atomically` for every path and its data, with two syncs in all where one can reach everything."""
+    if len(contents) <= 1 or not disk.can_sync_everything:
+        for path, data in contents:
+            write_atomically(disk, path, data)
+        return
+    for path, data in contents:
+        _write_beside(disk, path, data)
+    disk.sync_everything()
+    for path, _ in contents:
+        disk.rename(path + _BESIDE, path)
+    disk.sync_everything()
 
 
 def read_whole(disk: Disk, path: str) -> bytes:
     file = disk.open(path)
     return file.read(0, file.size())
+
+
+_BESIDE: Final = ".tmp"
+
+
+def _write_beside(disk: Disk, path: str, data: bytes) -> File:
+    """What is to replace the file at `path`, not durable yet."""
+    temporary = path + _BESIDE
+    disk.remove(temporary)
+    file = disk.open(temporary, create=True)
+    remaining = memoryview(data)
+    while remaining:
+        remaining = remaining[file.append(remaining) :]
+    return file

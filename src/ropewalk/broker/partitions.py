@@ -3,7 +3,6 @@
 `find` and `find_by_id` are the way from a door to a partition.
 """
 
-import asyncio
 from collections.abc import Iterator, Sequence
 
 import structlog
@@ -16,14 +15,16 @@ from ropewalk.base.errors import (
     UnknownTopicId,
 )
 from ropewalk.base.ids import NodeId, Offset, TopicId, TopicPartition, format_id
+from ropewalk.base.limits import SNAPSHOTS_TOGETHER_BYTES_MAX
 from ropewalk.base.ports import Clock, Pool
 from ropewalk.broker.group_commit import GroupCommit
-from ropewalk.broker.log_starts import NO_ROOM, LogStarts
+from ropewalk.broker.log_starts import LogStarts
+from ropewalk.broker.opening import Opening, open_logs
 from ropewalk.broker.partition import Partition, node_stopping, topic_deleted
 from ropewalk.broker.topic_rules import log_settings, record_rules
-from ropewalk.log.directory import DataDirectory
+from ropewalk.log.directory import DataDirectory, Held
 from ropewalk.log.log import Log
-from ropewalk.log.settings import LogSettings
+from ropewalk.log.snapshot import SnapshotWrite, write_snapshots
 from ropewalk.metadata.image import Image, Topic
 from ropewalk.metadata.image import Partition as PartitionFacts
 from ropewalk.metadata.records import (
@@ -101,14 +102,14 @@ class Partitions:
             raise self._missing(self._image.topic_by_id(topic_id).name, index)
         return partition
 
-    async def open_all(self) -> None:
-        """Open what the image says this node leads, and remove what it no longer names."""
+    async def open_all(self, held_partitions: Sequence[Held]) -> None:
+        """Open what the image says this node leads, and remove what it no longer names of what the disk holds."""
         wanted = {topic.topic_id for topic in self._image.topics.values()}
-        for held in await self._pool.run(self._disk.directory.partitions):
+        for held in held_partitions:
             if held.topic_id in wanted:
                 continue
             if self._image.was_deleted(held.topic_id):  # the node stopped before it got to removing it
-                await self._pool.run(self._disk.directory.delete_partition, held.name, held.topic_id)
+                await self._pool.run(self._disk.directory.delete_partitions, [held])
                 self._disk.directory.forget_partition(held.name)
             else:
                 _log.error(
@@ -116,8 +117,7 @@ class Partitions:
                     partition=str(held.name),
                     topic_id=format_id(held.topic_id),
                 )
-        for topic in list(self._image.topics.values()):
-            await self._reconcile(topic)
+        await self._reconcile(list(self._image.topics.values()))
         # What recovery found may not be on disk yet. Nobody is served before it is: the end of a partition that was
         # once told would seem to have moved back.
         await self._disk.commits.settle()
@@ -136,11 +136,12 @@ class Partitions:
                     pass
                 case _:
                     touched[record.topic_id] = None
-        for topic_id in touched:
-            if topic_id in self._image.topics_by_id:
-                await self._reconcile(self._image.topics_by_id[topic_id])
-            else:
-                await self._drop(topic_id)
+        gone = [topic_id for topic_id in touched if topic_id not in self._image.topics_by_id]
+        for topic_id in gone:
+            await self._drop(topic_id)
+        await self._reconcile(
+            [self._image.topics_by_id[topic_id] for topic_id in touched if topic_id not in gone]
+        )
 
     async def trim(self, partition: Partition, offset: Offset) -> None:
         """Delete the records below `offset`; returns when no restart can bring them back."""
@@ -177,59 +178,63 @@ class Partitions:
 
     async def close(self) -> None:
         """Everything is durable: write what makes the next start quick."""
+        directory = self._disk.directory
+        snapshots: list[SnapshotWrite] = []
+        size_bytes = 0
         for partition in self:
             if partition.in_memory:
                 continue
             snapshot = partition.log.close(self._clock.now_ms())
-            if snapshot is not None:
-                await self._pool.run(snapshot.run)
-            self._disk.directory.note(partition.name, partition.topic_id, partition.log)
-        await self._pool.run(self._disk.directory.mark_clean)
-
-    async def _reconcile(self, topic: Topic) -> None:
-        settings = resolve_topic_settings(self._view, topic)
-        broker_settings = resolve_broker_settings(self._view)
-        led = [facts for facts in topic.partitions if facts.leader == self._node_id]
-        hosted = self._by_id.setdefault(topic.topic_id, {})
-        self._by_name[topic.name] = hosted
-        missing = [facts for facts in led if facts.index not in hosted]
-        for facts in led:
-            if facts.index in hosted:
-                self._update(hosted[facts.index], facts, settings, broker_settings)
-        opened = await asyncio.gather(
-            *(self._open(topic, facts, settings, broker_settings) for facts in missing)
-        )
-        for partition in opened:
-            if partition is None:
+            directory.note(partition.name, partition.topic_id, partition.log)
+            if snapshot is None:
                 continue
-            hosted[partition.name.partition] = partition
-            if partition.log.dirty and partition.durable_first:
-                self.home_of(partition).commits.note(partition)
+            snapshots.append(snapshot)
+            size_bytes += len(snapshot.data)
+            if size_bytes >= SNAPSHOTS_TOGETHER_BYTES_MAX:
+                await self._pool.run(write_snapshots, directory.storage.disk, snapshots)
+                snapshots, size_bytes = [], 0
+        await self._pool.run(write_snapshots, directory.storage.disk, snapshots)
+        await self._pool.run(directory.mark_clean)
 
-    async def _open(
-        self, topic: Topic, facts: PartitionFacts, settings: TopicSettings, broker_settings: BrokerSettings
-    ) -> Partition | None:
-        """None where there is no room; the partition is then refused until a later `follow` succeeds."""
-        name = TopicPartition(topic.name, facts.index)
-        home = self._memory if settings.storage == "memory" else self._disk
-        try:
-            log = await self._pool.run(
-                self._open_log,
-                home.directory,
-                topic,
-                facts,
+    async def _reconcile(self, topics: Sequence[Topic]) -> None:
+        broker_settings = resolve_broker_settings(self._view)
+        vacant: list[tuple[Topic, PartitionFacts, TopicSettings]] = []
+        for topic in topics:
+            settings = resolve_topic_settings(self._view, topic)
+            hosted = self._by_id.setdefault(topic.topic_id, {})
+            self._by_name[topic.name] = hosted
+            for facts in topic.partitions:
+                if facts.leader != self._node_id:
+                    continue
+                if facts.index in hosted:
+                    self._update(hosted[facts.index], facts, settings, broker_settings)
+                else:
+                    vacant.append((topic, facts, settings))
+        openings = [
+            Opening(
+                self._home_for(settings).directory,
+                TopicPartition(topic.name, facts.index),
+                topic.topic_id,
+                facts.leader_epoch,
                 log_settings(settings, broker_settings),
             )
-        except OSError as error:
-            if error.errno not in NO_ROOM:
-                raise
-            reason = StorageFailed(f"{name} cannot be opened: {error.strerror}")
-            _log.warning("a partition cannot be opened; it is tried again", reason=str(reason))
-            self._unopened[topic.topic_id, facts.index] = reason
-            return None
+            for topic, facts, settings in vacant
+        ]
+        logs = await open_logs(openings, self._pool, now_ms=self._clock.now_ms())
+        for (topic, facts, settings), log in zip(vacant, logs, strict=True):
+            if isinstance(log, Log):
+                self._host(topic, facts, settings, log)
+            else:
+                reason = StorageFailed(f"{topic.name}-{facts.index} cannot be opened: {log.strerror}")
+                _log.warning("a partition cannot be opened; it is tried again", reason=str(reason))
+                self._unopened[topic.topic_id, facts.index] = reason
+
+    def _host(self, topic: Topic, facts: PartitionFacts, settings: TopicSettings, log: Log) -> None:
+        name = TopicPartition(topic.name, facts.index)
+        home = self._home_for(settings)
         self._unopened.pop((topic.topic_id, facts.index), None)
         _report(name, log)
-        return Partition(
+        partition = Partition(
             name,
             topic.topic_id,
             log,
@@ -240,20 +245,12 @@ class Partitions:
             commits=home.commits,
             clock=self._clock,
         )
+        self._by_id[topic.topic_id][facts.index] = partition
+        if log.dirty and partition.durable_first:
+            home.commits.note(partition)
 
-    def _open_log(
-        self, directory: DataDirectory, topic: Topic, facts: PartitionFacts, settings: LogSettings
-    ) -> Log:
-        """Runs in the disk pool."""
-        name = TopicPartition(topic.name, facts.index)
-        directory.create_partition(name, topic.topic_id)
-        return directory.open_log(
-            name,
-            topic.topic_id,
-            settings,
-            now_ms=self._clock.now_ms(),
-            leader_epoch_max=facts.leader_epoch,
-        )
+    def _home_for(self, settings: TopicSettings) -> Home:
+        return self._memory if settings.storage == "memory" else self._disk
 
     def _update(
         self,
@@ -271,15 +268,17 @@ class Partitions:
         partitions = self._by_id.pop(topic_id)
         self._by_name = {name: led for name, led in self._by_name.items() if led is not partitions}
         self._unopened = {key: reason for key, reason in self._unopened.items() if key[0] != topic_id}
-        for index, partition in partitions.items():
-            home = self.home_of(partition)
+        for partition in partitions.values():
             partition.end(topic_deleted(partition.name))
-            home.commits.forget(partition)
+            self.home_of(partition).commits.forget(partition)
             partition.log.forget()
-            await self._pool.run(
-                home.directory.delete_partition, TopicPartition(partition.name.topic, index), topic_id
-            )
-            home.directory.forget_partition(partition.name)
+        for home in (self._disk, self._memory):
+            here = [each for each in partitions.values() if self.home_of(each) is home]
+            held = [Held(each.name, topic_id) for each in here]
+            if held:
+                await self._pool.run(home.directory.delete_partitions, held)
+            for each in held:
+                home.directory.forget_partition(each.name)
 
     def _missing(self, topic: str, index: int) -> UnknownPartition | NotLeader | StorageFailed:
         facts = self._image.topic(topic).partitions

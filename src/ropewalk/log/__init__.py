@@ -13,8 +13,8 @@ Three places to run things
 
 The public face
     storage.Storage(disk)                     what all logs of a node share: disk, open files, loaded indexes
-    directory.DataDirectory                   open, partitions, create_partition, open_log, delete_partition,
-                                              forget_partition, note, take_recovery_points, take_log_starts,
+    directory.DataDirectory                   open, partitions, create_partitions, open_log,
+                                              delete_partitions, forget_partition, note, take_recovery_points, take_log_starts,
                                               lower_recovery_point, mark_clean; identity, was_clean
     settings.LogSettings                      what a topic decides
     log.Log                                   open (blocks); append, append_as_follower; sync_targets, on_synced, dirty;

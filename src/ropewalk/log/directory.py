@@ -15,13 +15,14 @@ What a reader could get wrong
     The clean-shutdown marker is gone, durably, before any log is opened.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from ropewalk.base.errors import DirectoryInUse, DirectoryRefused, StorageFailed
 from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, TopicId, TopicPartition, format_id, parse_id
-from ropewalk.base.ports import Disk, Rng, write_atomically
+from ropewalk.base.ports import Disk, Rng, write_all_atomically, write_atomically
 from ropewalk.log.checkpoints import Checkpoint, CheckpointWrite, encode_checked, read_checked
 from ropewalk.log.log import Log
 from ropewalk.log.recovery import LEADER_EPOCH_MAX
@@ -63,6 +64,9 @@ class DataDirectory:
         self.was_clean = was_clean
         """Whether the node that used the directory last stopped in order."""
 
+        self._topic_ids: dict[str, TopicId] = {}
+        """Of the partitions whose `partition` file has been read or written, by name."""
+
         self.recovery_points = Checkpoint(storage.disk, f"{path}/recovery-points")
         self.log_starts = Checkpoint(storage.disk, f"{path}/log-starts")
 
@@ -103,26 +107,35 @@ class DataDirectory:
             topic, dash, index = name.rpartition("-")
             if not dash or not index.isdigit():
                 continue
-            identity = read_checked(self.storage.disk, f"{self.path}/{name}/partition", PartitionIdentity)
-            if identity is not None:
-                held.append(Held(TopicPartition(topic, int(index)), TopicId(parse_id(identity.topic_id))))
+            topic_id = self._topic_id_of(name)
+            if topic_id is not None:
+                held.append(Held(TopicPartition(topic, int(index)), topic_id))
         return held
 
-    def create_partition(self, name: TopicPartition, topic_id: TopicId) -> None:
-        """Make a partition, durably. One that is there with the same topic id is left as it is. Blocks."""
-        disk, path = self.storage.disk, f"{self.path}/{name}"
-        if disk.exists(path):
-            self._check_topic_id(name, topic_id)
+    def create_partitions(self, wanted: Sequence[Held]) -> None:
+        """Make partitions, durably and with few syncs. One that is there with the same topic id is left as it is. Blocks."""
+        disk = self.storage.disk
+        missing = [each for each in wanted if not self._has(each)]
+        if not missing:
             return
-        # Named by id: a topic's own name may be as long as the file system allows.
-        temporary = f"{self.path}/{format_id(topic_id)}-{name.partition}{_CREATING}"
-        disk.remove(temporary)
-        disk.make_directory(temporary)
-        write_atomically(
-            disk, f"{temporary}/partition", encode_checked(PartitionIdentity(format_id(topic_id)))
-        )
-        disk.rename(temporary, path)
-        disk.sync_directory(self.path)
+        contents: list[tuple[str, bytes]] = []
+        for each in missing:
+            temporary = self._temporary_path(each, _CREATING)
+            disk.remove(temporary)
+            disk.make_directory(temporary)
+            identity = PartitionIdentity(format_id(each.topic_id))
+            contents.append((f"{temporary}/partition", encode_checked(identity)))
+        write_all_atomically(disk, contents)
+        try:
+            for each in missing:
+                disk.rename(self._temporary_path(each, _CREATING), f"{self.path}/{each.name}")
+        finally:  # those that have their name are found at the next attempt, and taken to be durable
+            disk.sync_directory(self.path)
+        for each in missing:
+            self._topic_ids[str(each.name)] = each.topic_id
+
+    def create_partition(self, name: TopicPartition, topic_id: TopicId) -> None:
+        self.create_partitions([Held(name, topic_id)])
 
     def open_log(
         self,
@@ -149,17 +162,19 @@ class DataDirectory:
             leader_epoch_max=leader_epoch_max,
         )
 
-    def delete_partition(self, name: TopicPartition, topic_id: TopicId) -> None:
-        """Remove a partition; gone, durably, at the rename. Its log must have been told to `forget`. Blocks."""
-        disk, path = self.storage.disk, f"{self.path}/{name}"
-        if not disk.exists(path):
-            return
-        self._check_topic_id(name, topic_id)
-        removed = f"{self.path}/{format_id(topic_id)}-{name.partition}{_DELETED}"
-        disk.remove(removed)
-        disk.rename(path, removed)
-        disk.sync_directory(self.path)
-        disk.remove(removed)
+    def delete_partitions(self, unwanted: Sequence[Held]) -> None:
+        """Remove partitions; gone, durably, at the rename. Their logs must have been told to `forget`. Blocks."""
+        disk = self.storage.disk
+        there = [each for each in unwanted if self._has(each)]
+        for each in there:
+            removed = self._temporary_path(each, _DELETED)
+            disk.remove(removed)
+            disk.rename(f"{self.path}/{each.name}", removed)
+            self._topic_ids.pop(str(each.name), None)
+        if there:
+            disk.sync_directory(self.path)
+        for each in there:
+            disk.remove(self._temporary_path(each, _DELETED))
 
     def forget_partition(self, name: TopicPartition) -> None:
         """Drop a deleted partition from the checkpoints."""
@@ -189,13 +204,33 @@ class DataDirectory:
         self.log_starts.take().run()
         write_atomically(self.storage.disk, f"{self.path}/clean-shutdown", b"")
 
+    def _has(self, partition: Held) -> bool:
+        """Whether it is there; `StorageFailed` if what is there under its name is another's."""
+        if not self.storage.disk.exists(f"{self.path}/{partition.name}"):
+            return False
+        self._check_topic_id(partition.name, partition.topic_id)
+        return True
+
     def _check_topic_id(self, name: TopicPartition, topic_id: TopicId) -> None:
-        identity = read_checked(self.storage.disk, f"{self.path}/{name}/partition", PartitionIdentity)
-        if identity is None or identity.topic_id != format_id(topic_id):
-            found = "none" if identity is None else identity.topic_id
+        found = self._topic_id_of(str(name))
+        if found != topic_id:
             raise StorageFailed(
-                f"{self.path}/{name} should belong to topic id {format_id(topic_id)} and carries {found}"
+                f"{self.path}/{name} should belong to topic id {format_id(topic_id)} and carries "
+                f"{'none' if found is None else format_id(found)}"
             )
+
+    def _topic_id_of(self, name: str) -> TopicId | None:
+        topic_id = self._topic_ids.get(name)
+        if topic_id is None:
+            identity = read_checked(self.storage.disk, f"{self.path}/{name}/partition", PartitionIdentity)
+            if identity is None:
+                return None
+            topic_id = self._topic_ids[name] = TopicId(parse_id(identity.topic_id))
+        return topic_id
+
+    def _temporary_path(self, partition: Held, suffix: str) -> str:
+        """Named by id: a topic's own name may be as long as the file system allows."""
+        return f"{self.path}/{format_id(partition.topic_id)}-{partition.name.partition}{suffix}"
 
 
 def _create_identity(disk: Disk, path: str, *, node_id: NodeId, rng: Rng, cluster_id: str | None) -> Identity:

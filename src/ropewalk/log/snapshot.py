@@ -11,6 +11,7 @@ What a reader could get wrong
     last segment must be.
 """
 
+from collections.abc import Sequence
 from struct import Struct as Layout
 from typing import Final
 
@@ -19,7 +20,7 @@ from crc32c import crc32c
 from msgspec import Struct
 
 from ropewalk.base.limits import SNAPSHOTS_KEPT
-from ropewalk.base.ports import Disk, read_whole, write_atomically
+from ropewalk.base.ports import Disk, read_whole, write_all_atomically, write_atomically
 from ropewalk.log.producers import SavedProducer
 from ropewalk.log.segment import SNAPSHOT_SUFFIX, path_of
 
@@ -55,21 +56,35 @@ class Snapshot(Struct, frozen=True):
 class SnapshotWrite:
     """A snapshot on its way to the disk: taken on the event loop, written in the disk pool."""
 
-    __slots__ = ("_data", "_directory", "_disk", "end_offset", "obsolete_offsets")
+    __slots__ = ("_directory", "_disk", "data", "end_offset", "obsolete_offsets")
 
     def __init__(self, disk: Disk, directory: str, snapshot: Snapshot, obsolete_offsets: list[int]) -> None:
         payload = msgspec.msgpack.encode(snapshot)
         self._disk = disk
-        self._data = _HEADER.pack(_MAGIC, crc32c(payload)) + payload
+        self.data = _HEADER.pack(_MAGIC, crc32c(payload)) + payload
         self._directory = directory
         self.end_offset = snapshot.end_offset
         self.obsolete_offsets = obsolete_offsets
 
+    @property
+    def path(self) -> str:
+        return path_of(self._directory, self.end_offset, SNAPSHOT_SUFFIX)
+
     def run(self) -> None:
         """Write it, then remove those it makes superfluous."""
-        write_atomically(self._disk, path_of(self._directory, self.end_offset, SNAPSHOT_SUFFIX), self._data)
+        write_atomically(self._disk, self.path, self.data)
+        self.remove_obsolete()
+
+    def remove_obsolete(self) -> None:
         for offset in self.obsolete_offsets:
             self._disk.remove(path_of(self._directory, offset, SNAPSHOT_SUFFIX))
+
+
+def write_snapshots(disk: Disk, writes: Sequence[SnapshotWrite]) -> None:
+    """Run them all, with few syncs. Blocks."""
+    write_all_atomically(disk, [(write.path, write.data) for write in writes])
+    for write in writes:
+        write.remove_obsolete()
 
 
 class SnapshotSchedule:

@@ -214,7 +214,7 @@ async def _bring_up(parts: _Parts) -> Node:
             image, ports.rng, identity.cluster_id, partitions_held_count=len(held)
         )
     )
-    await parts.partitions.open_all()
+    await parts.partitions.open_all(held)
     await parts.groups.follow(())
     cluster.follow_with(partial(_follow, parts))
     connections = _connections(parts)

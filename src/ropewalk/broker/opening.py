@@ -1,0 +1,70 @@
+"""Partitions that are to be opened: many at a time, so that thousands need few trips to the disk.
+
+What a reader could get wrong
+    A log that finds no room is answered as that error, beside the others of its burst, which are opened. Where a
+    burst cannot even be made, all of it is answered so. Whatever else goes wrong is raised: the disk cannot be trusted.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from ropewalk.base.ids import LeaderEpoch, TopicId, TopicPartition
+from ropewalk.base.limits import PARTITIONS_OPENED_TOGETHER
+from ropewalk.base.ports import Pool
+from ropewalk.broker.log_starts import NO_ROOM
+from ropewalk.log.directory import DataDirectory, Held
+from ropewalk.log.log import Log
+from ropewalk.log.settings import LogSettings
+
+
+class Opening(Struct, frozen=True):
+    """A partition that is to be opened, and made first if it is not there."""
+
+    directory: DataDirectory
+    name: TopicPartition
+    topic_id: TopicId
+    leader_epoch: LeaderEpoch
+    settings: LogSettings
+
+
+async def open_logs(openings: Sequence[Opening], pool: Pool, *, now_ms: int) -> list[Log | OSError]:
+    """A log for each, in their order, or the error that says that there is no room for it."""
+    bursts = [
+        openings[start : start + PARTITIONS_OPENED_TOGETHER]
+        for start in range(0, len(openings), PARTITIONS_OPENED_TOGETHER)
+    ]
+    opened = await asyncio.gather(*(pool.run(_open_burst, burst, now_ms) for burst in bursts))
+    return [outcome for outcomes in opened for outcome in outcomes]
+
+
+def _open_burst(burst: Sequence[Opening], now_ms: int) -> list[Log | OSError]:
+    """Runs in the disk pool."""
+    try:
+        for directory in {id(opening.directory): opening.directory for opening in burst}.values():
+            directory.create_partitions(
+                [Held(each.name, each.topic_id) for each in burst if each.directory is directory]
+            )
+    except OSError as error:
+        return [_no_room(error)] * len(burst)
+    return [_open(opening, now_ms) for opening in burst]
+
+
+def _open(opening: Opening, now_ms: int) -> Log | OSError:
+    try:
+        return opening.directory.open_log(
+            opening.name,
+            opening.topic_id,
+            opening.settings,
+            now_ms=now_ms,
+            leader_epoch_max=opening.leader_epoch,
+        )
+    except OSError as error:
+        return _no_room(error)
+
+
+def _no_room(error: OSError) -> OSError:
+    if error.errno not in NO_ROOM:
+        raise error
+    return error
