@@ -479,6 +479,7 @@ def test_what_is_accepted_above_the_recovery_point_is_written_again() -> None:
 
     class NotingFile(MemoryFile):
         def __init__(self, file: MemoryFile) -> None:
+            super().__init__()
             self._content = file._content
 
         def rewrite(self, position: int, data: Buffer) -> None:
