@@ -7,7 +7,6 @@ import pytest
 
 from ropewalk.base.ids import LeaderEpoch, NodeId, TopicId, TopicPartition
 from ropewalk.broker.compactor import Compactor
-from ropewalk.broker.fetch import Want, fetch
 from ropewalk.broker.group_commit import GroupCommit
 from ropewalk.broker.partition import Acks, Partition
 from ropewalk.log.directory import DataDirectory
@@ -19,6 +18,7 @@ from ropewalk.records.record import Record, build, decode_records
 from ropewalk.records.validate import Rules
 from ropewalk.sim.platters import Platters
 from ropewalk.sim.world import EPOCH_MS, NodePorts, World
+from tests.broker.reading import read
 
 NAME = TopicPartition("t", 0)
 TOPIC_ID = TopicId(b"t" * 16)
@@ -55,10 +55,7 @@ class Bench:
         found: list[int] = []
         offset = self.partition.log.start_offset
         while offset < self.partition.high_watermark:
-            want = Want(self.partition, offset, 1 << 20)
-            await fetch([want], bytes_min=1, bytes_max=1 << 20, wait_ms=0, pool=self.ports.pool)
-            assert want.error is None
-            view = memoryview(want.records or b"")
+            view = await read(self.partition, offset, self.ports.pool)
             for start, header in iterate(view):
                 found += [record.offset for record in decode_records(view[start : start + header.size_bytes])]
                 offset = header.end_offset

@@ -362,7 +362,7 @@ def test_a_waiting_fetch_hears_that_its_topic_is_deleted() -> None:
         await delete(second, "t")
         return (await waiting).topics[0].partitions[0].error_code
 
-    assert at_the_door(story) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert at_the_door(story) == ErrorCode.UNKNOWN_TOPIC_ID
 
 
 def test_every_producer_gets_an_id_of_its_own() -> None:

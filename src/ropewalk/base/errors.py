@@ -21,6 +21,9 @@
       FencedEpoch               the caller knows an older leader epoch than ours
       UnknownEpoch              the caller knows a newer leader epoch than ours
       NotEnoughReplicas         the in-sync replicas are fewer than min.insync.replicas
+      FetchSessionUnknown       no such fetch session, or no longer; begin anew with all partitions
+      FetchSessionEpochInvalid  not the fetch that the session expects next
+      FetchSessionTopicsMixed   a session names its topics by id or by name, not now this way and now that
       OffsetOutOfRange          below the log's start or above its end
       CorruptBatch              bytes that fail their checksum or their framing
       InvalidRecord             a well-formed batch that breaks a rule of the topic
@@ -135,6 +138,18 @@ class UnknownEpoch(RopewalkError):
 
 
 class NotEnoughReplicas(RopewalkError):
+    pass
+
+
+class FetchSessionUnknown(RopewalkError):
+    pass
+
+
+class FetchSessionEpochInvalid(RopewalkError):
+    pass
+
+
+class FetchSessionTopicsMixed(RopewalkError):
     pass
 
 

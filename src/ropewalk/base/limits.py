@@ -47,6 +47,13 @@ that in one string."""
 NODE_BUFFER_BYTES_MAX: Final = 1 << 29
 """Receive buffers and untaken answers of all connections together; beyond it reading pauses."""
 
+FETCH_SESSION_PARTITIONS_MAX: Final = 500_000
+"""Partitions in all fetch sessions together, about 600 bytes each: a thousand consumers of 500. Whoever finds no room
+names all partitions in every fetch, as older clients do."""
+
+FETCH_SESSION_KEPT_MS: Final = 120_000
+"""How long a fetch session keeps its slot, used or not, when others want it; Kafka's figure."""
+
 OPEN_FILES_MAX: Final = 4096
 """Segment files held open; least recently used ones are closed. Descriptor limits near 20,000 are common."""
 

@@ -5,106 +5,170 @@ What a reader could get wrong
     first batch is given even if it is larger than every bound.
     Bytes in the page cache that this process has verified are read on the loop; everything else is read
     and verified in the disk pool, so a cold consumer never stalls the others.
+    A fetch ends its wait for bytes or for an error. That a log has lost its beginning is only told along with them, unless
+    the reader stood there, which is an error.
 """
 
 import asyncio
 
-from msgspec import Struct
-
-from ropewalk.base.errors import RopewalkError, StorageFailed
-from ropewalk.base.ids import Offset
+from ropewalk.base.errors import FetchSessionEpochInvalid, RopewalkError, StorageFailed
 from ropewalk.base.ports import Pool
-from ropewalk.broker.partition import Partition
-from ropewalk.log.log import Span
+from ropewalk.broker.fetch_session import FetchSession, Found
+from ropewalk.broker.leaders import Leaders
 
 
-class Want(Struct):
-    """One partition of a fetch, and after `fetch` what was found there."""
+class Fetch:
+    """One fetch of a session. Made for a single `run`."""
 
-    partition: Partition | None
-    """None where `error` already says why there is none."""
+    def __init__(
+        self,
+        session: FetchSession,
+        leaders: Leaders,
+        *,
+        everyone: bool,
+        bytes_min: int,
+        bytes_max: int,
+        wait_ms: int,
+        pool: Pool,
+    ) -> None:
+        """`everyone`: the answer names every partition of the session, not only those with news."""
+        self._session = session
+        self._leaders = leaders
+        self._everyone = everyone
+        self._bytes_min = min(bytes_min, bytes_max)
+        self._bytes_max = bytes_max
+        self._wait_ms = wait_ms if len(session) else 0
+        self._pool = pool
+        self._woken: asyncio.Future[None] | None = None
+        self._missing_bytes = 0
+        self._is_time_over = False
+        self.is_abandoned = False
+        """Nobody is there to be answered any more."""
 
-    offset: Offset
-    bytes_max: int
-    error: RopewalkError | None = None
-    span: Span | None = None
-    records: bytes | memoryview | None = None
+    async def run(self) -> list[Found]:
+        """What the answer has to name. Never raises for a single partition's trouble.
 
+        Raises `FetchSessionEpochInvalid` if a later fetch took the session meanwhile. Of an abandoned fetch the session has
+        told nothing.
+        """
+        session = self._session
+        session.begin(self)
+        looked_at, is_enough = self._look()
+        if not is_enough and self._wait_ms > 0:
+            looked_at = await self._wait()
+        cold = []
+        for found in looked_at:
+            if found.span is not None:
+                records = found.span.read_cached()
+                if records is None:
+                    cold.append(found)
+                else:
+                    found.records = records
+        if cold:
+            await asyncio.gather(*(_read_cold(found, self._pool) for found in cold))
+        if session.fetch is not self:
+            raise FetchSessionEpochInvalid(f"fetch session {session.id} was used by another fetch meanwhile")
+        session.fetch = None
+        return [] if self.is_abandoned else session.tell(looked_at, everyone=self._everyone)
 
-async def fetch(wants: list[Want], *, bytes_min: int, bytes_max: int, wait_ms: int, pool: Pool) -> None:
-    """Fill in `records` or `error` of every want. Never raises for a single partition's trouble."""
-    found_bytes = _locate(wants, bytes_max)
-    if found_bytes < bytes_min and wait_ms > 0 and not any(want.error for want in wants):
-        await _Wait(wants, missing_bytes=bytes_min - found_bytes, wait_ms=wait_ms).over
-        _locate(wants, bytes_max)
-    cold = []
-    for want in wants:
-        if want.span is not None:
-            want.records = want.span.read_cached()
-            if want.records is None:
-                cold.append(want)
-    if cold:
-        await asyncio.gather(*(_read_cold(want, pool) for want in cold))
+    def hurry(self) -> None:
+        """Wait no more, and answer with what there is."""
+        self._is_time_over = True
+        self._wake()
 
-
-def _locate(wants: list[Want], bytes_max: int) -> int:
-    """Find what each want may have, within one budget for all; answers how many bytes that is."""
-    found_bytes = 0
-    for want in wants:
-        partition = want.partition
-        if partition is None:
-            continue
-        want.span = None
-        budget = min(want.bytes_max, bytes_max - found_bytes)
-        try:
-            partition.check_readable()
-            if budget <= 0 < found_bytes:
-                partition.log.check_offset(want.offset)
-                continue
-            span = partition.log.locate(want.offset, limit_offset=partition.high_watermark, bytes_max=budget)
-        except RopewalkError as error:
-            want.error = error
-            continue
-        if span is None or (found_bytes and span.size_bytes > budget):
-            continue  # only the first batch of an answer may be larger than what was asked for
-        want.span = span
-        found_bytes += span.size_bytes
-    return found_bytes
-
-
-async def _read_cold(want: Want, pool: Pool) -> None:
-    assert want.span is not None
-    assert want.partition is not None
-    try:
-        want.records = await pool.run(want.span.read)
-    except RopewalkError as error:
-        want.error = error
-    except OSError as error:
-        want.error = StorageFailed(f"{want.partition.name}: {error}")
-    else:
-        want.partition.log.on_read(want.span)
-
-
-class _Wait:
-    """Ends when enough bytes have come, when a partition ends, or when the time is over."""
-
-    def __init__(self, wants: list[Want], *, missing_bytes: int, wait_ms: int) -> None:
-        loop = asyncio.get_running_loop()
-        self.over: asyncio.Future[None] = loop.create_future()
-        self._missing_bytes = missing_bytes
-        self._partitions = [want.partition for want in wants if want.partition is not None]
-        self._timer = loop.call_later(wait_ms / 1000, self.on_end)
-        for partition in self._partitions:
-            partition.watch(self)
+    def abandon(self) -> None:
+        """Wait no more; nobody will read the answer."""
+        self.is_abandoned = True
+        self._wake()
 
     def on_growth(self, grown_bytes: int) -> None:
         self._missing_bytes -= grown_bytes
         if self._missing_bytes <= 0:
-            self.on_end()
+            self._wake()
 
-    def on_end(self) -> None:
-        self._timer.cancel()
-        for partition in self._partitions:
-            partition.unwatch(self)
-        if not self.over.done():
-            self.over.set_result(None)
+    def on_change(self) -> None:
+        self._wake()
+
+    async def _wait(self) -> list[Found]:
+        loop = asyncio.get_running_loop()
+        session = self._session
+        timer = loop.call_later(self._wait_ms / 1000, self.hurry)
+        session.watch()
+        while True:
+            self._woken = loop.create_future()
+            await self._woken
+            looked_at, is_enough = self._look()
+            if is_enough or self._is_over():
+                break
+        timer.cancel()
+        if not session.id:
+            session.unwatch()
+        return looked_at
+
+    def _is_over(self) -> bool:
+        """Whether to make do with what there is: the time is over, or nothing more will be heard."""
+        return (
+            self._is_time_over
+            or self.is_abandoned
+            or self._session.fetch is not self
+            or not self._session.is_watching
+        )
+
+    def _wake(self) -> None:
+        if self._woken is not None and not self._woken.done():
+            self._woken.set_result(None)
+
+    def _look(self) -> tuple[list[Found], bool]:
+        """Find what each partition that is due may give, within one budget for all; and whether it is worth an answer."""
+        session, everyone = self._session, self._everyone
+        looked_at: list[Found] = []
+        found_bytes = 0
+        is_full = has_error = False
+        for interest in session.due:
+            budget = min(interest.bytes_max, self._bytes_max - found_bytes)
+            if is_full and not everyone:
+                break  # the others keep their places
+            found = Found(interest, interest.partition)
+            looked_at.append(found)
+            try:
+                partition = interest.partition
+                if partition is None:
+                    found.partition = partition = interest.find(self._leaders)
+                    partition.check_readable()
+                    session.on_found(interest, partition)
+                else:
+                    partition.check_readable()
+                partition.check_epoch(interest.leader_epoch)
+                if is_full:
+                    partition.log.check_offset(interest.offset)
+                    continue
+                span = partition.log.locate(
+                    interest.offset, limit_offset=partition.high_watermark, bytes_max=budget
+                )
+            except RopewalkError as error:
+                found.error = error
+                has_error = True
+                continue
+            if span is None:
+                continue
+            if found_bytes and span.size_bytes > budget:
+                is_full = budget < interest.bytes_max
+                continue  # only the first batch of an answer may be larger than what was asked for
+            found.span = span
+            found_bytes += span.size_bytes
+            is_full = found_bytes >= self._bytes_max
+        self._missing_bytes = self._bytes_min - found_bytes
+        return looked_at, self._missing_bytes <= 0 or is_full or has_error
+
+
+async def _read_cold(found: Found, pool: Pool) -> None:
+    assert found.span is not None
+    assert found.partition is not None
+    try:
+        found.records = await pool.run(found.span.read)
+    except RopewalkError as error:
+        found.error = error
+    except OSError as error:
+        found.error = StorageFailed(f"{found.partition.name}: {error}")
+    else:
+        found.partition.log.on_read(found.span)

@@ -88,9 +88,7 @@ class Housekeeping:
         for partition in self._partitions:
             try:
                 partition.log.roll_if_due(now_ms)
-                has_moved = partition.log.apply_retention(
-                    limit_offset=partition.high_watermark, now_ms=now_ms
-                )
+                has_moved = partition.apply_retention(now_ms)
             except StorageFailed as error:
                 _log.warning("retention was put off", partition=str(partition.name), reason=str(error))
                 continue

@@ -17,7 +17,15 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ropewalk.base.errors import InvalidTopicName, NodeStopping, RopewalkError, TimedOut, UnknownTopic
+from ropewalk.base.errors import (
+    FencedEpoch,
+    InvalidTopicName,
+    NodeStopping,
+    RopewalkError,
+    TimedOut,
+    UnknownEpoch,
+    UnknownTopic,
+)
 from ropewalk.base.ids import LeaderEpoch, Offset, TopicId, TopicPartition
 from ropewalk.base.ports import Clock
 from ropewalk.log.log import Log, SyncTargets
@@ -42,9 +50,16 @@ class Commits(Protocol):
 
 
 class Watcher(Protocol):
-    """Somebody who waits for a partition to have more to read."""
+    """Somebody who wants to hear when there is more to read, or when what is there has changed.
 
-    def on_growth(self, grown_bytes: int) -> None: ...
+    None of these may watch or unwatch: the partition is going through its watchers while it calls.
+    """
+
+    def on_growth(self, grown_bytes: int) -> None:
+        """The high watermark has passed so many bytes more."""
+
+    def on_change(self) -> None:
+        """The log's start or the leader epoch is another."""
 
     def on_end(self) -> None:
         """The partition is gone from here; look again."""
@@ -203,11 +218,42 @@ class Partition:
                     TimedOut(f"{self.name}: not acknowledged in time; it may still be written")
                 )
 
+    def advance_start(self, offset: Offset) -> None:
+        """Delete the records below `offset` and tell readers; else as `Log.advance_start`."""
+        before = self.log.start_offset
+        self.log.advance_start(offset, limit_offset=self.high_watermark)
+        if self.log.start_offset != before:
+            self._tell_of_change()
+
+    def apply_retention(self, now_ms: int) -> bool:
+        """Delete what has expired and tell readers; else as `Log.apply_retention`."""
+        has_moved = self.log.apply_retention(limit_offset=self.high_watermark, now_ms=now_ms)
+        if has_moved:
+            self._tell_of_change()
+        return has_moved
+
+    def set_leader_epoch(self, leader_epoch: LeaderEpoch) -> None:
+        if leader_epoch != self.leader_epoch:
+            self.leader_epoch = leader_epoch
+            self._tell_of_change()
+
+    def check_epoch(self, caller_epoch: int) -> None:
+        """KIP-320: a caller whose metadata is older or newer than ours must hear of it. -1: it does not care."""
+        if caller_epoch == -1 or caller_epoch == self.leader_epoch:
+            return
+        if caller_epoch < self.leader_epoch:
+            raise FencedEpoch(f"{self.name} is in epoch {self.leader_epoch}, not {caller_epoch}")
+        raise UnknownEpoch(f"{self.name} is in epoch {self.leader_epoch}, not yet {caller_epoch}")
+
     def watch(self, watcher: Watcher) -> None:
         self._watchers[watcher] = None
 
     def unwatch(self, watcher: Watcher) -> None:
         self._watchers.pop(watcher, None)
+
+    @property
+    def watcher_count(self) -> int:
+        return len(self._watchers)
 
     def refuse(self, reason: RopewalkError) -> None:
         """Take no more from here on. Writes already taken may still be acknowledged."""
@@ -220,8 +266,9 @@ class Partition:
             waiting = self._waiting.popleft()
             if not waiting.acknowledged.done():
                 waiting.acknowledged.set_exception(reason)
-        for watcher in list(self._watchers):
+        for watcher in self._watchers:
             watcher.on_end()
+        self._watchers.clear()
 
     def check_readable(self) -> None:
         if self._end is not None:
@@ -242,9 +289,12 @@ class Partition:
             waiting = self._waiting.popleft()
             if not waiting.acknowledged.done():  # its time may be over
                 waiting.acknowledged.set_result(None)
-        if self._watchers:
-            for watcher in list(self._watchers):
-                watcher.on_growth(grown_bytes)
+        for watcher in self._watchers:
+            watcher.on_growth(grown_bytes)
+
+    def _tell_of_change(self) -> None:
+        for watcher in self._watchers:
+            watcher.on_change()
 
 
 def topic_deleted(name: TopicPartition) -> RopewalkError:

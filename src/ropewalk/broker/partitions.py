@@ -146,7 +146,7 @@ class Partitions:
     async def trim(self, partition: Partition, offset: Offset) -> None:
         """Delete the records below `offset`; returns when no restart can bring them back."""
         home = self.home_of(partition)
-        partition.log.advance_start(offset, limit_offset=partition.high_watermark)
+        partition.advance_start(offset)
         home.directory.note(partition.name, partition.topic_id, partition.log)
         durable = await home.log_starts.save()
         await self.remove_expired(partition, durable)
@@ -259,7 +259,7 @@ class Partitions:
         settings: TopicSettings,
         broker_settings: BrokerSettings,
     ) -> None:
-        partition.leader_epoch = facts.leader_epoch
+        partition.set_leader_epoch(facts.leader_epoch)
         partition.rules = record_rules(settings)
         partition.log.settings = log_settings(settings, broker_settings)
         partition.set_durable_first(settings.flush == "group" and not partition.in_memory)

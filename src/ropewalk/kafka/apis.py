@@ -4,8 +4,10 @@ from functools import partial
 from typing import Any, Final
 
 from ropewalk.base.ids import NodeId
-from ropewalk.base.ports import Pool
+from ropewalk.base.ports import Clock, Pool
+from ropewalk.broker.fetch_sessions import FetchSessions
 from ropewalk.broker.groups import Groups
+from ropewalk.broker.leaders import Leaders
 from ropewalk.broker.leadership import Leadership
 from ropewalk.broker.log_directories import LogDirectories
 from ropewalk.broker.quota_changes import QuotaChanges
@@ -50,7 +52,6 @@ from ropewalk.kafka.handlers import (
 )
 from ropewalk.kafka.handlers.delete_records import Trimming
 from ropewalk.kafka.handlers.init_producer_id import ProducerIds
-from ropewalk.kafka.leaders import Leaders
 from ropewalk.kafka.served import Handle, ServedApi
 from ropewalk.wire.api import Api
 from ropewalk.wire.messages.alter_client_quotas import API as ALTER_CLIENT_QUOTAS
@@ -145,7 +146,9 @@ def serve(
     leadership: Leadership,
     quota_changes: QuotaChanges,
     groups: Groups,
+    fetch_sessions: FetchSessions,
     pool: Pool,
+    clock: Clock,
     node_id: NodeId,
 ) -> dict[int, ServedApi]:
     """The table by API key: each handler bound to just what it may touch."""
@@ -153,7 +156,12 @@ def serve(
     handlers: dict[int, Handle] = {
         PRODUCE.key: partial(produce.handle, leaders=leaders, pool=pool),
         FETCH.key: partial(
-            fetch.handle, leaders=leaders, pool=pool, bytes_max=topics.broker_settings.fetch_max_bytes
+            fetch.handle,
+            leaders=leaders,
+            sessions=fetch_sessions,
+            pool=pool,
+            clock=clock,
+            bytes_max=topics.broker_settings.fetch_max_bytes,
         ),
         LIST_OFFSETS.key: partial(list_offsets.handle, leaders=leaders, pool=pool),
         METADATA.key: partial(metadata.handle, image=image, creation=topics),

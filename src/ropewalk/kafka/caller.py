@@ -11,10 +11,24 @@ class Disconnect(Exception):
     """Raised by a handler where Kafka's answer is to close the connection: acks=0 has no other way to say no."""
 
 
+class Waiting(Protocol):
+    """Work that may take long and that the client may no longer want."""
+
+    def hurry(self) -> None:
+        """The client sends no more. It may have gone, so answer with what there is."""
+
+    def abandon(self) -> None:
+        """The connection is lost: nobody will read the answer."""
+
+
 class Holdable(Protocol):
     def hold(self) -> None: ...
 
     def release(self) -> None: ...
+
+    def begin_wait(self, waiting: Waiting) -> None: ...
+
+    def end_wait(self, waiting: Waiting) -> None: ...
 
     def watch_end(self, on_end: Callable[[], None]) -> None: ...
 
@@ -68,6 +82,15 @@ class Caller:
             yield
         finally:
             self._connection.release()
+
+    @contextmanager
+    def hold_while(self, waiting: Waiting) -> Iterator[None]:
+        """As `hold` for a request that has no record batches, and `waiting` hears when the client goes away."""
+        self._connection.begin_wait(waiting)
+        try:
+            yield
+        finally:
+            self._connection.end_wait(waiting)
 
     def keep_back(self) -> None:
         """As `hold`, until `let_go`; asking twice is asking once."""

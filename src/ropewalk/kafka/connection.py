@@ -4,9 +4,10 @@ Behaviour worth knowing
     Requests take effect in the order in which they arrive: a handler runs to its first wait before the next
     frame is looked at, and one that must wait before its effect holds the next request back.
     Answers leave in the order of the requests, however long each takes.
-    Reading pauses while too many answers are due, while the client does not take its answers, while a request is
-    held, while the client works off what it used beyond a quota, while the node's byte budget is spent, and while the
-    listener is paused. Nothing that was read is dropped.
+    Handling pauses while too many answers are due, while the client does not take its answers, while a request is
+    held, while the client works off what it used beyond a quota and while the listener is paused. Reading pauses as soon
+    as something has come that may not be handled, while a request that is held looks at the buffer, and while the
+    node's byte budget is spent. Nothing that was read is dropped.
     Bytes that are not the protocol end the connection with one line in the log, as in Kafka; only ApiVersions of
     an unknown version is answered (in version 0's layout, so that any client can read it).
 """
@@ -23,7 +24,7 @@ from ropewalk.base.limits import (
     CONNECTION_REQUESTS_MAX,
     CONNECTION_UNSENT_BYTES_MAX,
 )
-from ropewalk.kafka.caller import Caller, Disconnect
+from ropewalk.kafka.caller import Caller, Disconnect, Waiting
 from ropewalk.kafka.connections import Connections
 from ropewalk.kafka.meter import Meter
 from ropewalk.kafka.receive_buffer import ReceiveBuffer
@@ -51,6 +52,7 @@ class Connection(asyncio.BufferedProtocol):
         self._muted: asyncio.TimerHandle | None = None
         self._muted_until_s = 0.0
         self._holds = 0
+        self._waiting: dict[Waiting, None] = {}
         self._handling = False
         self._writing_paused = False
         self._reading_paused = False
@@ -81,6 +83,8 @@ class Connection(asyncio.BufferedProtocol):
         self._connections.on_closed(self)
         for on_end in list(self._end_watchers):
             on_end()
+        for waiting in list(self._waiting):
+            waiting.abandon()
 
     def get_buffer(self, _: int) -> memoryview:
         return self._buffer.writable()
@@ -91,8 +95,10 @@ class Connection(asyncio.BufferedProtocol):
         self._go_on()
 
     def eof_received(self) -> bool:
-        """The client sends no more, but may still want its answers."""
+        """The client sends no more, but may still want its answers, though not wait for long."""
         self._input_ended = True
+        for waiting in list(self._waiting):
+            waiting.hurry()
         self._close_if_finished()
         return self._transport is not None and not self._transport.is_closing()
 
@@ -119,6 +125,14 @@ class Connection(asyncio.BufferedProtocol):
     def release(self) -> None:
         self._holds -= 1
         if self._holds == 0 and not self._handling:
+            self._go_on()
+
+    def begin_wait(self, waiting: Waiting) -> None:
+        self._waiting[waiting] = None
+
+    def end_wait(self, waiting: Waiting) -> None:
+        del self._waiting[waiting]
+        if not self._handling:
             self._go_on()
 
     def watch_end(self, on_end: Callable[[], None]) -> None:
@@ -209,6 +223,7 @@ class Connection(asyncio.BufferedProtocol):
         return (
             self._holds == 0
             and self._muted is None
+            and not self._waiting
             and not self._connections.is_paused
             and not self._writing_paused
             and len(self._answers) < CONNECTION_REQUESTS_MAX
@@ -277,10 +292,14 @@ class Connection(asyncio.BufferedProtocol):
         if transport is None or transport.is_closing():
             return
         self._charge(self._buffer.capacity_bytes)
-        pause = not self._may_handle()
-        if not pause and self._budget.is_spent and self._buffer.unhandled_bytes:
-            self._budget.wait(self._go_on)
-            pause = True
+        # Unless somebody looks at the buffer, reading goes on until something has come that waits to be handled:
+        # it is how one hears that the client has gone.
+        pause = self._holds > 0
+        if self._buffer.unhandled_bytes and not pause:
+            pause = not self._may_handle()
+            if not pause and self._budget.is_spent:
+                self._budget.wait(self._go_on)
+                pause = True
         if pause != self._reading_paused:
             self._reading_paused = pause
             if pause:

@@ -23,6 +23,7 @@ from ropewalk.base.ids import parse_id
 from ropewalk.base.limits import NODE_BUFFER_BYTES_MAX
 from ropewalk.base.ports import Disk, Ports
 from ropewalk.broker.cluster import Cluster
+from ropewalk.broker.fetch_sessions import FetchSessions
 from ropewalk.broker.group_commit import GroupCommit
 from ropewalk.broker.groups import Groups
 from ropewalk.broker.housekeeping import Housekeeping
@@ -74,6 +75,10 @@ class Node:
     def failed(self) -> asyncio.Future[BaseException]:
         """Done, with the error, when the node can no longer be trusted: end the process."""
         return self._parts.failed
+
+    @property
+    def partitions(self) -> Partitions:
+        return self._parts.partitions
 
     @property
     def housekeeping(self) -> Housekeeping:
@@ -270,7 +275,9 @@ async def _listen(parts: _Parts, connections: Connections) -> KafkaListener:
         leadership=Leadership(parts.cluster),
         quota_changes=QuotaChanges(parts.cluster),
         groups=parts.groups,
+        fetch_sessions=_fetch_sessions(parts),
         pool=parts.ports.pool,
+        clock=parts.ports.clock,
         node_id=node_id,
     )
     host, port = parse_address(parts.config["kafka.listen"], "kafka.listen")
@@ -278,6 +285,11 @@ async def _listen(parts: _Parts, connections: Connections) -> KafkaListener:
     return await KafkaListener.start(
         parts.ports.network, host, port, connections=connections, served=served, budget=budget
     )
+
+
+def _fetch_sessions(parts: _Parts) -> FetchSessions:
+    count_max = parts.topics.broker_settings.max_incremental_fetch_session_cache_slots
+    return FetchSessions(parts.ports.rng, count_max=count_max)
 
 
 def _data_path(config: Config) -> str:

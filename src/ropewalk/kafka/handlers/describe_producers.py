@@ -6,9 +6,9 @@ Behaviour worth knowing
 """
 
 from ropewalk.base.errors import RopewalkError
+from ropewalk.broker.leaders import Leaders
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
-from ropewalk.kafka.leaders import Leaders
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.describe_producers import (
     DescribeProducersRequest,

@@ -14,10 +14,10 @@ from typing import Final
 
 from ropewalk.base.errors import RopewalkError, StorageFailed
 from ropewalk.base.ports import Pool
+from ropewalk.broker.leaders import Leaders
 from ropewalk.broker.partition import Partition
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
-from ropewalk.kafka.leaders import Leaders, check_epoch
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.list_offsets import (
     EARLIEST,
@@ -56,7 +56,7 @@ async def handle(
             return ListOffsetsPartitionResponse(asked.index, ErrorCode.UNSUPPORTED_VERSION)
         try:
             partition = leaders.find(topic, asked.index)
-            check_epoch(partition, asked.current_leader_epoch)
+            partition.check_epoch(asked.current_leader_epoch)
             timestamp, offset = await _look_up(partition, asked.timestamp, read_committed, pool)
         except RopewalkError as error:
             return ListOffsetsPartitionResponse(asked.index, code_for(error))

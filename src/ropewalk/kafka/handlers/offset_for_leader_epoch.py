@@ -7,9 +7,9 @@ Behaviour worth knowing
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import LeaderEpoch
+from ropewalk.broker.leaders import Leaders
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
-from ropewalk.kafka.leaders import Leaders, check_epoch
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -38,7 +38,7 @@ async def handle(
 def _answer(topic: str, asked: OffsetForLeaderPartition, leaders: Leaders) -> EpochEndOffset:
     try:
         partition = leaders.find(topic, asked.index)
-        check_epoch(partition, asked.current_leader_epoch)
+        partition.check_epoch(asked.current_leader_epoch)
     except RopewalkError as error:
         return EpochEndOffset(code_for(error), asked.index)
     if asked.leader_epoch == partition.leader_epoch:

@@ -16,10 +16,10 @@ from msgspec import Struct
 from ropewalk.base.errors import InvalidRecord, InvalidRequest, RopewalkError, UnsupportedCompression
 from ropewalk.base.ids import TopicId
 from ropewalk.base.ports import Pool
+from ropewalk.broker.leaders import Leaders
 from ropewalk.broker.partition import Acks, Ticket
 from ropewalk.kafka.caller import Caller, Disconnect
 from ropewalk.kafka.errors import code_for
-from ropewalk.kafka.leaders import Leaders
 from ropewalk.records.batch import CODEC_MASK
 from ropewalk.records.codec import Codec
 from ropewalk.wire.error_code import ErrorCode

@@ -76,6 +76,7 @@ class BrokerSettings(Struct, frozen=True, kw_only=True):
     max_connections: int
     max_connections_per_ip: int
     max_request_partition_size_limit: int
+    max_incremental_fetch_session_cache_slots: int
     num_partitions: int
     offset_metadata_max_bytes: int
     offsets_commit_timeout_ms: int

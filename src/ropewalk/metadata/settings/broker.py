@@ -152,6 +152,14 @@ _CATALOGUE: Final = (
         change=Change.READ_ONLY,
     ),
     Setting(
+        "max.incremental.fetch.session.cache.slots",
+        Kind.INT,
+        "1000",
+        "Fetch sessions kept at one time; a consumer without one names all its partitions in every fetch.",
+        minimum=0,
+        change=Change.READ_ONLY,
+    ),
+    Setting(
         "max.request.partition.size.limit",
         Kind.INT,
         "2000",

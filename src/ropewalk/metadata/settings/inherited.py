@@ -30,13 +30,6 @@ _ROWS: Final[tuple[tuple[str, Kind, str | None, int | None, str], ...]] = (
     ),
     ("max.connection.creation.rate", Kind.INT, "2147483647", 0, "Connections accepted in a second."),
     (
-        "max.incremental.fetch.session.cache.slots",
-        Kind.INT,
-        "1000",
-        0,
-        "Incremental fetch sessions kept at one time.",
-    ),
-    (
         "queued.max.request.bytes",
         Kind.LONG,
         "-1",

@@ -1,0 +1,228 @@
+"""What one reader follows: its partitions, its place in each, and what it has been told of them (KIP-227).
+
+A session lives from one fetch of a reader to the next, so that neither side repeats what the other knows. It is driven by
+change: a partition that grows, loses its beginning or ends marks itself as due, and a fetch looks only at what is due.
+
+Invariants
+    A partition that is not due has nothing to say: there is nothing to read at the reader's offset, no error, and
+    the reader was told its present high watermark and log start.
+    Whatever is due stays so until an answer has said all there was to say. An answer that was not made takes no mark away.
+    Partitions are served in the order in which they became due; one that gave records goes to the end, so a small
+    answer starves nobody.
+
+What a reader could get wrong
+    Each `Interest` watches its partition by itself, once and for as long as the session lives. A fetch that waits
+    registers nowhere: a session of thousands of quiet partitions costs it nothing.
+    A partition in error is due in every fetch, as in Kafka. That is how one that does not exist yet is found when it does.
+"""
+
+from collections.abc import Iterable
+from typing import Final, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from ropewalk.base.errors import RopewalkError
+from ropewalk.base.ids import Offset, TopicId
+from ropewalk.broker.leaders import Leaders
+from ropewalk.broker.partition import Partition
+from ropewalk.log.log import Span
+
+TopicKey: TypeAlias = str | TopicId
+"""A session calls its topics by name or by id, never by both."""
+
+_UNTOLD: Final = -1
+
+
+class Waiting(Protocol):
+    """A fetch under way, as far as its session knows it."""
+
+    def on_growth(self, grown_bytes: int) -> None: ...
+
+    def on_change(self) -> None:
+        """Look again, for something other than growth."""
+
+
+class Interest(Struct, eq=False):
+    """One partition of a session. Two of them are never equal."""
+
+    topic: TopicKey
+    index: int
+    offset: Offset
+    bytes_max: int
+    leader_epoch: int
+    """That the reader knows; -1 if it does not say."""
+
+    partition: Partition | None = None
+    """None until it has been found, and again when it has ended."""
+
+    session: "FetchSession | None" = None
+    """While the partition is watched for it."""
+
+    told_high_watermark: int = _UNTOLD
+    told_start_offset: int = _UNTOLD
+
+    def find(self, leaders: Leaders) -> Partition:
+        if isinstance(self.topic, str):
+            return leaders.find(self.topic, self.index)
+        return leaders.find_by_id(self.topic, self.index)
+
+    def on_growth(self, grown_bytes: int) -> None:
+        session = self.session
+        assert session is not None, "only what is watched is heard of"
+        session.due[self] = None
+        if session.fetch is not None:
+            session.fetch.on_growth(grown_bytes)
+
+    def on_change(self) -> None:
+        session = self.session
+        assert session is not None, "only what is watched is heard of"
+        session.due[self] = None
+        if session.fetch is not None:
+            session.fetch.on_change()
+
+    def on_end(self) -> None:
+        self.partition = None
+        self.on_change()
+
+
+class Found(Struct):
+    """What a fetch found in one partition."""
+
+    interest: Interest
+    partition: Partition | None
+    """None where `error` says why there is none."""
+
+    error: RopewalkError | None = None
+    span: Span | None = None
+    records: bytes | memoryview = b""
+
+
+class FetchSession:
+    __slots__ = (
+        "_interests",
+        "due",
+        "epoch",
+        "fetch",
+        "id",
+        "is_watching",
+        "opened_at_ms",
+        "topics_by_id",
+        "used_at_ms",
+    )
+
+    def __init__(self, interests: Iterable[Interest], *, topics_by_id: bool) -> None:
+        """Of a partition that is named twice the last is taken."""
+        self._interests = {(interest.topic, interest.index): interest for interest in interests}
+        self.is_watching = False
+        self.topics_by_id = topics_by_id
+        self.due: dict[Interest, None] = dict.fromkeys(self._interests.values())
+        """In the order of service."""
+
+        self.fetch: Waiting | None = None
+        """The fetch that uses the session. A later one takes it from an earlier one."""
+
+        # The table's: 0 is the id of a session that ends with its only fetch.
+        self.id = 0
+        self.epoch = 0
+        self.opened_at_ms = 0.0
+        self.used_at_ms = 0.0
+
+    def __len__(self) -> int:
+        return len(self._interests)
+
+    def follow(self, interest: Interest) -> None:
+        """The reader names a partition: one more, or a new place in one that is followed already."""
+        key = interest.topic, interest.index
+        known = self._interests.get(key)
+        if known is None:
+            self._interests[key] = known = interest
+        else:
+            known.offset, known.bytes_max = interest.offset, interest.bytes_max
+            known.leader_epoch = interest.leader_epoch
+        self.due[known] = None
+
+    def forget(self, topic: TopicKey, index: int) -> None:
+        """The reader wants to hear no more of a partition; it may never have been followed."""
+        interest = self._interests.pop((topic, index), None)
+        if interest is not None:
+            self.due.pop(interest, None)
+            _unwatch(interest)
+
+    def on_found(self, interest: Interest, partition: Partition) -> None:
+        interest.partition = partition
+        if self.is_watching:
+            self._watch(interest, partition)
+
+    def watch(self) -> None:
+        """Be told of every change from here on."""
+        if self.is_watching:
+            return
+        self.is_watching = True
+        for interest in self._interests.values():
+            if interest.partition is not None:
+                self._watch(interest, interest.partition)
+
+    def unwatch(self) -> None:
+        self.is_watching = False
+        for interest in self._interests.values():
+            _unwatch(interest)
+
+    def begin(self, fetch: Waiting) -> None:
+        """Use the session from here on; a fetch that is still using it is told to look, and finds that it lost it."""
+        before, self.fetch = self.fetch, fetch
+        if before is not None:
+            before.on_change()
+
+    def close(self) -> None:
+        """The reader is forgotten. A fetch that is under way stops waiting and answers with what it has found."""
+        self.unwatch()
+        if self.fetch is not None:
+            self.fetch.on_change()
+
+    def tell(self, looked_at: list[Found], *, everyone: bool) -> list[Found]:
+        """Those of them that the reader must hear of, or all of them. They count as told, so make the answer at once."""
+        news = [found for found in looked_at if self._tell(found)]
+        return looked_at if everyone else news
+
+    def _tell(self, found: Found) -> bool:
+        interest, partition = found.interest, found.partition
+        if found.error is not None or partition is None:
+            # When the error has gone, the reader has to be told everything anew.
+            interest.told_high_watermark = interest.told_start_offset = _UNTOLD
+            return True
+        high_watermark, start_offset = partition.high_watermark, partition.log.start_offset
+        is_news = (
+            len(found.records) > 0
+            or interest.told_high_watermark != high_watermark
+            or interest.told_start_offset != start_offset
+        )
+        interest.told_high_watermark, interest.told_start_offset = high_watermark, start_offset
+        if len(found.records):
+            self.due.pop(interest, None)
+            self.due[interest] = None
+        elif _is_quiet(interest, partition):
+            self.due.pop(interest, None)
+        return is_news
+
+    def _watch(self, interest: Interest, partition: Partition) -> None:
+        interest.session = self
+        partition.watch(interest)
+
+
+def _is_quiet(interest: Interest, partition: Partition) -> bool:
+    """Whether the next look could find nothing but what the reader has been told.
+
+    Asked when the answer is made, not when the partition was looked at: much may have happened while others were read.
+    """
+    return (
+        partition is interest.partition
+        and partition.log.start_offset <= interest.offset
+        and interest.offset >= partition.high_watermark
+        and interest.leader_epoch in (-1, partition.leader_epoch)
+    )
+
+
+def _unwatch(interest: Interest) -> None:
+    interest.session = None
+    if interest.partition is not None:
+        interest.partition.unwatch(interest)
