@@ -13,6 +13,7 @@ COMMANDS: Final = {
     "produce": "ropewalk.cli.produce",
     "consume": "ropewalk.cli.consume",
     "group": "ropewalk.cli.group",
+    "quota": "ropewalk.cli.quota",
     "bench": "ropewalk.cli.bench",
     "config": "ropewalk.cli.config",
     "doctor": "ropewalk.cli.doctor",
