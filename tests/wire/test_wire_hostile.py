@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ropewalk.base.errors import ProtocolError
 from ropewalk.wire.api import AnyApi
+from ropewalk.wire.headers import decode_request_header
 from ropewalk.wire.messages import (
     create_topics,
     describe_topic_partitions,
@@ -38,6 +39,7 @@ def test_every_truncation_is_refused_and_a_surplus_ignored(direction: Direction,
     assert direction.decode(version, encoded + b"\0") == direction.decode(version, encoded)
 
 
+_MANY = 300_000
 _EVIL = st.sampled_from(
     [b"\0", b"\x01", b"\x7f", b"\x80", b"\xff", b"\xff" * 4, b"\xff" * 5, b"\x7f\xff\xff\xff", b"\x80\0\0\0"]
 )
@@ -59,6 +61,10 @@ def test_any_mutation_gives_a_message_or_a_protocol_error(direction: Direction, 
     except ProtocolError:
         return
     assert isinstance(decoded, direction.message)
+    # What came out is a message like any other: written and read again it stays as it is. Bytes are compared, because
+    # a mutation may have made a number of a quota that is not equal to itself.
+    written = direction.encode(version, decoded)
+    assert direction.encode(version, direction.decode(version, written)) == written
 
 
 @for_every_direction
@@ -94,7 +100,7 @@ def test_noise_gives_a_message_or_a_protocol_error(direction: Direction, noise: 
         pytest.param((metadata.API, 9), "00 01 00 00 00", None, id="empty tagged section"),
         pytest.param((metadata.API, 9), "00 01 00 00 02 05 01 aa 63 00", None, id="unknown tags are skipped"),
         pytest.param((metadata.API, 9), "00 01 00 00 01 05 7f", "after its frame", id="unknown tag past the end"),
-        pytest.param((metadata.API, 9), "00 01 00 00 ffffffff07", "cut short", id="two thousand million tags"),
+        pytest.param((metadata.API, 9), "00 01 00 00 ffffffff07", "more than 262144 elements", id="two thousand million tags"),
         pytest.param((join_group.API, 6), "01 00000000 00000000 01 00 01 02 01 ffffffff07 00 00", "cut short", id="huge bytes"),
         pytest.param((join_group.API, 6), "01 00000000 00000000 01 00 01 02 01 00 00 00", "metadata has a length of 0", id="null bytes"),
         pytest.param((fetch.API, 15), "01" * 21 + "01 01 01" + " 01 01 05" + "00" * 13, "tagged field 1 ends 8 bytes after", id="tag size too small"),
@@ -136,6 +142,32 @@ def test_memory_stays_within_a_small_multiple_of_the_frame(api: AnyApi, version:
     finally:
         tracemalloc.stop()
     assert peak_bytes < 30 * len(frame)
+
+
+_PRODUCE_START = b"\0\0\1" + bytes(4)  # no transaction, acks, no time
+
+
+@pytest.mark.parametrize(
+    ("api", "version", "frame"),
+    [
+        pytest.param(metadata.API, 1, _MANY.to_bytes(4, "big") + bytes(2 * _MANY), id="empty names"),
+        pytest.param(produce.API, 9, _PRODUCE_START + encode_varint(_MANY + 1) + b"\1\1\0" * _MANY + b"\0", id="topics without partitions"),
+        pytest.param(produce.API, 9, _PRODUCE_START + encode_varint(1001) + (b"\1" + encode_varint(1001) + b"\0\0\0\0\1\0" * 1000 + b"\0") * 1000 + b"\0", id="partitions of many topics"),
+        pytest.param(metadata.API, 12, bytes(3) + encode_varint(_MANY) + b"\5\0" * _MANY, id="tagged fields that nobody knows"),
+        pytest.param(fetch.API, 17, bytes(21) + b"\1\1\1" + encode_varint(_MANY) + b"\5\0" * _MANY, id="or somebody might"),
+    ],
+)  # fmt: skip
+def test_a_frame_full_of_tiny_things_is_refused_before_it_takes_time(
+    api: AnyApi, version: int, frame: bytes
+) -> None:
+    with pytest.raises(ProtocolError, match="more than 262144 elements"):
+        api.decode_request(version, memoryview(frame), 0, len(frame))
+
+
+def test_a_header_full_of_tagged_fields_is_refused_before_it_takes_time() -> None:
+    header = bytes.fromhex("0000 0009 00000001 ffff") + encode_varint(_MANY) + b"\5\0" * _MANY
+    with pytest.raises(ProtocolError, match="announces 300000 tagged fields"):
+        decode_request_header(memoryview(header), 0, len(header), {0: 9})
 
 
 def _decode_or_refuse(direction: Direction, version: int, frame: bytes) -> Message | None:

@@ -30,6 +30,10 @@ RECEIVE_BUFFER_BYTES_KEPT: Final = 1 << 21
 REQUEST_BYTES_MAX: Final = 1 << 23
 """A request other than Produce. Decoded it may take thirty times as much; a fetch of 100,000 partitions fits."""
 
+REQUEST_ELEMENTS_MAX: Final = 1 << 18
+"""Structures, texts and tagged fields in one request. Each takes a microsecond and 150 bytes to decode and two bytes to send: a
+Produce of 100 MiB full of empty topics would stop the node for a minute and take gigabytes. A fetch of 100,000 partitions fits."""
+
 CONNECTION_REQUESTS_MAX: Final = 4096
 """Requests of one connection that may be unanswered; reading pauses there. librdkafka pipelines without bound."""
 

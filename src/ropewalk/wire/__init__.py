@@ -10,5 +10,6 @@ Promises
     Bytes from outside give a message or a `ProtocolError`, never another exception.
     Decoding never takes more memory than a small multiple of the bytes it was given: thirty times for frames
     made of nothing but empty names, hardly more than once for record sets.
+    A request has at most `REQUEST_ELEMENTS_MAX` elements, so decoding one takes a fraction of a second at the worst.
     Record sets are never copied: decoded they are `memoryview`s of the frame, encoded they are chunks as given.
 """

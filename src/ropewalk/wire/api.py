@@ -9,6 +9,7 @@ from struct import error as layout_error
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from ropewalk.base.errors import ProtocolError
+from ropewalk.base.limits import REQUEST_ELEMENTS_MAX
 from ropewalk.wire.types import Buffer, Message
 
 Q = TypeVar("Q", bound=Message)
@@ -67,7 +68,9 @@ class Api(Generic[Q, R]):
     def decode_request(self, version: int, buffer: memoryview, position: int, end: int) -> Q:
         decode = self._request_decoders.get(version)
         if decode is None:
-            decode = self._request_decoders[version] = self._decoder(self.request, version)
+            decode = self._request_decoders[version] = self._decoder(
+                self.request, version, REQUEST_ELEMENTS_MAX
+            )
         try:
             return decode(buffer, position, end)
         except UnicodeDecodeError as problem:
@@ -78,7 +81,7 @@ class Api(Generic[Q, R]):
     def decode_response(self, version: int, buffer: memoryview, position: int, end: int) -> R:
         decode = self._response_decoders.get(version)
         if decode is None:
-            decode = self._response_decoders[version] = self._decoder(self.response, version)
+            decode = self._response_decoders[version] = self._decoder(self.response, version, None)
         try:
             return decode(buffer, position, end)
         except UnicodeDecodeError as problem:
@@ -110,12 +113,16 @@ class Api(Generic[Q, R]):
                 f"{self.name} response v{version} cannot carry a value: {problem}"
             ) from problem
 
-    def _decoder(self, message: type[M], version: int) -> Callable[[memoryview, int, int], M]:
+    def _decoder(
+        self, message: type[M], version: int, elements_max: int | None
+    ) -> Callable[[memoryview, int, int], M]:
         # Imported here so that naming an API, as the command line does, does not load the compiler.
         from ropewalk.wire.compile import compile_decoder
 
         self._check_version(version)
-        return compile_decoder(message, version, flexible=self.is_flexible(version))
+        return compile_decoder(
+            message, version, flexible=self.is_flexible(version), elements_max=elements_max
+        )
 
     def _encoder(self, message: type[M], version: int) -> Callable[[M], list[Buffer]]:
         from ropewalk.wire.compile import compile_encoder

@@ -24,8 +24,11 @@ Encoder: TypeAlias = Callable[[M], list[Buffer]]
 """A message to chunks, in order."""
 
 
-def compile_decoder(message: type[M], version: int, *, flexible: bool) -> "Decoder[M]":
-    function: Decoder[M] = DecoderWriter(version, flexible=flexible).compile(message)
+def compile_decoder(
+    message: type[M], version: int, *, flexible: bool, elements_max: int | None = None
+) -> "Decoder[M]":
+    writer = DecoderWriter(version, flexible=flexible, elements_max=elements_max)
+    function: Decoder[M] = writer.compile(message)
     return function
 
 

@@ -17,6 +17,7 @@ from struct import error as layout_error
 from typing import Annotated, Final, TypeVar
 
 from ropewalk.base.errors import ProtocolError
+from ropewalk.base.limits import REQUEST_ELEMENTS_MAX
 from ropewalk.wire.compile import Decoder, Encoder, compile_decoder, compile_encoder
 from ropewalk.wire.types import Int32, Message, since
 
@@ -74,7 +75,7 @@ def _decode(kind: type[M], data: bytes) -> M | None:
 
 @cache
 def _decoder(kind: type[M], version: int) -> Decoder[M]:
-    return compile_decoder(kind, version, flexible=False)
+    return compile_decoder(kind, version, flexible=False, elements_max=REQUEST_ELEMENTS_MAX)
 
 
 @cache

@@ -6,6 +6,8 @@ How hostile bytes are held
     before that check.
     Lengths are checked for their sign, or positions could move back.
     A count is checked against the bytes that are left before anything is allocated for it.
+    Elements and tagged fields are counted over the whole message where `elements_max` is given: they can be as short as
+    two bytes, and a frame full of those would keep the loop busy for many seconds.
 """
 
 from struct import Struct as Layout
@@ -24,6 +26,10 @@ from ropewalk.wire.varint import STRING_BYTES_MAX, decode_varint, finish_varint,
 class DecoderWriter(CodeWriter):
     direction = "decode"
 
+    def __init__(self, version: int, *, flexible: bool, elements_max: int | None = None) -> None:
+        super().__init__(version, flexible=flexible)
+        self._elements_max = elements_max
+
     def _write_function(self, message: type[Message]) -> None:
         self._scope.update(
             unpack_from=unpack_from,
@@ -34,8 +40,11 @@ class DecoderWriter(CodeWriter):
             refuse_count=_refuse_count,
             refuse_end=_refuse_end,
             refuse_tag=_refuse_tag,
+            refuse_total=_refuse_total,
         )
         with self._block("def decode(buffer, position, end):"):
+            if self._elements_max is not None:
+                self._line(f"elements_left = {self._elements_max}")
             result = self._structure(message)
             # Bytes behind the last field are ignored, as Kafka does: some clients pad.
             self._line("if position > end: refuse_end(position, end)")
@@ -146,6 +155,7 @@ class DecoderWriter(CodeWriter):
             self._line(f'{name} = unpack_from(f">{{{count}}}{element.code}", buffer, position)')
             self._line(f"position += {size_bytes}")
             return
+        self._count(count)
         self._line(f"{name}_items = []")
         with self._block(f"for _ in range({count}):"):
             if isinstance(element, Structure):
@@ -163,16 +173,27 @@ class DecoderWriter(CodeWriter):
         self._run.append(("B", count))
         self._flush()
         if not fields:
-            self._line(f"if {count}: position = skip_tags(buffer, position, {count})")
+            with self._block(f"if {count}:"):
+                self._count_tags(count)
+                self._line(f"position = skip_tags(buffer, position, {count})")
             return {}
         values = {field.name: self._name(field.name) for field in fields}
         for field in fields:
             self._line(f"{values[field.name]} = {self._constant(field.name + '_default', field.default)}")
         with self._block(f"if {count}:"):
-            self._line(f"if {count} > 127: {count}, position = finish_varint(buffer, position, {count})")
+            self._count_tags(count)
             with self._block(f"for _ in range({count}):"):
                 self._tag(fields, values)
         return values
+
+    def _count_tags(self, count: str) -> None:
+        self._line(f"if {count} > 127: {count}, position = finish_varint(buffer, position, {count})")
+        self._count(count)
+
+    def _count(self, count: str) -> None:
+        if self._elements_max is not None:
+            self._line(f"elements_left -= {count}")
+            self._line(f"if elements_left < 0: refuse_total({self._elements_max})")
 
     def _tag(self, fields: list[Field], values: dict[str, str]) -> None:
         tag, stop = self._name("tag"), self._name("tag_stop")
@@ -207,6 +228,10 @@ def _refuse_length(name: str, length: int) -> NoReturn:
 
 def _refuse_count(name: str, count: int, remaining_bytes: int) -> NoReturn:
     raise ProtocolError(f"{plain_name(name)} announces {count} elements with {remaining_bytes} bytes left")
+
+
+def _refuse_total(elements_max: int) -> NoReturn:
+    raise ProtocolError(f"the message has more than {elements_max} elements and tagged fields")
 
 
 def _refuse_end(position: int, end: int) -> NoReturn:

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ropewalk.base.errors import ProtocolError
 from ropewalk.wire.api import API_VERSIONS_KEY, NEVER_FLEXIBLE
-from ropewalk.wire.varint import STRING_BYTES_MAX, skip_tags
+from ropewalk.wire.varint import STRING_BYTES_MAX, skip_header_tags
 
 _FIXED: Final = Layout(">hhih")
 _CORRELATION_ID: Final = Layout(">i")
@@ -57,7 +57,7 @@ def decode_request_header(
             count = buffer[position]
             position += 1
             if count:
-                position = skip_tags(buffer, position, count)
+                position = skip_header_tags(buffer, position, count)
     except (layout_error, IndexError, UnicodeDecodeError) as problem:
         raise ProtocolError(f"the request header is malformed: {problem}") from problem
     if position > end:
@@ -88,7 +88,7 @@ def decode_response_header(
             count = buffer[position]
             position += 1
             if count:
-                position = skip_tags(buffer, position, count)
+                position = skip_header_tags(buffer, position, count)
     except (layout_error, IndexError) as problem:
         raise ProtocolError(f"the response header is malformed: {problem}") from problem
     if position > end:
