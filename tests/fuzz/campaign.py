@@ -64,6 +64,8 @@ class Report(Struct):
     memory_mib_max: int = 0
     memory_mib_end: int = 0
     descriptors_max: int = 0
+    topic_count: int = 0
+    partition_count: int = 0
     node_cpu_s: float = 0.0
     own_cpu_s: float = 0.0
     log_lines_of_refusals: int = 0
@@ -88,15 +90,20 @@ async def _campaign(plan: Plan, target: Target, progress: Callable[[str], None])
     served = {api.key: api for api in SERVED_APIS if api.key in versions}
     pairs = [(api, version) for api in served.values() for version in versions[api.key]]
     await _make_topics(target)
-    battery = Battery(pairs, Forecaster(served, versions), plan.seed)
+    forecaster = Forecaster(served, versions)
+    battery = Battery(pairs, forecaster, plan.seed)
     report = Report(Tally(), [])
     neighbour = _start_neighbour(target)
     began = time.monotonic()
     try:
-        await _fire(plan, battery, target, report, progress, began, await _topic_ids(target))
+        await _fire(plan, battery, forecaster, target, report, progress, began, await _topic_ids(target))
     finally:
         report.neighbour = json.loads(neighbour.communicate()[0] or b"{}")
     report.seconds = time.monotonic() - began
+    if target.is_alive:
+        report.topic_count, report.partition_count = await _count_partitions(target)
+    if plan.volley is not None:
+        progress(target.log_path.read_text(errors="replace"))
     _judge(plan, target, report)
     return report
 
@@ -104,6 +111,7 @@ async def _campaign(plan: Plan, target: Target, progress: Callable[[str], None])
 async def _fire(
     plan: Plan,
     battery: Battery,
+    forecaster: Forecaster,
     target: Target,
     report: Report,
     progress: Callable[[str], None],
@@ -116,6 +124,7 @@ async def _fire(
         _volleys(plan, battery, tally, began),
         tally,
         topic_ids=topic_ids,
+        forecaster=forecaster,
         connection_count=CONNECTIONS if plan.volley is None else 1,
     )
     firing = asyncio.ensure_future(sender.run())
@@ -224,6 +233,12 @@ async def _topic_ids(target: Target) -> dict[bytes, bytes]:
     answer = await _ask(target, metadata.API, 12, metadata.MetadataRequest(asked))
     assert isinstance(answer, metadata.MetadataResponse)
     return {stand_in(str(topic.name)): topic.topic_id for topic in answer.topics}
+
+
+async def _count_partitions(target: Target) -> tuple[int, int]:
+    answer = await _ask(target, metadata.API, 12, metadata.MetadataRequest(None))
+    assert isinstance(answer, metadata.MetadataResponse)
+    return len(answer.topics), sum(len(topic.partitions) for topic in answer.topics)
 
 
 async def _ask(target: Target, api: AnyApi, version: int, request: Message) -> Message:

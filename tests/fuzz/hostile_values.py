@@ -151,7 +151,7 @@ _PLAUSIBLE_NUMBERS: Final[dict[str, tuple[int, ...]]] = {
 }
 _LOW_NUMBERS: Final = (0, 0, 0, 1, 2, -1)
 _STRANGE_SHARE: Final = 0.06
-_LONG_ARRAY_SHARE: Final = 0.002
+_LONG_ARRAY_SHARE: Final = 0.0005
 _LONG_ARRAY: Final = 2000
 
 

@@ -53,7 +53,8 @@ def _show(plan: Plan, report: Report) -> None:
     print("answers: " + ", ".join(f"{name} {count:,}" for name, count in tally.by_api.most_common()))
     print(
         f"node: at most {report.memory_mib_max} MiB ({report.memory_mib_end} at the end), "
-        f"{report.descriptors_max} descriptors, {report.node_cpu_s:.0f} s of CPU (the fuzzer {report.own_cpu_s:.0f} s), "
+        f"{report.descriptors_max} descriptors, "
+        f"{report.topic_count:,} topics of {report.partition_count:,} partitions, {report.node_cpu_s:.0f} s of CPU (the fuzzer {report.own_cpu_s:.0f} s), "
         f"{report.log_lines_of_refusals:,} lines about refused connections, "
         f"stopped in {report.stop_s:.1f} s, started again in {report.start_again_s:.1f} s"
     )

@@ -16,7 +16,7 @@ from ropewalk.base.errors import ProtocolError
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.frames import FrameReader
 from ropewalk.wire.headers import decode_response_header, encode_response_header
-from tests.fuzz.forecast import Due, Then
+from tests.fuzz.forecast import Due, Forecaster, Then
 from tests.fuzz.volley import Manner, Volley
 
 PATIENCE_S: Final = 60.0
@@ -41,6 +41,7 @@ class Tally:
         self.frames = 0
         self.answers = 0
         self.refused_connections = 0
+        self.misjudged = 0
         self.by_ending: Counter[str] = Counter()
         self.by_api: Counter[str] = Counter()
         self.findings: list[str] = []
@@ -56,6 +57,7 @@ class Sender:
         tally: Tally,
         *,
         topic_ids: Mapping[bytes, bytes],
+        forecaster: Forecaster,
         connection_count: int,
         patience_s: float = PATIENCE_S,
     ) -> None:
@@ -64,6 +66,7 @@ class Sender:
         self._address = address
         self._volleys = volleys
         self._topic_ids = topic_ids
+        self._forecaster = forecaster
         self._connection_count = connection_count
         self._visits: dict[_Visit, None] = {}
         self._parked: deque[_Visit] = deque()
@@ -115,9 +118,17 @@ class Sender:
             self._parked.popleft().abort()
 
     def _note(self, volley: Volley, problem: str) -> None:
+        if not self._is_as_forecast(volley):
+            self.tally.misjudged += 1
+            return
         sent = (volley.body + volley.ending).hex()
         self.tally.findings.append(f"volley {volley.number}: {problem}\n    {sent[:_HEX_SHOWN]}")
         self.stop()
+
+    def _is_as_forecast(self, volley: Volley) -> bool:
+        """A mutation can move an id to where text is expected, and then real ids are other text than their stand-ins."""
+        forecast = self._forecaster.forecast(self._real_ids(volley.body + volley.ending))
+        return (forecast.due, forecast.then) == ((*volley.due, *volley.ending_due), volley.then)
 
     def _real_ids(self, stream: bytes) -> bytes:
         for stand_in, real in self._topic_ids.items():

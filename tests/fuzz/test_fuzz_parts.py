@@ -146,7 +146,13 @@ def test_a_node_that_misbehaves_is_found_out(
         server = await loop.create_server(lambda: Impostor(answer), "127.0.0.1", 0)
         address = server.sockets[0].getsockname()
         sender = Sender(
-            address, iter([ONE_REQUEST]), Tally(), topic_ids={}, connection_count=1, patience_s=0.5
+            address,
+            iter([ONE_REQUEST]),
+            Tally(),
+            topic_ids={},
+            forecaster=FORECASTER,
+            connection_count=1,
+            patience_s=0.5,
         )
         sending = asyncio.ensure_future(sender.run())
         while not sending.done():

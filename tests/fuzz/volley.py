@@ -25,9 +25,12 @@ VOLLEYS_PER_CORPUS: Final = 2_000
 
 _LENGTHS: Final = (1, 8, 20, 40, 80)
 _MUTATED_SHARE: Final = 0.45
-_ENDED_SHARE: Final = 0.07
+_ENDED_SHARE: Final = 0.04
 """Of the frames that would end the connection, those that are sent."""
 
+_COSTLY: Final = frozenset(
+    {"CreateTopics", "DeleteTopics", "CreatePartitions", "DescribeLogDirs", "ElectLeaders", "ListGroups"}
+)
 _TRIES_MAX: Final = 50
 _CORRELATION_ID: Final = Layout(">i").pack_into
 _CLIENT_IDS: Final = (None, "", "fuzzed-1", "fuzzed-2", "x" * 200, "\U0001f9f5")
@@ -70,17 +73,17 @@ class Corpus:
     def __init__(
         self, apis: list[tuple[AnyApi, int]], forecaster: Forecaster, chance: random.Random, per_version: int
     ) -> None:
-        self._frames: list[list[Entry]] = []
-        by_key: dict[int, list[Entry]] = {}
+        by_api: dict[AnyApi, list[Entry]] = {}
         for api, version in apis:
-            entries = by_key.setdefault(api.key, [])
-            for _ in range(per_version):
-                entries.append(_entry(api, version, forecaster, chance))
-        self._frames = list(by_key.values())
+            entries = by_api.setdefault(api, [])
+            entries += [_entry(api, version, forecaster, chance) for _ in range(per_version)]
+        self._entries = [
+            entries for api, entries in by_api.items() for _ in range(1 if api.name in _COSTLY else 4)
+        ]
 
     def pick(self, chance: random.Random) -> Entry:
-        """Every API is as likely as any other, however many versions it has."""
-        return chance.choice(chance.choice(self._frames))
+        """Every API is as likely as any other, however many versions it has; those that cost much come less often."""
+        return chance.choice(chance.choice(self._entries))
 
 
 class Battery:
