@@ -14,6 +14,7 @@ from ropewalk.base.errors import (
     InvalidRequest,
     InvalidSetting,
     InvalidTopicName,
+    PolicyViolation,
     RopewalkError,
     TopicDeletionDisabled,
     TopicExists,
@@ -183,7 +184,9 @@ def test_partitions_are_added_behind_those_there_are() -> None:
     image = cluster(brokers=3)
     create(image, CreateTopic(name="t", partition_count=2, replication_factor=2))
     before = image.topic("t").partitions
-    for record in decide_create_partitions(image, CreatePartitions(name="t", partition_count=5), Random(2)):
+    for record in decide_create_partitions(
+        image, CreatePartitions(name="t", partition_count=5), broker_settings(image), Random(2)
+    ):
         image.apply(record)
     topic = image.topic("t")
     assert topic.partitions[:2] == before
@@ -194,7 +197,7 @@ def test_added_partitions_may_be_assigned_by_hand() -> None:
     image = cluster(brokers=3)
     create(image, CreateTopic(name="t", replication_factor=2))
     command = CreatePartitions(name="t", partition_count=3, assignments=[nodes(0, 1), nodes(1, 2)])
-    for record in decide_create_partitions(image, command, Random(2)):
+    for record in decide_create_partitions(image, command, broker_settings(image), Random(2)):
         image.apply(record)
     assert [partition.replicas for partition in image.topic("t").partitions[1:]] == [nodes(0, 1), nodes(1, 2)]
 
@@ -219,12 +222,37 @@ def test_partitions_that_cannot_be_added(
     create(image, CreateTopic(name="t", partition_count=2, replication_factor=1))
     command = CreatePartitions(name="t", partition_count=partition_count, assignments=assignments)
     with pytest.raises(error):
-        decide_create_partitions(image, command, Random(1))
+        decide_create_partitions(image, command, broker_settings(image), Random(1))
 
 
 def test_partitions_of_no_topic_are_not_added() -> None:
+    image = cluster()
     with pytest.raises(UnknownTopic):
-        decide_create_partitions(cluster(), CreatePartitions(name="t", partition_count=2), Random(1))
+        decide_create_partitions(
+            image, CreatePartitions(name="t", partition_count=2), broker_settings(image), Random(1)
+        )
+
+
+def test_a_cluster_takes_no_more_replicas_than_its_brokers_are_meant_to_carry() -> None:
+    image = cluster(brokers=2)
+
+    def settings() -> BrokerSettings:
+        return broker_settings(image, max_broker_partitions="3")
+
+    create(image, CreateTopic(name="t", partition_count=2, replication_factor=2), max_broker_partitions="3")
+    with pytest.raises(PolicyViolation, match=r"would be 8 replicas .* on 2 brokers; .* allows 6"):
+        decide_create_topic(
+            image, CreateTopic(name="u", partition_count=2, replication_factor=2), settings(), Random(1)
+        )
+    with pytest.raises(PolicyViolation):
+        decide_create_partitions(image, CreatePartitions(name="t", partition_count=4), settings(), Random(1))
+    internal = CreateTopic(name="__consumer_offsets", partition_count=50, replication_factor=1)
+    assert decide_create_topic(image, internal, settings(), Random(1))
+    for record in decide_delete_topic(image, image.topic("t"), settings()):
+        image.apply(record)
+    assert decide_create_topic(
+        image, CreateTopic(name="u", partition_count=3, replication_factor=2), settings(), Random(1)
+    )
 
 
 def test_a_deleted_topic_is_gone_and_its_name_free() -> None:
@@ -272,7 +300,7 @@ def test_replaying_what_was_decided_rebuilds_the_image(
                 case CreateTopic():
                     records = decide_create_topic(image, command, broker_settings(image), rng)
                 case CreatePartitions():
-                    records = decide_create_partitions(image, command, rng)
+                    records = decide_create_partitions(image, command, broker_settings(image), rng)
                 case _:
                     records = decide_delete_topic(image, image.topic(command), broker_settings(image))
         except RopewalkError:
@@ -284,6 +312,10 @@ def test_replaying_what_was_decided_rebuilds_the_image(
     for record in committed:
         replayed.apply(record)
     assert replayed.topics == image.topics
+    assert replayed.replica_count == image.replica_count
+    assert image.replica_count == sum(
+        len(partition.replicas) for topic in image.topics.values() for partition in topic.partitions
+    )
     assert list(replayed.facts()) == list(image.facts())
     folded = {name.replace(".", "_") for name in image.topics}
     assert len(folded) == len(image.topics)

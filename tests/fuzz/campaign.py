@@ -31,8 +31,10 @@ NODE_SETTINGS: Final = (
     "log.segment.bytes=1048576",
     "log.retention.bytes=8388608",
     "log.retention.check.interval.ms=1000",
+    "max.broker.partitions=400",
 )
-"""What is written is kept for a while only: the run is about requests, and it is a long one."""
+"""What is written is kept for a while only, and the topics that mutated names leave behind are soon too many: the run is
+about requests, and it is a long one."""
 
 _LASTING_SETTINGS: Final[dict[str, dict[str, str]]] = {
     "lasting-plain": {},

@@ -70,7 +70,7 @@ class Topics:
 
         def decide(image: Image) -> Sequence[MetadataRecord]:
             nonlocal added
-            records = decide_create_partitions(image, command, self._rng)
+            records = decide_create_partitions(image, command, self.broker_settings, self._rng)
             added = len(records)
             return records
 

@@ -18,6 +18,7 @@ from ropewalk.base.errors import (
     InvalidReplicaAssignment,
     InvalidReplicationFactor,
     InvalidRequest,
+    PolicyViolation,
     TopicDeletionDisabled,
     TopicExists,
 )
@@ -71,6 +72,8 @@ def decide_create_topic(
         replicas = _assigned_by_hand(image, command)
     else:
         replicas = _placed(image, command, broker_settings, rng)
+    if command.name not in INTERNAL_TOPICS:  # the node's own topics must not depend on what clients left
+        _check_room(image, broker_settings, replicas)
     topic_id = _new_topic_id(image, rng)
     records: list[MetadataRecord] = [TopicCreated(topic_id, command.name)]
     records.extend(_partitions(topic_id, 0, replicas))
@@ -79,7 +82,9 @@ def decide_create_topic(
     return records
 
 
-def decide_create_partitions(image: Image, command: CreatePartitions, rng: Rng) -> list[MetadataRecord]:
+def decide_create_partitions(
+    image: Image, command: CreatePartitions, broker_settings: BrokerSettings, rng: Rng
+) -> list[MetadataRecord]:
     topic = image.topic(command.name)
     if topic.name in INTERNAL_TOPICS:
         raise InvalidPartitionCount(f"{topic.name} cannot grow: what is in it would be looked for elsewhere")
@@ -99,6 +104,7 @@ def decide_create_partitions(image: Image, command: CreatePartitions, rng: Rng) 
         )
     else:
         replicas = _added_by_hand(image, topic, command.assignments, added)
+    _check_room(image, broker_settings, replicas)
     return list(_partitions(topic.topic_id, existing, replicas))
 
 
@@ -133,6 +139,18 @@ def _check_partition_count(partition_count: int) -> None:
     if not 1 <= partition_count <= TOPIC_PARTITIONS_MAX:
         raise InvalidPartitionCount(
             f"{partition_count} partitions asked for, 1 to {TOPIC_PARTITIONS_MAX} are allowed"
+        )
+
+
+def _check_room(
+    image: Image, broker_settings: BrokerSettings, replicas: Sequence[tuple[NodeId, ...]]
+) -> None:
+    added = sum(map(len, replicas))
+    replicas_max = broker_settings.max_broker_partitions * len(image.brokers)
+    if image.replica_count + added > replicas_max:
+        raise PolicyViolation(
+            f"{added} more would be {image.replica_count + added} replicas of partitions on {len(image.brokers)} "
+            f"brokers; max.broker.partitions allows {replicas_max}"
         )
 
 

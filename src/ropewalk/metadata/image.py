@@ -79,6 +79,7 @@ class Image:
         "cluster_id",
         "end_offset",
         "end_producer_id",
+        "replica_count",
     )
 
     def __init__(self) -> None:
@@ -90,6 +91,8 @@ class Image:
         """The first producer id that has not been allocated."""
         self.client_quotas: Mapping[QuotaEntity, Mapping[str, float]] = {}
         """Another mapping after every change, so that whoever keeps what follows from it can tell."""
+        self.replica_count: int = 0
+        """Replicas of all partitions together, which is what the brokers have to carry."""
         self._brokers: dict[NodeId, Broker] = {}
         self._topics_by_name: dict[str, Topic] = {}
         self._topics_by_id: dict[TopicId, Topic] = {}
@@ -164,6 +167,7 @@ class Image:
                 topic = self._topics_by_id[topic_id]
                 assert index == len(topic.partitions), f"{topic.name}-{index} leaves a gap"
                 self._put(structs.replace(topic, partitions=(*topic.partitions, _partition(record))))
+                self.replica_count += len(record.replicas)
             case PartitionChanged(topic_id=topic_id, index=index):
                 topic = self._topics_by_id[topic_id]
                 before = topic.partitions[index]
@@ -171,6 +175,7 @@ class Image:
                 assert record.leader_epoch >= before.leader_epoch, f"{topic.name}-{index} went back"
                 partitions = (*topic.partitions[:index], _partition(record), *topic.partitions[index + 1 :])
                 self._put(structs.replace(topic, partitions=partitions))
+                self.replica_count += len(record.replicas) - len(before.replicas)
             case TopicSettingsChanged(topic_id=topic_id, changes=changes):
                 topic = self._topics_by_id[topic_id]
                 self._put(structs.replace(topic, settings=_changed(topic.settings, changes)))
@@ -218,6 +223,7 @@ class Image:
         topic = self._topics_by_id.pop(topic_id, None)
         if topic is not None:  # A snapshot remembers the deletion without the topic.
             del self._topics_by_name[topic.name]
+            self.replica_count -= sum(len(partition.replicas) for partition in topic.partitions)
         self._deleted[topic_id] = None
         if len(self._deleted) > TOPICS_DELETED_REMEMBERED_MAX:
             del self._deleted[next(iter(self._deleted))]

@@ -73,6 +73,7 @@ class BrokerSettings(Struct, frozen=True, kw_only=True):
     group_max_size: int
     group_min_session_timeout_ms: int
     log_retention_check_interval_ms: int
+    max_broker_partitions: int
     max_connections: int
     max_connections_per_ip: int
     max_request_partition_size_limit: int

@@ -111,6 +111,14 @@ _CATALOGUE: Final = (
     Setting(
         "delete.topic.enable", Kind.BOOLEAN, "true", "Whether topics may be deleted.", change=Change.READ_ONLY
     ),
+    Setting(
+        "max.broker.partitions",
+        Kind.INT,
+        "20000",
+        "Replicas of partitions that a broker carries on average; a topic that would exceed it is not made. Each takes some "
+        "kilobytes of memory, and clients can make topics by asking about them.",
+        minimum=1,
+    ),
     # Connections and requests.
     Setting(
         "socket.request.max.bytes",
