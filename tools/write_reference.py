@@ -20,6 +20,7 @@ from typing import Final
 import ropewalk.base.errors
 import ropewalk.base.limits
 import ropewalk.groups.errors
+from ropewalk.base.metrics import METRICS, Metric
 from ropewalk.kafka.apis import SERVED_APIS, advertised
 from ropewalk.kafka.errors import CODES
 from ropewalk.metadata.settings.broker import BROKER_SETTINGS
@@ -174,6 +175,27 @@ def _limits() -> str:
     return _table(("limit", "value", "why"), rows)
 
 
+def _exporter_metrics() -> str:
+    return _metrics(metric for metric in METRICS if metric.name.startswith("kafka_"))
+
+
+def _own_metrics() -> str:
+    return _metrics(metric for metric in METRICS if not metric.name.startswith("kafka_"))
+
+
+def _metrics(metrics: Iterable[Metric]) -> str:
+    rows = (
+        (
+            f"`{metric.name}`",
+            metric.kind.value,
+            ", ".join(f"`{label}`" for label in metric.labels),
+            metric.help,
+        )
+        for metric in metrics
+    )
+    return _table(("metric", "kind", "labels", "what it tells"), rows)
+
+
 def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     lines = [header, tuple("---" for _ in header), *rows]
     return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
@@ -187,6 +209,8 @@ TABLES: Final[dict[str, Callable[[], str]]] = {
     "settings-without-effect": _settings_without_effect,
     "errors": _errors,
     "limits": _limits,
+    "exporter-metrics": _exporter_metrics,
+    "own-metrics": _own_metrics,
 }
 
 if __name__ == "__main__":

@@ -113,8 +113,23 @@ def test_settings_are_explained(ropewalk: Ropewalk) -> None:
     [
         (("up",), NodeOptions()),
         (
-            ("up", "--kafka", "h:1", "--data", "d", "--nodes", "3", "--set", "a=b", "--set", "c=d", "--demo"),
-            NodeOptions(kafka="h:1", data="d", nodes=3, settings=("a=b", "c=d"), demo=True),
+            (
+                "up",
+                "--kafka",
+                "h:1",
+                "--http",
+                "h:2",
+                "--data",
+                "d",
+                "--nodes",
+                "3",
+                "--set",
+                "a=b",
+                "--set",
+                "c=d",
+                "--demo",
+            ),
+            NodeOptions(kafka="h:1", http="h:2", data="d", nodes=3, settings=("a=b", "c=d"), demo=True),
         ),
         (
             ("up", "--memory", "--ready-file", "f", "--log-level", "debug", "-o", "json"),

@@ -1,6 +1,7 @@
 """The command line and the client against a real node, in a process of its own."""
 
 import json
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,13 +17,18 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     ready_file = tmp_path_factory.mktemp("node") / "ready.json"
     process = start_process("up", "--memory", "--kafka", "127.0.0.1:0", "--ready-file", str(ready_file))
     assert process.stdout is not None
-    said, _, address = process.stdout.readline().decode().strip().partition("=")
-    assert said == "ropewalk ready kafka", process.communicate()
+    said = re.fullmatch(
+        r"ropewalk ready kafka=(127\.0\.0\.1:\d+) http=(http://127\.0\.0\.1:\d+)\n",
+        process.stdout.readline().decode(),
+    )
+    assert said, process.communicate()
+    address, http = said.groups()
     yield address
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=30)
     assert process.returncode == 0
-    assert json.loads(ready_file.read_text())["kafka"] == [address]
+    written = json.loads(ready_file.read_text())
+    assert (written["kafka"], written["http"]) == ([address], [http])
 
 
 @pytest.fixture(autouse=True)

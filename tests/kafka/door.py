@@ -112,13 +112,17 @@ class Door:
 
 
 def at_the_door(
-    story: Callable[[Door], Awaitable[T]], *settings: str, seed: int = 0, can_sync_everything: bool = True
+    story: Callable[[Door], Awaitable[T]],
+    *settings: str,
+    seed: int = 0,
+    can_sync_everything: bool = True,
+    http: str = "none",
 ) -> T:
     """Run `story` against a fresh node that has the given settings."""
 
     async def main(world: World) -> T:
         machine = world.machine("node", can_sync_everything=can_sync_everything)
-        options = NodeOptions(kafka=str(NODE), data="/data", settings=settings)
+        options = NodeOptions(kafka=str(NODE), http=http, data="/data", settings=settings)
         world.machine("client")
         door = Door(world, machine, options)
         await door.open()

@@ -5,6 +5,7 @@ import errno
 import socket
 from collections.abc import Callable, Coroutine
 from pathlib import Path
+from urllib.request import urlopen
 
 import aiokafka
 import confluent_kafka
@@ -256,3 +257,15 @@ def test_a_cluster_that_was_not_entered_says_so(cluster: Cluster | AsyncCluster)
         cluster.bootstrap  # noqa: B018  asking is the test
     with pytest.raises(NotRunning, match="enter"):
         cluster.freeze()
+
+
+def test_metrics_and_health_are_at_hand_and_stay_there() -> None:
+    with Cluster() as cluster:
+        cluster.create_topic("orders")
+        address = cluster.http
+        with urlopen(f"{address}/readyz") as page:
+            assert page.status == 200
+        cluster.restart()
+        assert cluster.http == address
+        with urlopen(f"{address}/metrics") as page:
+            assert b'kafka_topic_partitions{topic="orders"} 1' in page.read()

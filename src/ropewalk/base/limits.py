@@ -176,3 +176,33 @@ GROUP_PENDING_MEMBERS_MAX: Final = 10_000
 
 GROUP_ALARMS_PER_TICK_MAX: Final = 1000
 """Sessions, rounds and expiry checks that one tick carries out, some 10 ms of them; the rest are due at once again."""
+
+SCRAPE_SLICE_COUNT: Final = 100
+"""Rows of figures written between two turns of the event loop, at some 5 µs each."""
+
+DISK_FREE_BYTES_MIN: Final = 1 << 26
+"""Room below which a node does not call itself ready: a few segments' indexes, a snapshot and some seconds of writes."""
+
+HTTP_CONNECTIONS_MAX: Final = 256
+"""Connections of the HTTP door: monitoring, probes and people, not traffic."""
+
+HTTP_URL_BYTES_MAX: Final = 1 << 13
+"""The longest address that is read. Common servers and browsers stop there too."""
+
+HTTP_HEAD_BYTES_MAX: Final = 1 << 14
+"""A request's head. Cookies of other services on the same host name arrive here as well."""
+
+HTTP_BODY_BYTES_MAX: Final = 1 << 16
+"""A request's body, which is read and thrown away: nothing that is served takes one."""
+
+HTTP_REQUESTS_WAITING_MAX: Final = 16
+"""Requests of one connection that were sent ahead; reading pauses there."""
+
+HTTP_REQUEST_MS_MAX: Final = 10_000
+"""From the first byte of a request to its last. Slower than that is no client but an attack or a broken line."""
+
+HTTP_ANSWER_MS_MAX: Final = 30_000
+"""How long a client may take to read an answer, which is held in memory meanwhile."""
+
+HTTP_IDLE_MS_MAX: Final = 120_000
+"""How long a silent connection is kept. Scrapes come every minute at the slowest."""

@@ -15,6 +15,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol, TypeVar
 
+from msgspec import Struct
 from typing_extensions import Buffer
 
 T = TypeVar("T")
@@ -130,6 +131,27 @@ class Network(Protocol):
     ) -> tuple[asyncio.BaseTransport, asyncio.BaseProtocol]: ...
 
 
+class Usage(Struct, frozen=True, kw_only=True):
+    """What a process has taken of its machine. 0 where the machine does not tell."""
+
+    started_at_s: float = 0.0
+    cpu_user_s: float = 0.0
+    cpu_system_s: float = 0.0
+    resident_bytes: int = 0
+    address_space_bytes: int = 0
+    descriptor_count: int = 0
+    descriptor_count_max: int = 0
+    disk_read_bytes: int = 0
+    disk_written_bytes: int = 0
+
+
+class OwnProcess(Protocol):
+    """The process that the node runs in."""
+
+    def usage(self) -> Usage:
+        """Takes a millisecond for every few thousand descriptors: call it in the `Pool`."""
+
+
 class Ports(Protocol):
     """All of them, as a node is given them."""
 
@@ -138,6 +160,7 @@ class Ports(Protocol):
     disk: Disk
     pool: Pool
     network: Network
+    process: OwnProcess
 
 
 def write_atomically(disk: Disk, path: str, data: bytes) -> None:

@@ -35,6 +35,9 @@ class Compactor:
         self._clock = clock
         self._candidates: Iterator[Partition] = iter(partitions)
         self._pass: _Pass | None = None
+        self.pass_count = 0
+        self.removed_count = 0
+        self.spent_bytes = 0
 
     async def step(self) -> bool:
         """Go on for one tick's budget; False when no partition has anything to compact.
@@ -47,7 +50,9 @@ class Compactor:
                 self._pass = await self._begin()
                 if self._pass is None:
                     return False
-            budget_bytes -= await self._go_on(self._pass)
+            spent_bytes = await self._go_on(self._pass)
+            self.spent_bytes += spent_bytes
+            budget_bytes -= spent_bytes
         return True
 
     async def _begin(self) -> _Pass | None:
@@ -111,6 +116,8 @@ class Compactor:
                 end_offset=compaction.damaged.end_offset,
             )
         elif compaction.is_complete:
+            self.pass_count += 1
+            self.removed_count += compaction.removed_count
             _log.info(
                 "partition compacted",
                 partition=str(partition.name),

@@ -12,10 +12,10 @@ What a reader could get wrong
 
 import asyncio
 
+from ropewalk.base.durations import Durations
 from ropewalk.base.limits import SYNC_FILES_SINGLY_MAX
 from ropewalk.base.ports import Clock, Disk, Pool
 from ropewalk.broker.partition import Partition
-from ropewalk.broker.stalls import Durations
 from ropewalk.log.log import SyncTargets
 
 

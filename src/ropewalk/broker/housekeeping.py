@@ -51,7 +51,7 @@ class Housekeeping:
         self._clock = clock
         self._saved_points: dict[str, Offset] = {}
         self._retention_due_ms = 0.0
-        self._compactor = Compactor(partitions, pool, clock)
+        self.compactor = Compactor(partitions, pool, clock)
         self._compaction_due_ms = 0.0
         self._scrub_due_ms = 0.0
         self._scrubbing: Iterator[Partition] = iter(partitions)
@@ -69,7 +69,7 @@ class Housekeeping:
         now_ms = self._clock.monotonic_ms()
         for partition in self._disk.commits.waiting():
             partition.expire(now_ms)
-        if self._partitions.has_unopened:
+        if self._partitions.unopened_count:
             await self._cluster.propose(lambda _: ())  # nothing changes, but the partitions follow again
         await _tolerating_a_full_disk(self._save_recovery_points())
         await _tolerating_a_full_disk(self._write_snapshots())
@@ -111,7 +111,7 @@ class Housekeeping:
             await self._partitions.remove_expired(partition, durable)
 
     async def _compact(self, now_ms: float) -> None:
-        if not await self._compactor.step():
+        if not await self.compactor.step():
             self._compaction_due_ms = now_ms + self._compaction_rest_ms()
 
     async def _save_recovery_points(self) -> None:

@@ -138,6 +138,11 @@ class Partition:
         return self.high_watermark
 
     @property
+    def appended_bytes(self) -> int:
+        """Of all batches since this object was made."""
+        return self._appended_bytes
+
+    @property
     def opens_batches(self) -> bool:
         """Whether `prepare` takes so long that it belongs in the disk pool."""
         return self.rules.opens_records or self.rules.compression is not None

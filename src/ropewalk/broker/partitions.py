@@ -102,6 +102,11 @@ class Partitions:
             raise self._missing(self._image.topic_by_id(topic_id).name, index)
         return partition
 
+    def led(self, topic_id: TopicId, index: int) -> Partition | None:
+        """None where this node does not lead it, or has not opened it yet."""
+        partitions = self._by_id.get(topic_id)
+        return None if partitions is None else partitions.get(index)
+
     async def open_all(self, held_partitions: Sequence[Held]) -> None:
         """Open what the image says this node leads, and remove what it no longer names of what the disk holds."""
         wanted = {topic.topic_id for topic in self._image.topics.values()}
@@ -160,8 +165,9 @@ class Partitions:
                 await self._pool.run(removal.run)
 
     @property
-    def has_unopened(self) -> bool:
-        return bool(self._unopened)
+    def unopened_count(self) -> int:
+        """Partitions for which there was no room."""
+        return len(self._unopened)
 
     def home_of(self, partition: Partition) -> Home:
         return self._memory if partition.in_memory else self._disk

@@ -12,6 +12,14 @@ KafkaOption = Annotated[
         help="Where Kafka clients connect; port 0 is any free one. [127.0.0.1:9092]",
     ),
 ]
+HttpOption = Annotated[
+    str | None,
+    typer.Option(
+        "--http",
+        metavar="HOST:PORT",
+        help="Where metrics and health are served; port 0 is any free one, none is none. [127.0.0.1:9644]",
+    ),
+]
 DataOption = Annotated[
     str | None, typer.Option("--data", metavar="DIR", help="Where the node keeps its data. [./ropewalk-data]")
 ]

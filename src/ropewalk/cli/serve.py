@@ -7,6 +7,7 @@ from ropewalk.cli.failure import guarded
 from ropewalk.cli.node_options import (
     ConfigOption,
     DataOption,
+    HttpOption,
     KafkaOption,
     LogLevelOption,
     MemoryOption,
@@ -24,6 +25,7 @@ def serve(
     ctx: typer.Context,
     config: ConfigOption = None,
     kafka: KafkaOption = None,
+    http: HttpOption = None,
     data: DataOption = None,
     memory: MemoryOption = False,
     settings: SetOption = None,
@@ -38,6 +40,7 @@ def serve(
     run_serve(
         NodeOptions(
             kafka=kafka,
+            http=http,
             data=data,
             memory=memory,
             ready_file=ready_file,

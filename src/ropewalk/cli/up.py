@@ -9,6 +9,7 @@ from ropewalk.cli.failure import guarded
 from ropewalk.cli.node_options import (
     ConfigOption,
     DataOption,
+    HttpOption,
     KafkaOption,
     LogLevelOption,
     MemoryOption,
@@ -27,6 +28,7 @@ app = new_app()
 def up(
     ctx: typer.Context,
     kafka: KafkaOption = None,
+    http: HttpOption = None,
     data: DataOption = None,
     memory: MemoryOption = False,
     nodes: Annotated[
@@ -49,6 +51,7 @@ def up(
     run_up(
         NodeOptions(
             kafka=kafka,
+            http=http,
             data=data,
             memory=memory,
             nodes=nodes,

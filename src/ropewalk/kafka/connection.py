@@ -24,6 +24,7 @@ from ropewalk.base.limits import (
     CONNECTION_REQUESTS_MAX,
     CONNECTION_UNSENT_BYTES_MAX,
 )
+from ropewalk.base.ports import Clock
 from ropewalk.kafka.caller import Caller, Disconnect, Waiting
 from ropewalk.kafka.connections import Connections
 from ropewalk.kafka.meter import Meter
@@ -91,6 +92,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self._buffer.on_received(nbytes)
+        self._connections.received_bytes += nbytes
         self.active_at_ms = self._connections.clock.monotonic_ms()
         self._go_on()
 
@@ -110,6 +112,10 @@ class Connection(asyncio.BufferedProtocol):
         self._go_on()
 
     # What handlers and the listener call
+
+    @property
+    def clock(self) -> Clock:
+        return self._connections.clock
 
     @property
     def host(self) -> str:
@@ -279,11 +285,14 @@ class Connection(asyncio.BufferedProtocol):
         if transport is None or not answers or not answers[0].is_done or self._connections.is_paused:
             return
         chunks: list[Buffer] = []
+        size_bytes = 0
         while answers and answers[0].is_done:
             answer = answers.popleft()
             chunks += answer.chunks
-            self._answered_bytes -= answer.size_bytes
+            size_bytes += answer.size_bytes
         if chunks:
+            self._answered_bytes -= size_bytes
+            self._connections.sent_bytes += size_bytes
             transport.writelines(chunks)
             self._charge(self._buffer.capacity_bytes)
 
@@ -329,6 +338,7 @@ class _Answer:
     """The place of one request in the order of answers."""
 
     __slots__ = (
+        "_arrived_at_ms",
         "_connection",
         "_correlation_id",
         "_meter",
@@ -352,6 +362,7 @@ class _Answer:
         self._served = served
         self._version = version
         self._correlation_id = correlation_id
+        self._arrived_at_ms = connection.active_at_ms
         self.chunks: list[Buffer] = []
         self.size_bytes = 0
         self.is_done = False
@@ -370,6 +381,7 @@ class _Answer:
         if error is not None:
             self._report(error)
             return
+        self._served.tally.on_answered(response, self._connection.clock.monotonic_ms() - self._arrived_at_ms)
         self.is_done = True
         self._connection.on_answered(self.size_bytes)
 

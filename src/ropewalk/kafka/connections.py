@@ -60,6 +60,10 @@ class Connections:
         self._idle_ms_max = idle_ms_max
         self._open: dict[Connected, None] = {}
         self._by_host: Counter[str] = Counter()
+        self.opened_count = 0
+        self.refused_count = 0
+        self.received_bytes = 0
+        self.sent_bytes = 0
         self.is_paused = False
         """Nothing is read or answered, and no connection is closed for it: a node that hangs."""
 
@@ -69,6 +73,7 @@ class Connections:
     def on_opened(self, connection: Connected) -> None:
         connection.active_at_ms = self.clock.monotonic_ms()
         self._open[connection] = None
+        self.opened_count += 1
         self._by_host[connection.host] += 1
         if len(self._open) > self._count_max:
             connection.close(f"{len(self._open)} connections, max.connections is {self._count_max}")
@@ -89,6 +94,7 @@ class Connections:
             del self._by_host[connection.host]
 
     def on_refused(self, connection: Connected, reason: str) -> None:
+        self.refused_count += 1
         _log.warning("connection closed", client=connection.host, reason=reason)
 
     def sweep(self) -> None:

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ropewalk.kafka.caller import Caller
+from ropewalk.kafka.tally import Tally
 from ropewalk.wire.api import Api
 from ropewalk.wire.types import Message
 
@@ -18,3 +19,4 @@ class ServedApi(Struct, frozen=True):
     version_min: int
     version_max: int
     handle: Handle
+    tally: Tally = field(default_factory=Tally)

@@ -39,7 +39,7 @@ from ropewalk.log.recovery import LEADER_EPOCH_MAX, Contents, Recovered, open_co
 from ropewalk.log.retention import decide_retention
 from ropewalk.log.rewrite import Replacement
 from ropewalk.log.scrub import Scrub, ScrubCursor
-from ropewalk.log.segment import SNAPSHOT_SUFFIX, Segment, offsets_of
+from ropewalk.log.segment import SNAPSHOT_SUFFIX, TIMESTAMP_NONE, Segment, offsets_of
 from ropewalk.log.settings import LogSettings
 from ropewalk.log.snapshot import ClosedSegment, Snapshot, SnapshotSchedule, SnapshotWrite, Tail
 from ropewalk.log.span import Span as Span
@@ -155,6 +155,12 @@ class Log:
     @property
     def segment_count(self) -> int:
         return len(self._segments)
+
+    @property
+    def oldest_segment_timestamp(self) -> int | None:
+        """The largest timestamp in the oldest segment: its age is what retention goes by. None where there is none."""
+        timestamp = self._segments[0].max_timestamp
+        return None if timestamp == TIMESTAMP_NONE else timestamp
 
     @property
     def leader_epoch_latest(self) -> LeaderEpoch:

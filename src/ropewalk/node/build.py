@@ -1,7 +1,7 @@
 """Put a node together by hand, and take it apart again.
 
-    start   take the directory, read the metadata, open the partitions, then listen
-    stop    listen no more, refuse writes, make everything durable, say that it was clean
+    start   take the directory, read the metadata, open the HTTP door, open the partitions, then listen
+    stop    listen no more, refuse writes, make everything durable, say that it was clean, close the HTTP door
     kill    end where it stands, as a crash would, inside a process that lives on
 
 What a reader could get wrong
@@ -21,23 +21,28 @@ from ropewalk.base.budget import ByteBudget
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import parse_id
 from ropewalk.base.limits import NODE_BUFFER_BYTES_MAX
+from ropewalk.base.metrics import Source
 from ropewalk.base.ports import Disk, Ports
 from ropewalk.broker.cluster import Cluster
 from ropewalk.broker.fetch_sessions import FetchSessions
 from ropewalk.broker.group_commit import GroupCommit
 from ropewalk.broker.groups import Groups
+from ropewalk.broker.health import Health, Stage
 from ropewalk.broker.housekeeping import Housekeeping
 from ropewalk.broker.leadership import Leadership
 from ropewalk.broker.log_directories import LogDirectories
 from ropewalk.broker.log_starts import LogStarts
+from ropewalk.broker.partition_figures import PartitionFigures
 from ropewalk.broker.partitions import Home, Partitions
 from ropewalk.broker.producer_ids import ProducerIds
 from ropewalk.broker.quota_changes import QuotaChanges
 from ropewalk.broker.quotas import ClientQuotas
 from ropewalk.broker.topics import Topics
+from ropewalk.broker.vitals import Vitals
 from ropewalk.controller.brokers import decide_create_cluster, decide_register_broker
 from ropewalk.kafka.apis import SERVED_APIS, serve
 from ropewalk.kafka.connections import Connections
+from ropewalk.kafka.figures import KafkaFigures
 from ropewalk.kafka.handlers.metadata import LISTENER
 from ropewalk.kafka.listener import KafkaListener
 from ropewalk.log.directory import DataDirectory
@@ -45,6 +50,7 @@ from ropewalk.log.storage import Storage
 from ropewalk.metadata.local import LocalMetadataLog
 from ropewalk.metadata.records import Endpoint, MetadataRecord
 from ropewalk.node.config import Config, parse_address
+from ropewalk.node.http_door import HttpDoor, open_http_door
 from ropewalk.runtime.memory_disk import MemoryDisk
 from ropewalk.runtime.tasks import Supervisor, unless
 
@@ -59,13 +65,19 @@ _INTERRUPTIONS: Final = (RopewalkError, OSError, asyncio.CancelledError)
 class Node:
     """A running node. Made by `start`."""
 
-    def __init__(self, parts: "_Parts", listener: KafkaListener) -> None:
+    def __init__(self, parts: "_Parts", listener: KafkaListener, http: HttpDoor | None) -> None:
         self._parts = parts
         self._listener = listener
+        self._http = http
 
     @property
     def kafka_address(self) -> tuple[str, int]:
         return self._listener.address
+
+    @property
+    def http_address(self) -> tuple[str, int] | None:
+        """None where the node has no HTTP door."""
+        return None if self._http is None else self._http.address
 
     @property
     def cluster_id(self) -> str:
@@ -84,12 +96,21 @@ class Node:
     def housekeeping(self) -> Housekeeping:
         return self._parts.housekeeping
 
+    @property
+    def sources(self) -> Sequence[Source]:
+        """Everybody who counts, for the metrics."""
+        return self._parts.sources
+
     def pause(self) -> None:
         """Hang: clients stay connected and hear nothing until `resume`. Time and background work go on."""
         self._listener.pause()
+        if self._http is not None:
+            self._http.listener.pause()
 
     def resume(self) -> None:
         self._listener.resume()
+        if self._http is not None:
+            self._http.listener.resume()
 
     async def kill(self) -> None:
         """As a crash would: nobody is answered, nothing is written any more, nothing is said to be clean.
@@ -99,6 +120,8 @@ class Node:
         """
         self._listener.stop()
         self._listener.abort()
+        if self._http is not None:
+            self._http.listener.abort()
         await self._parts.supervisor.stop()
         self._parts.cluster.stop()
         self._parts.groups.stop()
@@ -108,6 +131,7 @@ class Node:
     async def stop(self) -> None:
         """In order: everything acknowledged is on disk and the next start is quick."""
         parts = self._parts
+        parts.health.stage = Stage.STOPPING
         self._listener.stop()
         parts.partitions.refuse()
         await parts.supervisor.stop()
@@ -121,6 +145,8 @@ class Node:
         parts.partitions.end()
         self._listener.close()
         await parts.partitions.close()
+        if self._http is not None:
+            self._http.listener.stop()
         parts.ports.disk.close()
 
 
@@ -161,6 +187,11 @@ class _Parts:
     partitions: Partitions
     groups: Groups
     housekeeping: Housekeeping
+    vitals: Vitals
+    health: Health
+    sources: list[Source]
+    """Everybody who counts, for the metrics."""
+
     supervisor: Supervisor
     failed: asyncio.Future[BaseException]
 
@@ -187,6 +218,12 @@ async def _assemble(config: Config, ports: Ports, directory: DataDirectory) -> _
         clock=ports.clock,
     )
     failed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
+    housekeeping = Housekeeping(cluster, partitions, disk, memory, topics.view, ports.pool, ports.clock)
+    vitals = Vitals(ports.process, ports.disk, directory.path, ports.pool, ports.clock)
+    health = Health(partitions, vitals, lambda: repr(failed.result()) if failed.done() else None)
+    figures = PartitionFigures(
+        cluster.image, partitions, disk.commits, housekeeping.compactor, node_id, ports.clock
+    )
     return _Parts(
         config=config,
         ports=ports,
@@ -197,13 +234,32 @@ async def _assemble(config: Config, ports: Ports, directory: DataDirectory) -> _
         memory=memory,
         partitions=partitions,
         groups=Groups(topics, partitions, node_id=node_id, pool=ports.pool, clock=ports.clock, rng=ports.rng),
-        housekeeping=Housekeeping(cluster, partitions, disk, memory, topics.view, ports.pool, ports.clock),
+        housekeeping=housekeeping,
+        vitals=vitals,
+        health=health,
+        sources=[health, vitals, figures],
         supervisor=Supervisor(partial(_on_failure, failed)),
         failed=failed,
     )
 
 
 async def _bring_up(parts: _Parts) -> Node:
+    """The HTTP door comes first: how far the rest is can be asked there."""
+    http = await open_http_door(parts.config, parts.ports, parts.sources, parts.health, parts.vitals)
+    try:
+        listener = await _begin_to_serve(parts)
+    except _INTERRUPTIONS:
+        if http is not None:
+            http.listener.abort()
+        raise
+    if http is not None:
+        parts.supervisor.start("http connections", http.sweep())
+        parts.supervisor.start("watch on the loop", parts.vitals.watch_loop())
+    parts.health.stage = Stage.SERVING
+    return Node(parts, listener, http)
+
+
+async def _begin_to_serve(parts: _Parts) -> KafkaListener:
     ports, cluster, identity = parts.ports, parts.cluster, parts.directory.identity
     for name, work in (
         ("metadata", cluster.run()),
@@ -221,6 +277,7 @@ async def _bring_up(parts: _Parts) -> Node:
     )
     await parts.partitions.open_all(held)
     await parts.groups.follow(())
+    parts.health.stage = Stage.JOINING
     cluster.follow_with(partial(_follow, parts))
     connections = _connections(parts)
     listener = await _listen(parts, connections)
@@ -242,7 +299,7 @@ async def _bring_up(parts: _Parts) -> Node:
     parts.supervisor.start("groups", parts.groups.run())
     parts.supervisor.start("housekeeping", parts.housekeeping.run())
     parts.supervisor.start("connections", _sweep(connections))
-    return Node(parts, listener)
+    return listener
 
 
 async def _follow(parts: _Parts, records: Sequence[MetadataRecord]) -> None:
@@ -282,6 +339,7 @@ async def _listen(parts: _Parts, connections: Connections) -> KafkaListener:
     )
     host, port = parse_address(parts.config["kafka.listen"], "kafka.listen")
     budget = ByteBudget(NODE_BUFFER_BYTES_MAX)
+    parts.sources.append(KafkaFigures(connections, served, budget))
     return await KafkaListener.start(
         parts.ports.network, host, port, connections=connections, served=served, budget=budget
     )

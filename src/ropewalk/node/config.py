@@ -50,6 +50,13 @@ NODE_SETTINGS: Final[Mapping[str, Setting]] = {
             change=Change.READ_ONLY,
         ),
         Setting(
+            "http.listen",
+            Kind.STRING,
+            "127.0.0.1:9644",
+            "Where metrics and health are served over HTTP, as HOST:PORT; port 0 takes any free one, none leaves it out.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
             "node.log.level",
             Kind.STRING,
             "info",
@@ -87,6 +94,10 @@ class Config:
     def get(self, name: str) -> str | None:
         entry = self._configured.get(name)
         return None if entry is None else entry.value
+
+    def is_default(self, name: str) -> bool:
+        """Whether nobody chose the value."""
+        return self._configured[name].origin == _DEFAULT
 
     def entries(self) -> Iterator[tuple[str, Configured]]:
         """All settings that have a value, by name."""
@@ -183,6 +194,8 @@ def _from_options(options: NodeOptions) -> Iterator[tuple[str, str, str]]:
         yield name.strip(), value.strip(), f"--set {name.strip()}"
     if options.kafka is not None:
         yield "kafka.listen", options.kafka, "--kafka"
+    if options.http is not None:
+        yield "http.listen", options.http, "--http"
     if options.data is not None:
         yield "node.data", options.data, "--data"
     if options.memory:

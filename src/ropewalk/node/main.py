@@ -114,13 +114,22 @@ def _stop_signals() -> asyncio.Future[None]:
 
 def _announce(node: Node, options: NodeOptions) -> None:
     """The ready line, and the same as JSON for programs. A door that is not there is left out."""
-    host, port = node.kafka_address
-    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    document = msgspec.json.encode({"kafka": [address], "pids": [os.getpid()]})
+    doors = {"kafka": _written(node.kafka_address)}
+    if node.http_address is not None:
+        doors["http"] = f"http://{_written(node.http_address)}"
+    document = msgspec.json.encode(
+        {**{door: [address] for door, address in doors.items()}, "pids": [os.getpid()]}
+    )
     if options.ready_file is not None:
         temporary = f"{options.ready_file}.tmp"
         with open(temporary, "wb") as file:
             file.write(document)
         os.replace(temporary, options.ready_file)
-    line = document.decode() if options.ready_as_json else f"ropewalk ready kafka={address}"
+    in_words = " ".join(["ropewalk ready", *(f"{door}={address}" for door, address in doors.items())])
+    line = document.decode() if options.ready_as_json else in_words
     print(line, flush=True)  # noqa: T201  the contract with whoever started us
+
+
+def _written(address: tuple[str, int]) -> str:
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

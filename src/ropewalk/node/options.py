@@ -9,6 +9,9 @@ class NodeOptions(Struct, frozen=True, kw_only=True):
     kafka: str | None = None
     """HOST:PORT of the Kafka listener; port 0 takes any free one."""
 
+    http: str | None = None
+    """HOST:PORT of the HTTP door; port 0 takes any free one, `none` leaves it out."""
+
     data: str | None = None
     memory: bool = False
     nodes: int = 1

@@ -1,15 +1,16 @@
 """The bundle of real ports that a node is built on."""
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ropewalk.base.limits import DISK_THREADS
-from ropewalk.base.ports import Clock, Disk, Network, Pool, Rng
+from ropewalk.base.ports import Clock, Disk, Network, OwnProcess, Pool, Rng
 from ropewalk.runtime.clock import SystemClock
 from ropewalk.runtime.disk import OsDisk
 from ropewalk.runtime.memory_disk import MemoryDisk
 from ropewalk.runtime.network import TcpNetwork
 from ropewalk.runtime.pool import ThreadPool
+from ropewalk.runtime.process import SystemProcess
 
 
 @dataclass(slots=True)
@@ -19,6 +20,7 @@ class SystemPorts:
     disk: Disk
     pool: Pool
     network: Network
+    process: OwnProcess = field(default_factory=SystemProcess)
 
 
 def on_disk(root: str) -> SystemPorts:

@@ -20,7 +20,7 @@ _SETTINGS: Final = (
 
 
 async def boot(ports: NodePorts) -> RunningNode:
-    options = NodeOptions(kafka=f"{NODE_NAME}:{NODE_PORT}", data="/data", settings=_SETTINGS)
+    options = NodeOptions(kafka=f"{NODE_NAME}:{NODE_PORT}", http="none", data="/data", settings=_SETTINGS)
     node = await build.start(load(options, {}), ports)
     node.failed.add_done_callback(_leave)
     return node

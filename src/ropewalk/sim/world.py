@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine
 from contextvars import copy_context
 from typing import Any, Final, TypeVar
 
-from ropewalk.base.ports import Clock, Disk, Network, Pool, Rng
+from ropewalk.base.ports import Clock, Disk, Network, OwnProcess, Pool, Rng, Usage
 from ropewalk.sim.disk import SimulatedDisk, SimulatedPool
 from ropewalk.sim.loop import SimulatedLoop, new_loop
 from ropewalk.sim.network import Fabric, HostNetwork
@@ -39,6 +39,13 @@ class SimulatedClock:
         return self._loop.time() * 1000
 
 
+class SimulatedProcess:
+    """The `OwnProcess` port. Virtual time costs no processor, and no figure of the real process may get in."""
+
+    def usage(self) -> Usage:
+        return Usage()
+
+
 class NodePorts:
     """The `Ports` of one life of a process."""
 
@@ -56,6 +63,7 @@ class NodePorts:
         self.disk: Disk = disk
         self.pool: Pool = pool
         self.network: Network = network
+        self.process: OwnProcess = SimulatedProcess()
 
 
 class Machine:

@@ -60,14 +60,15 @@ class AsyncCluster:
         self._settings = written_out(settings or {}, named)
         self._memory = MemoryDisk()
         self._port: ReservedPort | None = None
+        self._http_port: ReservedPort | None = None
         self._running: _Running | None = None
 
     async def __aenter__(self) -> Self:
-        self._port = ReservedPort()
+        self._port, self._http_port = ReservedPort(), ReservedPort()
         try:
             await self._start()
         except BaseException:
-            self._port.release()
+            self._release_ports()
             raise
         return self
 
@@ -76,8 +77,7 @@ class AsyncCluster:
         try:
             await self._stop()
         finally:
-            if self._port is not None:
-                self._port.release()
+            self._release_ports()
 
     @property
     def bootstrap(self) -> str:
@@ -85,6 +85,13 @@ class AsyncCluster:
         if self._port is None:
             raise NotRunning("the cluster has no address yet: enter it first, with Cluster() as cluster")
         return self._port.address
+
+    @property
+    def http(self) -> str:
+        """http://HOST:PORT, where `/metrics` and `/readyz` are; the same for as long as the cluster is open."""
+        if self._http_port is None:
+            raise NotRunning("the cluster has no address yet: enter it first, with Cluster() as cluster")
+        return f"http://{self._http_port.address}"
 
     async def restart(self) -> None:
         """Stop the node in order, unless it was killed, and start it again at the same address."""
@@ -164,7 +171,10 @@ class AsyncCluster:
 
     async def _start(self) -> None:
         config = node_config(
-            self._settings, address=self.bootstrap, data_path=self._data_path or _MEMORY_PATH
+            self._settings,
+            kafka=self.bootstrap,
+            http=self.http.removeprefix("http://"),
+            data_path=self._data_path or _MEMORY_PATH,
         )
         disk = self._memory if self._data_path is None else OsDisk(self._data_path)
         pool = ThreadPool(DISK_THREADS)
@@ -180,6 +190,11 @@ class AsyncCluster:
         running, self._running = self._running, None
         if running is not None:
             await running.stop()
+
+    def _release_ports(self) -> None:
+        for port in (self._port, self._http_port):
+            if port is not None:
+                port.release()
 
     def _the_running(self) -> "_Running":
         if self._running is None:

@@ -57,6 +57,11 @@ class Cluster:
         """HOST:PORT for `bootstrap.servers`; the same for as long as the cluster is open."""
         return self._cluster.bootstrap
 
+    @property
+    def http(self) -> str:
+        """http://HOST:PORT, where `/metrics` and `/readyz` are; the same for as long as the cluster is open."""
+        return self._cluster.http
+
     def restart(self) -> None:
         """Stop the node in order, unless it was killed, and start it again at the same address."""
         self._the_thread().run(self._cluster.restart())

@@ -18,6 +18,7 @@ TEST_DEFAULTS: Final[Mapping[str, SettingValue]] = {
 _DECIDED_HERE: Final = {
     "kafka.listen": "a test's node listens on a free port of the loopback",
     "kafka.advertise": "a test's node is reached where it listens",
+    "http.listen": "a test's node listens on a free port of the loopback; ask the cluster's http",
     "node.data": "give the directory as data=",
 }
 
@@ -32,14 +33,15 @@ def written_out(settings: Mapping[str, SettingValue], named: Mapping[str, Settin
     return {name: _text(value) for name, value in {**settings, **with_dots}.items()}
 
 
-def node_config(settings: Mapping[str, str], *, address: str, data_path: str) -> Config:
+def node_config(settings: Mapping[str, str], *, kafka: str, http: str, data_path: str) -> Config:
     """Checked; raises `InvalidSetting`. The environment and configuration files have no say in a test."""
     for name in settings:
         if name in _DECIDED_HERE:
             raise InvalidSetting(f"{name} cannot be set: {_DECIDED_HERE[name]}")
     merged = {**written_out(TEST_DEFAULTS, {}), **settings}
     options = NodeOptions(
-        kafka=address,
+        kafka=kafka,
+        http=http,
         data=data_path,
         settings=tuple(f"{name}={value}" for name, value in merged.items()),
     )

@@ -13,6 +13,7 @@ from typing import TypeAlias, TypeVar
 
 from ropewalk.wire.decoder_writer import DecoderWriter
 from ropewalk.wire.encoder_writer import EncoderWriter
+from ropewalk.wire.errors_writer import ErrorsWriter
 from ropewalk.wire.types import Buffer, Message
 
 M = TypeVar("M", bound=Message)
@@ -34,6 +35,12 @@ def compile_decoder(
 
 def compile_encoder(message: type[M], version: int, *, flexible: bool) -> "Encoder[M]":
     function: Encoder[M] = EncoderWriter(version, flexible=flexible).compile(message)
+    return function
+
+
+def compile_errors_of(message: type[M]) -> "Callable[[M], list[int]]":
+    """A function that finds the error codes in an answer of this class."""
+    function: Callable[[M], list[int]] = ErrorsWriter(0, flexible=False).compile(message)
     return function
 
 

@@ -1,4 +1,4 @@
-"""How long things took, in buckets: syncs, inline appends, turns of the loop."""
+"""How long things took, in buckets: syncs, requests, turns of the loop."""
 
 from bisect import bisect_left
 from typing import Final
@@ -7,7 +7,7 @@ BOUNDS_MS: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.
 
 
 class Durations:
-    """A histogram with fixed bounds; the last bucket has none."""
+    """A histogram with fixed bounds; the last bucket has none. A bound belongs to the bucket below it."""
 
     __slots__ = ("count", "counts", "max_ms", "total_ms")
 
@@ -21,4 +21,5 @@ class Durations:
         self.counts[bisect_left(BOUNDS_MS, duration_ms)] += 1
         self.count += 1
         self.total_ms += duration_ms
-        self.max_ms = max(self.max_ms, duration_ms)
+        if duration_ms > self.max_ms:
+            self.max_ms = duration_ms

@@ -1,0 +1,238 @@
+"""Every metric: its name, its kind, its labels and what it tells, declared once.
+
+The figures themselves are plain numbers that belong to whoever counts (an `int` that is added to, a `Durations`): the way
+of a request looks nothing up and takes no lock. When somebody asks, each owner writes its numbers on a `Sheet`, under
+the declarations that stand here. `docs/reference/metrics.md` is generated from them.
+
+What a reader could get wrong
+    The names with `kafka_` are those of kafka_exporter, labels and all, so that dashboards made for it work. They do not
+    follow our naming and must not be changed.
+    A node tells of the partitions it leads, so that the sum over all nodes counts each once.
+    Histograms of times are kept in milliseconds and told in seconds.
+"""
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from ropewalk.base.durations import Durations
+
+
+class Kind(Enum):
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+class Metric(Struct, frozen=True, eq=False):
+    """One name. Compared by identity: a metric is the constant that declares it."""
+
+    name: str
+    kind: Kind
+    help: str
+    labels: tuple[str, ...] = ()
+
+    @property
+    def is_per_partition(self) -> bool:
+        """Whether it has a line for every partition, of which there may be thousands."""
+        return "partition" in self.labels
+
+
+class Sheet(Protocol):
+    """Where figures are written when somebody asks for them."""
+
+    def add(self, metric: Metric, value: float, *labels: str) -> None:
+        """One figure; the values of its labels in the order of their declaration."""
+
+    def add_durations(self, metric: Metric, durations: Durations, *labels: str) -> None: ...
+
+    def add_row(self, metrics: tuple[Metric, ...], values: tuple[float, ...], *labels: str) -> None:
+        """Several figures that have their labels in common."""
+
+
+class Source(Protocol):
+    """Somebody who counts."""
+
+    def collect(self, sheet: Sheet) -> Iterator[None]:
+        """Write the figures; yields where the event loop may have a turn, at least every `SCRAPE_SLICE_COUNT` rows."""
+
+
+def _counter(name: str, help: str, *labels: str) -> Metric:
+    return Metric(name, Kind.COUNTER, help, labels)
+
+
+def _gauge(name: str, help: str, *labels: str) -> Metric:
+    return Metric(name, Kind.GAUGE, help, labels)
+
+
+def _histogram(name: str, help: str, *labels: str) -> Metric:
+    return Metric(name, Kind.HISTOGRAM, help, labels)
+
+
+# What kafka_exporter tells.
+
+BROKERS: Final = _gauge("kafka_brokers", "Brokers of the cluster.")
+BROKER_INFO: Final = _gauge("kafka_broker_info", "1 for each broker, with its address.", "id", "address")
+TOPIC_PARTITIONS: Final = _gauge("kafka_topic_partitions", "Partitions of the topic.", "topic")
+CURRENT_OFFSET: Final = _gauge(
+    "kafka_topic_partition_current_offset",
+    "The offset after the last record that consumers can see.",
+    "topic",
+    "partition",
+)
+OLDEST_OFFSET: Final = _gauge(
+    "kafka_topic_partition_oldest_offset", "The offset of the first record.", "topic", "partition"
+)
+LEADER: Final = _gauge(
+    "kafka_topic_partition_leader", "The number of the node that leads it.", "topic", "partition"
+)
+LEADER_IS_PREFERRED: Final = _gauge(
+    "kafka_topic_partition_leader_is_preferred",
+    "1 where its leader is the first of its replicas.",
+    "topic",
+    "partition",
+)
+REPLICAS: Final = _gauge("kafka_topic_partition_replicas", "How many replicas it has.", "topic", "partition")
+IN_SYNC_REPLICAS: Final = _gauge(
+    "kafka_topic_partition_in_sync_replica", "How many of its replicas are in sync.", "topic", "partition"
+)
+UNDER_REPLICATED: Final = _gauge(
+    "kafka_topic_partition_under_replicated_partition",
+    "1 where fewer replicas are in sync than there are.",
+    "topic",
+    "partition",
+)
+GROUP_OFFSET: Final = _gauge(
+    "kafka_consumergroup_current_offset",
+    "The offset the group has committed.",
+    "consumergroup",
+    "topic",
+    "partition",
+)
+GROUP_OFFSET_SUM: Final = _gauge(
+    "kafka_consumergroup_current_offset_sum",
+    "The offsets the group has committed, summed over the topic's partitions.",
+    "consumergroup",
+    "topic",
+)
+GROUP_LAG: Final = _gauge(
+    "kafka_consumergroup_lag",
+    "Offsets between what the group has committed and what it could read.",
+    "consumergroup",
+    "topic",
+    "partition",
+)
+GROUP_LAG_SUM: Final = _gauge(
+    "kafka_consumergroup_lag_sum",
+    "The group's lag, summed over the topic's partitions.",
+    "consumergroup",
+    "topic",
+)
+GROUP_MEMBERS: Final = _gauge("kafka_consumergroup_members", "Members of the group.", "consumergroup")
+
+# The process, by the names that all exporters use.
+
+PROCESS_CPU: Final = _counter("process_cpu_seconds_total", "Processor time spent.")
+PROCESS_MEMORY: Final = _gauge("process_resident_memory_bytes", "Memory in use.")
+PROCESS_ADDRESS_SPACE: Final = _gauge("process_virtual_memory_bytes", "Address space in use.")
+PROCESS_START: Final = _gauge("process_start_time_seconds", "When the process began, since 1970.")
+PROCESS_FILES: Final = _gauge("process_open_fds", "File descriptors in use.")
+PROCESS_FILES_MAX: Final = _gauge("process_max_fds", "File descriptors the process may have.")
+
+# The node.
+
+BUILD: Final = _gauge(
+    "ropewalk_build_info", "Always 1; its labels tell who this is.", "version", "cluster_id", "node_id"
+)
+READY: Final = _gauge("ropewalk_ready", "1 while the node is ready, as /readyz says.")
+CPU: Final = _counter("ropewalk_cpu_seconds_total", "Processor time spent, by mode: user, system.", "mode")
+LOOP_DELAY: Final = _histogram(
+    "ropewalk_loop_delay_seconds",
+    "How late the event loop woke, asked every quarter of a second: what stalls it delays every client.",
+)
+BUFFER_BYTES: Final = _gauge(
+    "ropewalk_buffer_bytes", "Bytes of the node's budget that requests and answers hold."
+)
+BUFFER_BYTES_LIMIT: Final = _gauge(
+    "ropewalk_buffer_limit_bytes", "The budget: beyond it connections are not read from."
+)
+
+# The disk.
+
+DISK_READ: Final = _counter("ropewalk_disk_read_bytes_total", "Bytes the process made the disk read.")
+DISK_WRITTEN: Final = _counter("ropewalk_disk_written_bytes_total", "Bytes the process made the disk write.")
+DISK_FREE: Final = _gauge("ropewalk_disk_free_bytes", "Room left where the data directory is.")
+SYNC_TIME: Final = _histogram(
+    "ropewalk_sync_duration_seconds", "How long the group commit waited for the disk."
+)
+
+# Partitions.
+
+PARTITIONS: Final = _gauge("ropewalk_partitions", "Partitions this node leads.")
+PARTITIONS_UNOPENED: Final = _gauge(
+    "ropewalk_partitions_unopened", "Partitions that could not be opened for want of room."
+)
+PARTITIONS_DAMAGED: Final = _gauge(
+    "ropewalk_partitions_damaged", "Partitions with a range that fails its checksums and is not served."
+)
+LOG_BYTES: Final = _gauge("ropewalk_log_bytes", "Bytes of all segments.")
+LOG_SEGMENTS: Final = _gauge("ropewalk_log_segments", "Segments of all partitions.")
+PARTITION_BYTES: Final = _gauge(
+    "ropewalk_partition_log_bytes", "Bytes of the partition's segments.", "topic", "partition"
+)
+PARTITION_SEGMENTS: Final = _gauge(
+    "ropewalk_partition_log_segments", "The partition's segments.", "topic", "partition"
+)
+TOPIC_APPENDED: Final = _counter(
+    "ropewalk_topic_appended_bytes_total", "Bytes of batches appended since the node started.", "topic"
+)
+RETENTION_USED: Final = _gauge(
+    "ropewalk_retention_used_ratio",
+    "The fullest partition: its size (by bytes) or the age of its oldest segment (by time) over what retention allows. "
+    "Well above 1 retention does not keep up.",
+    "by",
+)
+COMPACTION_PASSES: Final = _counter("ropewalk_compaction_passes_total", "Compactions that went to their end.")
+COMPACTION_REMOVED: Final = _counter(
+    "ropewalk_compaction_removed_records_total", "Records that compaction removed."
+)
+COMPACTION_WORK: Final = _counter(
+    "ropewalk_compaction_work_bytes_total", "Bytes of its budget that compaction has spent."
+)
+
+# Clients.
+
+CONNECTIONS: Final = _gauge("ropewalk_connections", "Connections open, by door: kafka, http.", "door")
+CONNECTIONS_OPENED: Final = _counter(
+    "ropewalk_connections_opened_total", "Connections accepted, by door.", "door"
+)
+CONNECTIONS_REFUSED: Final = _counter(
+    "ropewalk_connections_refused_total",
+    "Connections closed for a reason that was logged: bad bytes, a limit.",
+    "door",
+)
+RECEIVED_BYTES: Final = _counter(
+    "ropewalk_network_received_bytes_total", "Bytes from clients, by door.", "door"
+)
+SENT_BYTES: Final = _counter("ropewalk_network_sent_bytes_total", "Bytes to clients, by door.", "door")
+REQUEST_TIME: Final = _histogram(
+    "ropewalk_request_duration_seconds",
+    "From a request's last byte to its answer, by API. A fetch may wait for records on purpose.",
+    "api",
+)
+REQUEST_ERRORS: Final = _counter(
+    "ropewalk_request_errors_total",
+    "Error codes in answers, by API and Kafka's name of the error.",
+    "api",
+    "error",
+)
+HTTP_ANSWERS: Final = _counter(
+    "ropewalk_http_answers_total", "Answers of the HTTP door, by status.", "status"
+)
+
+METRICS: Final[tuple[Metric, ...]] = tuple(
+    value for value in tuple(globals().values()) if isinstance(value, Metric)
+)
+"""All of them, in the order in which they are told."""

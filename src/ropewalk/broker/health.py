@@ -1,0 +1,80 @@
+"""Is the node alive, is it ready for clients, is all well: three questions, each answered by a list of checks.
+
+    live     the process works; if not, end it
+    ready    what live asks, and clients can be sent here
+    well     what ready asks, and nothing needs a person's attention
+
+Behaviour worth knowing
+    A node that starts is alive from the moment it listens, and not ready until its logs are open and it has told the cluster
+    where it is. A node that stops is not ready from the first moment, so that whoever routes to it looks elsewhere.
+    A damaged range or a partition without room makes a node unwell, not unready: all else is served.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
+
+from msgspec import Struct
+
+from ropewalk.base import metrics
+from ropewalk.base.limits import DISK_FREE_BYTES_MIN
+from ropewalk.base.metrics import Sheet
+from ropewalk.broker.partitions import Partitions
+from ropewalk.broker.vitals import Vitals
+
+
+class Check(Struct, frozen=True):
+    name: str
+    problem: str | None
+    """None where all is well; else a few words for a person."""
+
+
+class Stage(Enum):
+    """How far the node's life has come. The value is what a node that is not there yet says for itself."""
+
+    OPENING = "its logs are being opened and recovered"
+    JOINING = "it has not told the cluster yet where it is"
+    SERVING = ""
+    STOPPING = "it is shutting down"
+
+
+class Health:
+    def __init__(self, partitions: Partitions, vitals: Vitals, failure: Callable[[], str | None]) -> None:
+        """`failure` says what background work has failed with, if it has."""
+        self.stage = Stage.OPENING
+        self._partitions = partitions
+        self._vitals = vitals
+        self._failure = failure
+
+    def live(self) -> Sequence[Check]:
+        return [Check("process", self._failure())]
+
+    async def ready(self) -> Sequence[Check]:
+        if self.stage is Stage.SERVING:  # else the answer is known, however long the disk takes
+            await self._vitals.refresh()
+        return [*self.live(), self._stage(), self._disk()]
+
+    async def well(self) -> Sequence[Check]:
+        return [*await self.ready(), self._room(), self._damage()]
+
+    def collect(self, sheet: Sheet) -> Iterator[None]:
+        is_ready = all(check.problem is None for check in (*self.live(), self._stage(), self._disk()))
+        sheet.add(metrics.READY, int(is_ready))
+        yield
+
+    def _stage(self) -> Check:
+        return Check("started", self.stage.value or None)
+
+    def _disk(self) -> Check:
+        free_bytes = self._vitals.disk_free_bytes
+        if free_bytes is None or free_bytes >= DISK_FREE_BYTES_MIN:
+            return Check("disk", None)
+        return Check("disk", f"{free_bytes} bytes are free, {DISK_FREE_BYTES_MIN} are wanted")
+
+    def _room(self) -> Check:
+        count = self._partitions.unopened_count
+        return Check("room", f"{count} partitions cannot be opened for want of room" if count else None)
+
+    def _damage(self) -> Check:
+        damaged = [str(partition.name) for partition in self._partitions if partition.log.damaged]
+        shown = ", ".join(damaged[:5]) + (" and more" if len(damaged) > 5 else "")
+        return Check("records", f"{len(damaged)} partitions are damaged: {shown}" if damaged else None)
