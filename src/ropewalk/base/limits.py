@@ -91,6 +91,9 @@ PARTITIONS_OPENED_TOGETHER: Final = 256
 """Partitions made and opened by one trip to the disk pool: few enough that a start fills all of its threads, many
 enough that the syncs of a burst of new topics do not count."""
 
+PARTITIONS_PER_TURN: Final = 256
+"""Partitions that housekeeping looks at before others have their turn of the event loop: well below a millisecond."""
+
 SNAPSHOTS_TOGETHER_BYTES_MAX: Final = 1 << 24
 """Closing snapshots held in memory to be written with one sync. Those of 6,000 quiet partitions take less than 1 MiB."""
 

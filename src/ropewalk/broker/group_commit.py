@@ -26,6 +26,7 @@ class GroupCommit:
         self._clock = clock
         self._dirty: dict[Partition, None] = {}
         self._syncing: dict[Partition, SyncTargets] = {}
+        self._moved: dict[Partition, None] = {}
         self._wake: asyncio.Future[None] | None = None
         self._settled: list[asyncio.Future[None]] = []
         self.durations = Durations()
@@ -39,10 +40,16 @@ class GroupCommit:
     def forget(self, partition: Partition) -> None:
         self._dirty.pop(partition, None)
         self._syncing.pop(partition, None)
+        self._moved.pop(partition, None)
 
     def waiting(self) -> list[Partition]:
         """The partitions on which somebody may be waiting for the disk."""
         return [*self._syncing, *self._dirty]
+
+    def take_moved(self) -> list[Partition]:
+        """The partitions whose durable offset has moved since this was asked last."""
+        moved, self._moved = list(self._moved), {}
+        return moved
 
     async def settle(self) -> None:
         """Return when everything noted so far is durable; `run` does the work."""
@@ -69,6 +76,7 @@ class GroupCommit:
         synced, self._syncing = self._syncing, {}
         for partition, target in synced.items():
             partition.on_durable(target.end_offset)
+            self._moved[partition] = None
         if not self._dirty:
             waiting, self._settled = self._settled, []
             for settled in waiting:

@@ -6,18 +6,19 @@ task exists per partition.
 What a reader could get wrong
     A full disk stops none of this: what could not be written is tried again at the next tick. Any other failure
     to write ends the node.
+    A node may hold thousands of partitions that nobody touches. What a tick does for all of them, it does in turns, and
+    a topic may be deleted between two of them.
 """
 
 import asyncio
 from collections.abc import Awaitable, Iterator
-from itertools import chain
+from itertools import chain, islice
 from typing import Final
 
 import structlog
 
 from ropewalk.base.errors import StorageFailed
-from ropewalk.base.ids import Offset
-from ropewalk.base.limits import SCRUB_BYTES_PER_TICK, SCRUB_DELAY_MS, SCRUB_REST_MS
+from ropewalk.base.limits import PARTITIONS_PER_TURN, SCRUB_BYTES_PER_TICK, SCRUB_DELAY_MS, SCRUB_REST_MS
 from ropewalk.base.ports import Clock, Pool
 from ropewalk.broker.cluster import Cluster
 from ropewalk.broker.compactor import Compactor
@@ -49,7 +50,8 @@ class Housekeeping:
         self._view = view
         self._pool = pool
         self._clock = clock
-        self._saved_points: dict[str, Offset] = {}
+        self._points_moved = False
+        self._snapshotting: Iterator[Partition] = iter(partitions)
         self._retention_due_ms = 0.0
         self.compactor = Compactor(partitions, pool, clock)
         self._compaction_due_ms = 0.0
@@ -85,7 +87,11 @@ class Housekeeping:
         """Delete what has expired, in all partitions."""
         moved: list[Partition] = []
         now_ms = self._clock.now_ms()
-        for partition in self._partitions:
+        for count, partition in enumerate(self._partitions, 1):
+            if count % PARTITIONS_PER_TURN == 0:
+                await asyncio.sleep(0)
+            if not self._partitions.hosts(partition):
+                continue
             try:
                 partition.log.roll_if_due(now_ms)
                 has_moved = partition.apply_retention(now_ms)
@@ -116,24 +122,31 @@ class Housekeeping:
 
     async def _save_recovery_points(self) -> None:
         directory = self._disk.directory
-        moved = False
-        for partition in self._partitions:
-            if partition.in_memory:
-                continue
-            point = partition.log.recovery_point
-            if self._saved_points.get(str(partition.name)) != point:
-                directory.note(partition.name, partition.topic_id, partition.log)
-                moved = True
-        if moved:
-            write = directory.take_recovery_points()
-            await self._pool.run(write.run)
-            self._saved_points = write.offsets
+        for partition in self._disk.commits.take_moved():
+            directory.note(partition.name, partition.topic_id, partition.log)
+            self._points_moved = True
+        if self._points_moved:
+            await self._pool.run(directory.take_recovery_points().run)
+            self._points_moved = False
 
     async def _write_snapshots(self) -> None:
-        for partition in self._partitions:
-            snapshot = partition.log.take_snapshot(self._clock.now_ms())
-            if snapshot is not None:
+        """For some of the partitions, where the last time ended: a snapshot that is due is in no hurry."""
+        now_ms = self._clock.now_ms()
+        some = list(islice(self._snapshotting, PARTITIONS_PER_TURN))
+        if len(some) < PARTITIONS_PER_TURN:
+            self._snapshotting = iter(self._partitions)
+        for partition in some:
+            if not self._partitions.hosts(partition):
+                continue
+            snapshot = partition.log.take_snapshot(now_ms)
+            if snapshot is None:
+                continue
+            try:
                 await self._pool.run(snapshot.run)
+            except FileNotFoundError:
+                if self._partitions.hosts(partition):
+                    raise
+            else:
                 partition.log.on_snapshot(snapshot)
 
     async def scrub(self) -> bool:

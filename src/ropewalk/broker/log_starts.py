@@ -5,8 +5,8 @@ import errno
 from typing import Final
 
 from ropewalk.base.errors import NodeStopping, StorageFailed
-from ropewalk.base.ids import Offset
 from ropewalk.base.ports import Pool
+from ropewalk.log.checkpoints import CheckpointWrite
 from ropewalk.log.directory import DataDirectory
 
 NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE})
@@ -18,12 +18,12 @@ class LogStarts:
     def __init__(self, directory: DataDirectory, pool: Pool) -> None:
         self._directory = directory
         self._pool = pool
-        self._waiting: list[asyncio.Future[dict[str, Offset]]] = []
+        self._waiting: list[asyncio.Future[CheckpointWrite]] = []
         self._wake: asyncio.Future[None] | None = None
 
-    async def save(self) -> dict[str, Offset]:
-        """Write what the directory has noted; answers the durable starts by partition. `StorageFailed` if there is no room."""
-        saved: asyncio.Future[dict[str, Offset]] = asyncio.get_running_loop().create_future()
+    async def save(self) -> CheckpointWrite:
+        """Write what the directory has noted; the answer knows the durable starts. `StorageFailed` if there is no room."""
+        saved: asyncio.Future[CheckpointWrite] = asyncio.get_running_loop().create_future()
         self._waiting.append(saved)
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
@@ -45,7 +45,7 @@ class LogStarts:
                     saved.set_exception(StorageFailed(f"{self._directory.path}: {error.strerror}"))
             else:
                 for saved in waiting:
-                    saved.set_result(write.offsets)
+                    saved.set_result(write)
 
     def stop(self) -> None:
         """Send away whoever still waits; call after `run` has been cancelled."""

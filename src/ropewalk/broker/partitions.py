@@ -22,6 +22,7 @@ from ropewalk.broker.log_starts import LogStarts
 from ropewalk.broker.opening import Opening, open_logs
 from ropewalk.broker.partition import Partition, node_stopping, topic_deleted
 from ropewalk.broker.topic_rules import log_settings, record_rules
+from ropewalk.log.checkpoints import CheckpointWrite
 from ropewalk.log.directory import DataDirectory, Held
 from ropewalk.log.log import Log
 from ropewalk.log.snapshot import SnapshotWrite, write_snapshots
@@ -156,18 +157,21 @@ class Partitions:
         durable = await home.log_starts.save()
         await self.remove_expired(partition, durable)
 
-    async def remove_expired(self, partition: Partition, durable_starts: dict[str, Offset]) -> None:
+    async def remove_expired(self, partition: Partition, durable_starts: CheckpointWrite) -> None:
         """Remove the files below a start that is durable."""
-        start_offset = durable_starts.get(str(partition.name))
-        if start_offset is not None:
-            removal = partition.log.take_removal(start_offset_durable=start_offset)
-            if removal is not None:
-                await self._pool.run(removal.run)
+        start_offset = durable_starts.offset_of(str(partition.name))
+        removal = partition.log.take_removal(start_offset_durable=start_offset)
+        if removal is not None:
+            await self._pool.run(removal.run)
 
     @property
     def unopened_count(self) -> int:
         """Partitions for which there was no room."""
         return len(self._unopened)
+
+    def hosts(self, partition: Partition) -> bool:
+        """Whether it is still here: a topic may be deleted while somebody goes through them all."""
+        return self._by_id.get(partition.topic_id, {}).get(partition.name.partition) is partition
 
     def home_of(self, partition: Partition) -> Home:
         return self._memory if partition.in_memory else self._disk

@@ -9,7 +9,7 @@ Three places to run things
         write = log.take_snapshot(now_ms)     →   await pool.run(write.run); log.on_snapshot(write)
         scrub = log.take_scrub(bytes_max)     →   await pool.run(scrub.run); log.on_scrubbed(scrub)
         removal = log.take_removal(…)         →   await pool.run(removal.run)
-        write = directory.take_log_starts()   →   await pool.run(write.run); write.offsets are durable now
+        write = directory.take_log_starts()   →   await pool.run(write.run); write.offset_of(name) is durable
 
 The public face
     storage.Storage(disk)                     what all logs of a node share: disk, open files, loaded indexes

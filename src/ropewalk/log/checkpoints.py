@@ -51,17 +51,20 @@ class _Entry(Struct, frozen=True, gc=False):
 class CheckpointWrite:
     """A checkpoint on its way to the disk: taken on the event loop, run in the disk pool, one at a time per file."""
 
-    __slots__ = ("_data", "_disk", "_path", "offsets")
+    __slots__ = ("_disk", "_entries", "_path")
 
-    def __init__(self, disk: Disk, path: str, data: bytes, offsets: dict[str, Offset]) -> None:
+    def __init__(self, disk: Disk, path: str, entries: dict[str, _Entry]) -> None:
         self._disk = disk
         self._path = path
-        self._data = data
-        self.offsets = offsets
+        self._entries = entries
+
+    def offset_of(self, name: str) -> Offset:
         """By partition directory, what is durable once `run` has returned."""
+        entry = self._entries.get(name)
+        return Offset(0 if entry is None else entry.offset)
 
     def run(self) -> None:
-        write_atomically(self._disk, self._path, self._data)
+        write_atomically(self._disk, self._path, encode_checked(self._entries))
 
 
 class Checkpoint:
@@ -87,13 +90,10 @@ class Checkpoint:
 
     def set(self, name: str, topic_id: TopicId, offset: Offset) -> None:
         """In memory only; `take` is the way to the disk."""
-        entry = self._entries.get(name)
-        if entry is None or entry.offset != offset or entry.topic_id != format_id(topic_id):
-            self._entries[name] = _Entry(format_id(topic_id), offset)
+        self._entries[name] = _Entry(format_id(topic_id), offset)
 
     def drop(self, name: str) -> None:
         self._entries.pop(name, None)
 
     def take(self) -> CheckpointWrite:
-        offsets = {name: Offset(entry.offset) for name, entry in self._entries.items()}
-        return CheckpointWrite(self._disk, self._path, encode_checked(self._entries), offsets)
+        return CheckpointWrite(self._disk, self._path, self._entries.copy())
