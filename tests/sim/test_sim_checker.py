@@ -233,6 +233,16 @@ GOOD: list[tuple[str, list[Event]]] = [
         ],
     ),
     (
+        "the last of its key is refused as rotten",
+        [
+            compacted(),
+            keyed(1, (10, "a")),
+            acked(1, 0),
+            Rotted(P, 0, 1),
+            FinalRead(P, 0, 1, (), (0,), (), 0),
+        ],
+    ),
+    (
         "expired",
         [
             Created(P.topic, Promise(retention_ms=100)),

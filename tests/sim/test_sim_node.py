@@ -38,7 +38,7 @@ def _verbose_line(hash_seed: str) -> str:
 def test_there_is_a_mutant_for_every_promise() -> None:
     assert [patch.stem for patch in MUTANTS] == [
         "ack_before_fsync",
-        "compaction_above_durable",
+        "answer_before_commit",
         "compaction_drops_last_value",
         "compaction_drops_live_tombstone",
         "consumer_above_durable",
@@ -47,6 +47,9 @@ def test_there_is_a_mutant_for_every_promise() -> None:
         "recovery_stops_early",
         "rename_without_sync",
         "silent_cut",
+        "stale_generation_commits",
+        "state_survives_failed_append",
+        "unknown_offset_is_zero",
     ]
 
 

@@ -10,6 +10,8 @@ Layers of this room, lowest first
     storage, platters, disk
                         files with a page cache above a platter; what a power cut leaves of them
     world               machines and their processes: start, kill, cut the power, start again
-    workload, faults, checker, main
-                        clients, trouble, and the proof that nothing promised was lost
+    history, checker, keys; group_history, group_checker
+                        what clients were told, and the proof that nothing promised was broken
+    workload, producers, consumers, group_members, faults, scenario, main
+                        clients, trouble, and one run from an empty disk to a verdict
 """

@@ -17,6 +17,7 @@ from msgspec.json import decode
 from ropewalk.base.errors import CorruptBatch, UnsupportedFormat
 from ropewalk.base.ids import TopicPartition
 from ropewalk.records.batch import HEADER_BYTES, BatchHeader, iterate, verify_crc
+from ropewalk.sim.group_history import Jumped
 from ropewalk.sim.history import ClockJumped, Rotted
 from ropewalk.sim.keeper import Keeper
 from ropewalk.sim.storage import StoredFile
@@ -79,8 +80,7 @@ class Nemesis:
         """End whatever may still be going on."""
         self._machine.platters.heal()
         if self._machine.clock.offset_ms:
-            self._machine.clock.offset_ms = 0
-            self._workload.journal.note(ClockJumped())
+            self._set_clock(0)
         self._world.network.mend_all()
 
     async def _cut_power(self) -> None:
@@ -213,8 +213,7 @@ class Nemesis:
     async def _jump_clock(self) -> None:
         jump_ms = self._rng.choice([-7_200_000, -60_000, -1_000, 1_000, 60_000, 7_200_000])
         self._world.sometimes.note("the clock jumped forward" if jump_ms > 0 else "the clock jumped back")
-        self._machine.clock.offset_ms += jump_ms
-        self._workload.journal.note(ClockJumped())
+        self._set_clock(self._machine.clock.offset_ms + jump_ms)
 
     async def _rot(self) -> None:
         """Flip a few bits, then let the pages go cold so that somebody may notice."""
@@ -255,6 +254,11 @@ class Nemesis:
             self._world.sometimes.note("a file that can be rebuilt rotted")
             self._flip(file, position, path)
 
+    def _set_clock(self, offset_ms: int) -> None:
+        self._machine.clock.offset_ms = offset_ms
+        self._workload.journal.note(ClockJumped())
+        self._workload.group_journal.note(Jumped())
+
     def _flip(self, file: StoredFile, position: int, what: str) -> None:
         self._world.trace.note("rot", what, position)
         file.rot(position, 1 << self._rng.randrange(8))
@@ -267,8 +271,8 @@ class Nemesis:
         for path, file in self._machine.platters.files():
             directory, name = path.split("/")[-2:]
             topic, dash, index = directory.rpartition("-")
-            if not (dash and index.isdigit() and name.endswith(".log")):
-                continue
+            if not (dash and index.isdigit() and name.endswith(".log")) or topic.startswith("__"):
+                continue  # of replicated state that has rotted a single node can but refuse to serve any
             partition = TopicPartition(topic, int(index))
             segment_counts[partition] += 1
             limit = recovery_points.get(directory, 0)

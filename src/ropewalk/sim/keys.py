@@ -86,10 +86,9 @@ class Keys:
         left: dict[str, list[int]] = defaultdict(list)
         for offset, value in final.records:
             left[self._key_of.get(value, "")].append(offset)
-        refused = set(final.refused_offsets)
-        refused_last = max(refused, default=-1)
+        refused_last = max(final.refused_offsets, default=-1)  # there or before, anything may be out of sight
         for key, offset in sorted(self._last_offset.items()):
-            if offset < floor or offset in held or offset < refused_last:
+            if offset < floor or offset in held or offset <= refused_last:
                 continue
             if self._may_have_expired(index, offset, final.at_ms):
                 older = [left_offset for left_offset in left[key] if left_offset >= floor]

@@ -52,6 +52,9 @@ class Link(asyncio.Protocol):
         """Produce with acks=0."""
         self._write(api, version, request)
 
+    def offers(self, api: Api[Q, R]) -> bool:
+        return api.key in self._newest
+
     def newest_version(self, api: Api[Q, R]) -> int:
         return min(self._newest[api.key], api.version_max)
 

@@ -16,6 +16,14 @@ _SETTINGS: Final = (
     # A run lasts some twenty seconds.
     "log.cleaner.backoff.ms=500",
     "log.retention.check.interval.ms=1500",
+    "log.roll.ms=1500",
+    "log.cleaner.min.cleanable.ratio=0.2",
+    "log.cleaner.delete.retention.ms=1000",
+    "offsets.topic.num.partitions=2",
+    "offsets.retention.minutes=60",
+    "offsets.retention.check.interval.ms=1000",
+    "group.min.session.timeout.ms=500",
+    "group.initial.rebalance.delay.ms=300",
 )
 
 

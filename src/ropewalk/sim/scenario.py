@@ -15,6 +15,8 @@ from ropewalk.base.ids import TopicId
 from ropewalk.sim.checker import Violation, check
 from ropewalk.sim.consumers import Consumer, FinalReader
 from ropewalk.sim.faults import Nemesis
+from ropewalk.sim.group_checker import check_groups
+from ropewalk.sim.group_members import LONE_GROUP, FinalMember, GroupMember, LoneCommitter
 from ropewalk.sim.history import Created, PowerFailed
 from ropewalk.sim.keeper import Boot, Keeper
 from ropewalk.sim.link import LinkLost
@@ -62,6 +64,7 @@ def run_seed(seed: int, boot: Boot) -> Outcome:
         except Exception as error:  # noqa: BLE001  # whatever a run dies of is its result
             violations.append(Violation("crashed", _describe(error)))
         violations += check(scenario.workload.journal.events, world.sometimes.note)
+        violations += check_groups(scenario.workload.group_journal.events, world.sometimes.note)
         violations += scenario.shortcomings() if not violations else []
         return Outcome(
             seed,
@@ -86,10 +89,14 @@ class Scenario:
         self._plain_count = self._rng.randrange(1, 4)
         self._idempotent_count = self._rng.randrange(1, 4)
         self._consumer_count = self._rng.randrange(1, 4)
+        self._member_counts = {
+            f"group-{number}": self._rng.randrange(1, 4) for number in range(self._rng.randrange(1, 3))
+        }
         clients = (
             [f"plain-{number}" for number in range(self._plain_count)]
             + [f"idempotent-{number}" for number in range(self._idempotent_count)]
             + [f"consumer-{number}" for number in range(self._consumer_count)]
+            + [f"{group}-{number}" for group, count in self._member_counts.items() for number in range(count)]
         )
         self.nemesis = Nemesis(self.workload, self._machine, self._keeper, clients)
 
@@ -136,6 +143,20 @@ class Scenario:
         for number in range(self._consumer_count):
             caller = Caller(self.workload, f"consumer-{number}")
             clients.create_task(Consumer(caller, may_delete=may_delete and number == 0).run())
+        places = tuple(self.workload.topics.partitions)
+        for group, count in self._member_counts.items():
+            static_count = self._rng.choice([0, 1, count])
+            for number in range(count):
+                name = f"{group}-{number}"
+                member = GroupMember(
+                    Caller(self.workload, name),
+                    group,
+                    places,
+                    instance_id=name if number < static_count else None,
+                    knows_instances=static_count > 0,
+                )
+                clients.create_task(member.run())
+        clients.create_task(LoneCommitter(Caller(self.workload, LONE_GROUP), places).run())
 
     async def _create_late(self) -> None:
         await asyncio.sleep(self._rng.uniform(1.0, 0.8 * WORK_S))
@@ -188,6 +209,9 @@ class Scenario:
         reader = FinalReader(Caller(self.workload, "final"))
         for partition in self.workload.topics.partitions:
             await reader.read(partition)
+        member = FinalMember(Caller(self.workload, "final-member"), self.workload.topics.partitions)
+        for group in (*self._member_counts, LONE_GROUP):
+            await member.conclude(group)
 
 
 def total(outcomes: list[Outcome]) -> Counter[str]:

@@ -19,6 +19,17 @@ EXPECTED: Final = (
     "a consumer read from the start again",
     "records were deleted",
     "a topic was created under fire",
+    # Groups.
+    "a rebalance was finished",
+    "a member's commit was acknowledged",
+    "a commit's outcome stayed unknown",
+    "a commit of a stale member was refused",
+    "a committed offset expired",
+    "a member left",
+    "a static member came back",
+    "a leader was told not to assign",
+    "a session expired",
+    "a shard was replayed",
     # Housekeeping.
     "a record was gone that a later one of its key superseded",
     "a tombstone was gone after its time",

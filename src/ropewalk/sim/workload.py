@@ -6,6 +6,7 @@ from typing import Final, TypeVar
 
 from ropewalk.base.ids import TopicId, TopicPartition
 from ropewalk.base.ports import Clock, Network
+from ropewalk.sim.group_history import GroupJournal
 from ropewalk.sim.history import Journal, Promise
 from ropewalk.sim.link import Link, LinkLost, open_link
 from ropewalk.sim.sometimes import Sometimes
@@ -52,6 +53,7 @@ class Workload:
         self.address = address
         self.until_s = until_s
         self.journal = Journal()
+        self.group_journal = GroupJournal()
         self.topics = Topics()
         self.operation_count = 0
         self.end_seen: dict[TopicPartition, int] = {}
