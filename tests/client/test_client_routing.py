@@ -314,3 +314,29 @@ def test_leaving_the_client_closes_its_connections() -> None:
         assert not connection.is_open
 
     on_stage(story)
+
+
+def test_offsets_of_many_topics_take_one_request_to_each_leader_and_leave_out_what_is_gone() -> None:
+    async def story(stage: Stage) -> None:
+        first, second = await stage.add_broker(), await stage.add_broker()
+        for name in ("orders", "bills"):
+            topic = stage.cluster.add_topic(name, 0, 1, 7)
+            topic.partitions[1].append(PLAIN)
+        second.disowned.append(stage.cluster.topics["bills"].partitions[1])
+        asked = {
+            TopicPartition(name, index): int(OffsetQuery.LATEST)
+            for name in ("orders", "bills", "gone")
+            for index in (0, 1, 2, 9)
+        }
+        async with stage.client() as client:
+            listed = await client.list_known_offsets(asked)
+            assert await client.list_known_offsets({}) == {}
+        assert {str(partition): answer.offset for partition, answer in listed.items()} == {
+            "bills-0": 0,
+            "orders-0": 0,
+            "orders-1": 1,
+        }
+        for broker in (first, second):
+            assert broker.asked(list_offsets.ListOffsetsRequest) == 1
+
+    on_stage(story)

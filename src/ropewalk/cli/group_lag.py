@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from ropewalk.base.ids import TopicPartition
-from ropewalk.cli.offsets import offsets_where_known
 from ropewalk.client.client import Client
 from ropewalk.client.group_offsets import Committed
 from ropewalk.client.groups import DescribedGroup, Groups
@@ -57,7 +56,7 @@ async def measure_described(
         *(each for known in readers for each in known),
     }
     # The offsets were read before the ends are: a lag may be a moment too large, but never negative.
-    listed = await offsets_where_known(client, dict.fromkeys(wanted, int(OffsetQuery.LATEST)))
+    listed = await client.list_known_offsets(dict.fromkeys(wanted, int(OffsetQuery.LATEST)))
     ends = {partition: answer.offset for partition, answer in listed.items()}
     return [
         compare(group.group, offsets, reading, ends)

@@ -14,7 +14,7 @@ from msgspec import Struct
 from ropewalk.base.ids import TopicPartition
 from ropewalk.cli.durations import parse_duration
 from ropewalk.cli.failure import Failed
-from ropewalk.cli.offsets import offsets_where_known, parse_partitions, parse_time
+from ropewalk.cli.offsets import parse_partitions, parse_time
 from ropewalk.cli.options import Output
 from ropewalk.cli.output import counted, print_json, print_table, warn
 from ropewalk.client.client import Client
@@ -87,11 +87,11 @@ async def plan(
     now_ms: int,
 ) -> list[Move]:
     """Refuses partitions that are not there, and a shift of what was never committed."""
-    starts = await offsets_where_known(client, dict.fromkeys(partitions, int(OffsetQuery.EARLIEST)))
-    ends = await offsets_where_known(client, dict.fromkeys(partitions, int(OffsetQuery.LATEST)))
+    starts = await client.list_known_offsets(dict.fromkeys(partitions, int(OffsetQuery.EARLIEST)))
+    ends = await client.list_known_offsets(dict.fromkeys(partitions, int(OffsetQuery.LATEST)))
     instant_ms = {Aim.TIME: target.number, Aim.AGO: now_ms - target.number}.get(target.aim)
     at_time = (
-        await offsets_where_known(client, dict.fromkeys(partitions, max(0, instant_ms)))
+        await client.list_known_offsets(dict.fromkeys(partitions, max(0, instant_ms)))
         if instant_ms is not None
         else {}
     )

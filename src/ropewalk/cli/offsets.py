@@ -8,7 +8,6 @@ s@TIME, e@TIME                the first record at or after TIME, as a place to s
                               TIME is milliseconds since 1970 or a date such as 2026-11-15T10:00
 """
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Final
@@ -16,12 +15,9 @@ from typing import Final
 import typer
 from msgspec import Struct
 
-from ropewalk.base.ids import TopicPartition
 from ropewalk.cli.failure import Failed
 from ropewalk.client.client import Client
-from ropewalk.client.errors import STALE_METADATA, RemoteError
-from ropewalk.client.list_offsets import Isolation, ListedOffset, OffsetQuery
-from ropewalk.client.together import together
+from ropewalk.client.list_offsets import Isolation, OffsetQuery
 
 
 class Anchor(Enum):
@@ -142,38 +138,6 @@ async def resolve_starts(
                     )
         bounds.append(Bound(index, offset, start, end))
     return bounds
-
-
-async def offsets_where_known(
-    client: Client, queries: Mapping[TopicPartition, int]
-) -> dict[TopicPartition, ListedOffset]:
-    """As `Client.list_offsets`, over topics; a partition that is gone or that nobody leads is left out."""
-    names = sorted({partition.topic for partition in queries})
-    if not names:
-        return {}
-    view = await client.metadata(names)
-    led = {
-        TopicPartition(topic.name, partition.index)
-        for topic in view.topics
-        for partition in topic.partitions
-        if partition.leader >= 0
-    }
-
-    async def ask(topic: str, asked: dict[int, int]) -> dict[TopicPartition, ListedOffset]:
-        try:
-            listed = await client.list_offsets(topic, asked)
-        except RemoteError as error:
-            if error.code in STALE_METADATA:  # it was deleted, or lost its leader, since we looked
-                return {}
-            raise
-        return {TopicPartition(topic, index): answer for index, answer in listed.items()}
-
-    by_topic: dict[str, dict[int, int]] = {}
-    for partition, query in sorted(queries.items()):
-        if partition in led:
-            by_topic.setdefault(partition.topic, {})[partition.partition] = query
-    answers = await together([ask(topic, asked) for topic, asked in by_topic.items()]) if by_topic else []
-    return {partition: listed for answer in answers for partition, listed in answer.items()}
 
 
 async def resolve_stops(client: Client, topic: str, partitions: list[int], instant_ms: int) -> dict[int, int]:

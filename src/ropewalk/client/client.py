@@ -131,5 +131,17 @@ class Client:
             self.session, topic, queries, isolation=isolation, deadline_ms=self._until(deadline_ms)
         )
 
+    async def list_known_offsets(
+        self,
+        queries: Mapping[TopicPartition, int],
+        *,
+        isolation: Isolation = Isolation.READ_UNCOMMITTED,
+        deadline_ms: float | None = None,
+    ) -> dict[TopicPartition, ListedOffset]:
+        """As `list_offsets`, over topics; a partition that is gone or that nobody leads is left out."""
+        return await list_offsets.list_known(
+            self.session, queries, isolation=isolation, deadline_ms=self._until(deadline_ms)
+        )
+
     def _until(self, deadline_ms: float | None) -> float:
         return self.session.deadline_ms() if deadline_ms is None else deadline_ms

@@ -6,9 +6,9 @@ from enum import IntEnum
 from msgspec import Struct
 
 from ropewalk.base.errors import ProtocolError
-from ropewalk.base.ids import NodeId
+from ropewalk.base.ids import NodeId, TopicPartition
 from ropewalk.client.cluster import PartitionView
-from ropewalk.client.errors import RemoteError
+from ropewalk.client.errors import STALE_METADATA, RemoteError
 from ropewalk.client.session import Session
 from ropewalk.client.together import together
 from ropewalk.wire.error_code import ErrorCode
@@ -54,6 +54,62 @@ async def list_offsets(
     return await session.attempt((topic,), once, deadline_ms=deadline_ms) if queries else {}
 
 
+async def list_known(
+    session: Session, queries: Mapping[TopicPartition, int], *, isolation: Isolation, deadline_ms: float
+) -> dict[TopicPartition, ListedOffset]:
+    """Over any number of topics, with one request to each leader. What is gone or has no leader is left out."""
+
+    async def once() -> dict[TopicPartition, ListedOffset]:
+        names = sorted({partition.topic for partition in queries})
+        view = await session.cluster.metadata(names, deadline_ms=deadline_ms)
+        by_leader: dict[NodeId, dict[str, list[PartitionView]]] = {}
+        for topic in view.topics:
+            for partition in topic.partitions:
+                is_led = session.cluster.knows(partition.leader)
+                if is_led and TopicPartition(topic.name, partition.index) in queries:
+                    of_leader = by_leader.setdefault(partition.leader, {})
+                    of_leader.setdefault(topic.name, []).append(partition)
+        if not by_leader:
+            return {}
+        answers = await together([ask(node, topics) for node, topics in sorted(by_leader.items())])
+        return {partition: listed for answer in answers for partition, listed in answer.items()}
+
+    async def ask(
+        node: NodeId, topics: Mapping[str, Sequence[PartitionView]]
+    ) -> dict[TopicPartition, ListedOffset]:
+        connection = await session.cluster.connection(node, deadline_ms=deadline_ms)
+        request = wire.ListOffsetsRequest(
+            replica_id=-1,
+            isolation_level=isolation,
+            topics=tuple(
+                wire.ListOffsetsTopic(
+                    name=name,
+                    partitions=tuple(
+                        _asked(partition, queries[TopicPartition(name, partition.index)])
+                        for partition in partitions
+                    ),
+                )
+                for name, partitions in topics.items()
+            ),
+        )
+        response = await connection.call(wire.API, request, deadline_ms=deadline_ms)
+        listed: dict[TopicPartition, ListedOffset] = {}
+        for topic in response.topics:
+            for answer in topic.partitions:
+                partition = TopicPartition(topic.name, answer.index)
+                if answer.error_code == ErrorCode.NONE:
+                    listed[partition] = ListedOffset(answer.offset, answer.timestamp, answer.leader_epoch)
+                    continue
+                error = RemoteError(answer.error_code, about=str(partition))
+                if (
+                    error.code not in STALE_METADATA
+                ):  # else it was deleted, or lost its leader, since we looked
+                    raise error
+        return listed
+
+    return await session.attempt((), once, deadline_ms=deadline_ms) if queries else {}
+
+
 async def _ask(
     session: Session,
     node: NodeId,
@@ -64,14 +120,7 @@ async def _ask(
     deadline_ms: float,
 ) -> dict[int, ListedOffset]:
     connection = await session.cluster.connection(node, deadline_ms=deadline_ms)
-    asked = tuple(
-        wire.ListOffsetsPartition(
-            index=partition.index,
-            current_leader_epoch=partition.leader_epoch,
-            timestamp=queries[partition.index],
-        )
-        for partition in partitions
-    )
+    asked = tuple(_asked(partition, queries[partition.index]) for partition in partitions)
     request = wire.ListOffsetsRequest(
         replica_id=-1,
         isolation_level=isolation,
@@ -86,3 +135,9 @@ async def _ask(
     if len(listed) != len(asked):
         raise ProtocolError(f"ListOffsets answered for {len(listed)} of {len(asked)} partitions of {topic}")
     return listed
+
+
+def _asked(partition: PartitionView, query: int) -> wire.ListOffsetsPartition:
+    return wire.ListOffsetsPartition(
+        index=partition.index, current_leader_epoch=partition.leader_epoch, timestamp=query
+    )
