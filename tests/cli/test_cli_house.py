@@ -15,6 +15,7 @@ from tests.cli.conftest import Ropewalk
 
 NOT_NEEDED_TO_LIST_TOPICS = (
     "rich",
+    "textual",
     "structlog",
     "crc32c",
     "lz4",

@@ -93,6 +93,19 @@ def test_lag_is_what_is_left_to_read(group: str, orders: str, consumer: Consumer
     assert ropewalk("group", "lag", group, "--max", "1").exit_code == 1
 
 
+def test_the_group_and_its_topic_are_watched(
+    group: str, orders: str, consumer: Consumer, ropewalk: Ropewalk
+) -> None:
+    consumer.commit(asynchronous=False)
+    shown = ropewalk("top", "--once", "--interval", "50ms", "-o", "json")
+    assert shown.exit_code == 0, shown.stderr
+    picture = json.loads(shown.stdout)
+    (topic,) = [row for row in picture["topics"] if row["topic"] == orders]
+    assert (topic["partitions"], topic["offline"], topic["records"]) == (2, 0, RECORDS)
+    (watched,) = [row for row in picture["groups"] if row["group"] == group]
+    assert (watched["state"], watched["members"], watched["lag"]) == ("Stable", 1, 0)
+
+
 def test_a_group_with_members_is_left_alone(
     group: str, orders: str, consumer: Consumer, ropewalk: Ropewalk
 ) -> None:

@@ -112,6 +112,9 @@ VERIFY_INLINE_BYTES_MAX: Final = 1 << 16
 CLIENT_LINE_BYTES_MAX: Final = 1 << 27
 """The longest message the command line gathers from its input: more than any broker takes in one request."""
 
+TOP_ROWS_MAX: Final = 500
+"""Rows that `ropewalk top` draws. Nobody scrolls further, and a terminal with thousands takes seconds to draw."""
+
 BENCH_RECORD_BYTES_MAX: Final = 1_000_000
 """The largest record `ropewalk bench` sends: what every broker takes unless it was told otherwise."""
 

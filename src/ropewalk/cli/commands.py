@@ -15,6 +15,7 @@ COMMANDS: Final = {
     "group": "ropewalk.cli.group",
     "quota": "ropewalk.cli.quota",
     "bench": "ropewalk.cli.bench",
+    "top": "ropewalk.cli.top",
     "config": "ropewalk.cli.config",
     "doctor": "ropewalk.cli.doctor",
 }

@@ -1,0 +1,232 @@
+"""What `top` sees: the cluster at one instant, and what happened between two.
+
+Everything comes over Kafka's protocol, so any broker that speaks it can be watched.
+
+What a reader could get wrong
+    A rate is known from the second look on; before that, and for what was not there the last time, it is None.
+    Records written are counted by offsets: on a compacted topic offsets go on and records may be fewer.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from msgspec import Struct
+
+from ropewalk.base.ids import TopicPartition
+from ropewalk.cli.group_lag import GroupLag, compare
+from ropewalk.client.client import Client
+from ropewalk.client.errors import ApiNotOffered, RemoteError
+from ropewalk.client.group_offsets import Committed
+from ropewalk.client.groups import DescribedGroup, Groups, ListedGroup
+from ropewalk.client.list_offsets import OffsetQuery
+from ropewalk.client.together import together
+from ropewalk.wire.error_code import ErrorCode
+
+
+class PartitionSample(Struct, frozen=True, gc=False):
+    leader: int | None
+    replica_count: int
+    isr_count: int
+    start: int | None
+    end: int | None
+
+
+class GroupSample(Struct, frozen=True, gc=False):
+    state: str
+    member_count: int
+    lag: GroupLag
+
+
+class Sample(Struct, frozen=True):
+    """The cluster at one instant of the monotonic clock."""
+
+    at_ms: float
+    cluster_id: str | None
+    broker_count: int
+    partitions: Mapping[TopicPartition, PartitionSample]
+    groups: Mapping[str, GroupSample]
+
+
+class TopicRow(Struct, frozen=True):
+    topic: str
+    partitions: int
+    offline: int
+    """Partitions that nobody leads."""
+    under_replicated: int
+    records: int
+    """Offsets between the start and the end of each partition, together."""
+    written_per_second: float | None
+
+
+class PartitionRow(Struct, frozen=True):
+    topic: str
+    partition: int
+    leader: int | None
+    replicas: int
+    isr: int
+    start: int | None
+    end: int | None
+    written_per_second: float | None
+
+
+class GroupRow(Struct, frozen=True):
+    group: str
+    state: str
+    members: int
+    lag: int
+    unknown: int
+    read_per_second: float | None
+    """By what was committed."""
+
+
+class Picture(Struct, frozen=True):
+    cluster_id: str | None
+    brokers: int
+    written_per_second: float | None
+    topics: tuple[TopicRow, ...]
+    partitions: tuple[PartitionRow, ...]
+    groups: tuple[GroupRow, ...]
+
+
+class Source(Protocol):
+    async def look(self) -> Sample: ...
+
+
+class ClusterSource:
+    """Looks at a real cluster: a handful of requests to each broker, and two for each group."""
+
+    def __init__(self, client: Client, *, internal: bool) -> None:
+        self._client = client
+        self._groups = Groups(client)
+        self._internal = internal
+
+    async def look(self) -> Sample:
+        at_ms = self._client.session.clock.monotonic_ms()
+        groups, committed = await self._look_at_groups()
+        view = await self._client.metadata()
+        found = {
+            TopicPartition(topic.name, partition.index): partition
+            for topic in view.topics
+            if self._internal or not topic.is_internal
+            for partition in topic.partitions
+        }
+        wanted = {*found, *(partition for each in committed for partition in each)}
+        starts = await self._client.list_known_offsets(dict.fromkeys(found, int(OffsetQuery.EARLIEST)))
+        listed = await self._client.list_known_offsets(dict.fromkeys(wanted, int(OffsetQuery.LATEST)))
+        ends = {partition: answer.offset for partition, answer in listed.items()}
+        return Sample(
+            at_ms,
+            view.cluster_id,
+            len(view.brokers),
+            {
+                at: PartitionSample(
+                    partition.leader if partition.leader >= 0 else None,
+                    len(partition.replicas),
+                    len(partition.isr),
+                    starts[at].offset if at in starts else None,
+                    ends.get(at),
+                )
+                for at, partition in found.items()
+            },
+            {
+                each.group: GroupSample(
+                    each.state, len(each.members), compare(each.group, offsets, _readers(each), ends)
+                )
+                for each, offsets in zip(groups, committed, strict=True)
+            },
+        )
+
+    async def _look_at_groups(self) -> tuple[list[DescribedGroup], list[dict[TopicPartition, Committed]]]:
+        try:
+            listed = await self._groups.list()
+        except ApiNotOffered:  # a broker without groups can be watched too
+            return [], []
+        described = await together([self._describe(each) for each in listed]) if listed else []
+        there = [each for each in described if each is not None]
+        committed = await together([self._groups.committed(each.group) for each in there]) if there else []
+        return there, committed
+
+    async def _describe(self, listed: ListedGroup) -> DescribedGroup | None:
+        """None for a group that went since it was listed, or that DescribeGroups does not know of."""
+        try:
+            return await self._groups.describe(listed.group)
+        except RemoteError as error:
+            if error.code is ErrorCode.GROUP_ID_NOT_FOUND:
+                return None
+            raise
+
+
+def _readers(group: DescribedGroup) -> dict[TopicPartition, str]:
+    return {partition: member.member_id for member in group.members for partition in member.partitions}
+
+
+def draw(former: Sample | None, latter: Sample) -> Picture:
+    """What the latter sample shows, with rates since the former one."""
+    seconds = (latter.at_ms - former.at_ms) / 1000 if former is not None else 0.0
+
+    def rate(before: int | None, after: int | None) -> float | None:
+        if before is None or after is None or seconds <= 0:
+            return None
+        # An end that moved back belongs to a topic that was deleted and made anew: nothing to compare with.
+        return round((after - before) / seconds, 1) if after >= before else None
+
+    partitions = []
+    for at, sample in sorted(latter.partitions.items()):
+        known = former.partitions.get(at) if former is not None else None
+        partitions.append(
+            PartitionRow(
+                at.topic,
+                at.partition,
+                sample.leader,
+                sample.replica_count,
+                sample.isr_count,
+                sample.start,
+                sample.end,
+                rate(known.end if known is not None else None, sample.end),
+            )
+        )
+    groups = []
+    for name, group in sorted(latter.groups.items()):
+        known_group = former.groups.get(name) if former is not None else None
+        groups.append(
+            GroupRow(
+                name,
+                group.state,
+                group.member_count,
+                group.lag.lag,
+                group.lag.unknown,
+                rate(_read(known_group.lag) if known_group is not None else None, _read(group.lag)),
+            )
+        )
+    by_topic: dict[str, list[PartitionRow]] = {}
+    for row in partitions:
+        by_topic.setdefault(row.topic, []).append(row)
+    return Picture(
+        latter.cluster_id,
+        latter.broker_count,
+        _sum(row.written_per_second for row in partitions),
+        tuple(_topic_row(topic, rows) for topic, rows in by_topic.items()),
+        tuple(partitions),
+        tuple(groups),
+    )
+
+
+def _topic_row(topic: str, rows: list[PartitionRow]) -> TopicRow:
+    return TopicRow(
+        topic,
+        len(rows),
+        sum(row.leader is None for row in rows),
+        sum(row.isr < row.replicas for row in rows),
+        sum(row.end - row.start for row in rows if row.end is not None and row.start is not None),
+        _sum(row.written_per_second for row in rows),
+    )
+
+
+def _read(lag: GroupLag) -> int:
+    return sum(row.committed for row in lag.partitions if row.committed is not None)
+
+
+def _sum(rates: Iterable[float | None]) -> float | None:
+    """Of those that are known; None where none is."""
+    known = [rate for rate in rates if rate is not None]
+    return round(sum(known), 1) if known else None
