@@ -7,7 +7,7 @@ import pytest
 from ropewalk.cli.durations import parse_duration
 from ropewalk.cli.group_reset import Aim, Bounds, Target, target_offset
 from ropewalk.wire.error_code import ErrorCode
-from ropewalk.wire.messages import offset_commit
+from ropewalk.wire.messages import describe_groups, offset_commit
 from tests.cli.conftest import Ropewalk
 from tests.cli.test_cli_commands import fill, lines
 from tests.client.fake_broker import Fault
@@ -74,6 +74,14 @@ def test_lag_is_shown_by_partition_and_in_all(broker_with_groups: LoopbackBroker
     assert lines(result.stdout)[-2:] == [["busy", "0", "1"], ["idle", "2", "1"]]
     (measured,) = json.loads(ropewalk("group", "lag", "idle", "-o", "json").stdout)
     assert (measured["group"], measured["lag"], measured["unknown"]) == ("idle", 2, 1)
+
+
+def test_a_group_of_a_kind_that_cannot_be_described_still_has_a_lag(
+    broker_with_groups: LoopbackBroker, ropewalk: Ropewalk
+) -> None:
+    broker_with_groups.broker.fail(describe_groups.API, Fault(1, ErrorCode.GROUP_ID_NOT_FOUND))
+    (measured,) = json.loads(ropewalk("group", "lag", "busy", "-o", "json").stdout)
+    assert [(row["partition"], row["lag"], row["member"]) for row in measured["partitions"]] == [(0, 0, None)]
 
 
 @pytest.mark.parametrize(("lag_max", "exit_code"), [(0, 1), (1, 1), (2, 0)])

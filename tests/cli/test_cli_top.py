@@ -31,8 +31,11 @@ from ropewalk.cli.observation import (
 from ropewalk.cli.top_screen import TopScreen
 from ropewalk.client.errors import ConnectionLost
 from ropewalk.records.record import Record, build
+from ropewalk.wire.error_code import ErrorCode
+from ropewalk.wire.messages import describe_groups
 from tests.cli.conftest import Ropewalk
 from tests.cli.test_cli_commands import fill, lines
+from tests.client.fake_broker import Fault
 from tests.client.fake_cluster import Stage, on_stage
 from tests.client.fake_groups import FakeGroup, FakeMember
 from tests.client.loopback import LoopbackBroker
@@ -227,6 +230,8 @@ def test_a_cluster_is_looked_at() -> None:
         stage.cluster.add_topic("__hidden", 0)
         member = FakeMember("m", ("orders",), {"orders": (0, 1)})
         stage.cluster.groups["billing"] = FakeGroup(1, [member], {("orders", 1): 1, ("gone", 0): 3})
+        stage.cluster.groups["other"] = FakeGroup(0, offsets={("orders", 0): 0})
+        stage.brokers[0].fail(describe_groups.API, Fault(9, ErrorCode.GROUP_ID_NOT_FOUND))
         async with stage.client() as client:
             looked = await ClusterSource(client, internal=False).look()
             everything = await ClusterSource(client, internal=True).look()
@@ -237,6 +242,7 @@ def test_a_cluster_is_looked_at() -> None:
         }
         group = looked.groups["billing"]
         assert (group.member_count, group.lag.lag, group.lag.unknown) == (1, 1, 2)
+        assert (looked.groups["other"].member_count, looked.groups["other"].lag.lag) == (None, 0)
         assert TopicPartition("__hidden", 0) in everything.partitions
 
     on_stage(story)

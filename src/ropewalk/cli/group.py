@@ -194,8 +194,8 @@ def reset_offsets(
 
     async def work(client: "Client") -> "tuple[list[Move], PartitionOutcomes]":
         groups = Groups(client)
-        await refuse_members(groups, group, execute=execute)
         committed = await groups.committed(group)
+        await refuse_members(groups, group, is_new=not committed, execute=execute)
         chosen = await choose_partitions(client, committed, topics or [])
         if not chosen:
             raise Failed(f"{group} has committed nothing; name what it should read with --topic")

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from ropewalk.cli.group_lag import PartitionLag, measure_described
+from ropewalk.cli.group_lag import PartitionLag, measure_read, readers_in
 from ropewalk.cli.output import counted, print_table
 from ropewalk.client.client import Client
 from ropewalk.client.groups import Groups, Member
@@ -68,7 +68,7 @@ class GroupDescription(Struct, frozen=True):
 
 async def collect(client: Client, groups: Groups, name: str) -> GroupDescription:
     described = await groups.describe(name)
-    (lag,) = await measure_described(client, groups, [described])
+    (lag,) = await measure_read(client, groups, {name: readers_in(described)})
     return GroupDescription(
         name,
         described.state,

@@ -11,10 +11,12 @@ from msgspec import Struct
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.client.client import Client
+from ropewalk.client.errors import RemoteError
 from ropewalk.client.group_offsets import Committed
 from ropewalk.client.groups import DescribedGroup, Groups
 from ropewalk.client.list_offsets import OffsetQuery
 from ropewalk.client.together import together
+from ropewalk.wire.error_code import ErrorCode
 
 
 class PartitionLag(Struct, frozen=True):
@@ -37,31 +39,43 @@ class GroupLag(Struct, frozen=True):
     partitions: tuple[PartitionLag, ...]
 
 
+Readers = dict[TopicPartition, str]
+"""Which member reads which partition."""
+
+
 async def measure(client: Client, groups: Groups, names: list[str]) -> list[GroupLag]:
     """The lag of each group, in the order given, over all it has committed or is assigned."""
-    described = await together([groups.describe(name) for name in names]) if names else []
-    return await measure_described(client, groups, described)
+    readers = await together([_readers_of(groups, name) for name in names])
+    return await measure_read(client, groups, dict(zip(names, readers, strict=True)))
 
 
-async def measure_described(
-    client: Client, groups: Groups, described: list[DescribedGroup]
-) -> list[GroupLag]:
-    committed = await together([groups.committed(each.group) for each in described]) if described else []
-    readers = [
-        {partition: member.member_id for member in each.members for partition in member.partitions}
-        for each in described
-    ]
+async def measure_read(client: Client, groups: Groups, readers: Mapping[str, Readers]) -> list[GroupLag]:
+    """As `measure`, for those who know already who reads what."""
+    committed = await together([groups.committed(name) for name in readers])
     wanted = {
-        *(each for known in committed for each in known),
-        *(each for known in readers for each in known),
+        *(at for known in committed for at in known),
+        *(at for known in readers.values() for at in known),
     }
     # The offsets were read before the ends are: a lag may be a moment too large, but never negative.
     listed = await client.list_known_offsets(dict.fromkeys(wanted, int(OffsetQuery.LATEST)))
     ends = {partition: answer.offset for partition, answer in listed.items()}
     return [
-        compare(group.group, offsets, reading, ends)
-        for group, offsets, reading in zip(described, committed, readers, strict=True)
+        compare(name, offsets, readers[name], ends) for name, offsets in zip(readers, committed, strict=True)
     ]
+
+
+def readers_in(group: DescribedGroup) -> Readers:
+    return {partition: member.member_id for member in group.members for partition in member.partitions}
+
+
+async def _readers_of(groups: Groups, name: str) -> Readers:
+    """A group of another kind than DescribeGroups knows (KIP-848's, on Kafka) still has offsets to compare."""
+    try:
+        return readers_in(await groups.describe(name))
+    except RemoteError as error:
+        if error.code is not ErrorCode.GROUP_ID_NOT_FOUND or not await groups.committed(name):
+            raise
+        return {}
 
 
 def compare(

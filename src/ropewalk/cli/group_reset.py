@@ -139,14 +139,16 @@ def choose_target(
     return said[0]
 
 
-async def refuse_members(groups: Groups, group: str, *, execute: bool) -> None:
-    """A group that is not there has no members: setting its offsets makes it."""
+async def refuse_members(groups: Groups, group: str, *, is_new: bool, execute: bool) -> None:
+    """A group that is not there has no members: setting its offsets makes it. One that has offsets and cannot be
+    described is of another kind; whether it has members the broker will say."""
     try:
         members = (await groups.describe(group)).members
     except RemoteError as error:
         if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
             raise
-        warn(f"there is no group {group} yet; setting its offsets makes it")
+        if is_new:
+            warn(f"there is no group {group} yet; setting its offsets makes it")
         return
     if not members:
         return

@@ -13,10 +13,9 @@ from typing import Protocol
 from msgspec import Struct
 
 from ropewalk.base.ids import TopicPartition
-from ropewalk.cli.group_lag import GroupLag, compare
+from ropewalk.cli.group_lag import GroupLag, compare, readers_in
 from ropewalk.client.client import Client
 from ropewalk.client.errors import ApiNotOffered, RemoteError
-from ropewalk.client.group_offsets import Committed
 from ropewalk.client.groups import DescribedGroup, Groups, ListedGroup
 from ropewalk.client.list_offsets import OffsetQuery
 from ropewalk.client.together import together
@@ -33,7 +32,8 @@ class PartitionSample(Struct, frozen=True, gc=False):
 
 class GroupSample(Struct, frozen=True, gc=False):
     state: str
-    member_count: int
+    member_count: int | None
+    """None where the broker does not say."""
     lag: GroupLag
 
 
@@ -72,7 +72,7 @@ class PartitionRow(Struct, frozen=True):
 class GroupRow(Struct, frozen=True):
     group: str
     state: str
-    members: int
+    members: int | None
     lag: int
     unknown: int
     read_per_second: float | None
@@ -102,7 +102,9 @@ class ClusterSource:
 
     async def look(self) -> Sample:
         at_ms = self._client.session.clock.monotonic_ms()
-        groups, committed = await self._look_at_groups()
+        listed_groups = await self._list_groups()
+        described = await together([self._describe(each) for each in listed_groups])
+        committed = await together([self._groups.committed(each.group) for each in listed_groups])
         view = await self._client.metadata()
         found = {
             TopicPartition(topic.name, partition.index): partition
@@ -130,34 +132,28 @@ class ClusterSource:
             },
             {
                 each.group: GroupSample(
-                    each.state, len(each.members), compare(each.group, offsets, _readers(each), ends)
+                    each.state,
+                    len(members.members) if members is not None else None,
+                    compare(each.group, offsets, readers_in(members) if members is not None else {}, ends),
                 )
-                for each, offsets in zip(groups, committed, strict=True)
+                for each, members, offsets in zip(listed_groups, described, committed, strict=True)
             },
         )
 
-    async def _look_at_groups(self) -> tuple[list[DescribedGroup], list[dict[TopicPartition, Committed]]]:
+    async def _list_groups(self) -> list[ListedGroup]:
         try:
-            listed = await self._groups.list()
+            return await self._groups.list()
         except ApiNotOffered:  # a broker without groups can be watched too
-            return [], []
-        described = await together([self._describe(each) for each in listed]) if listed else []
-        there = [each for each in described if each is not None]
-        committed = await together([self._groups.committed(each.group) for each in there]) if there else []
-        return there, committed
+            return []
 
     async def _describe(self, listed: ListedGroup) -> DescribedGroup | None:
-        """None for a group that went since it was listed, or that DescribeGroups does not know of."""
+        """None for a group that went since it was listed, or is of a kind that DescribeGroups does not know."""
         try:
             return await self._groups.describe(listed.group)
         except RemoteError as error:
             if error.code is ErrorCode.GROUP_ID_NOT_FOUND:
                 return None
             raise
-
-
-def _readers(group: DescribedGroup) -> dict[TopicPartition, str]:
-    return {partition: member.member_id for member in group.members for partition in member.partitions}
 
 
 def draw(former: Sample | None, latter: Sample) -> Picture:

@@ -137,7 +137,7 @@ class Groups:
         """Delete empty groups with their offsets; each has its own outcome."""
         until_ms = self._until(deadline_ms)
         names = list(dict.fromkeys(groups))
-        outcomes = await together([self._delete(name, until_ms) for name in names]) if names else []
+        outcomes = await together([self._delete(name, until_ms) for name in names])
         return dict(zip(names, outcomes, strict=True))
 
     async def _delete(self, group: str, until_ms: float) -> RemoteError | None:

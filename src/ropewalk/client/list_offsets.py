@@ -69,8 +69,6 @@ async def list_known(
                 if is_led and TopicPartition(topic.name, partition.index) in queries:
                     of_leader = by_leader.setdefault(partition.leader, {})
                     of_leader.setdefault(topic.name, []).append(partition)
-        if not by_leader:
-            return {}
         answers = await together([ask(node, topics) for node, topics in sorted(by_leader.items())])
         return {partition: listed for answer in answers for partition, listed in answer.items()}
 
