@@ -41,3 +41,29 @@ def test_the_java_tool_creates_lists_and_describes_a_topic(tools: str, bootstrap
     run_java(tools, *tool, "--create", "--topic", topic, "--partitions", "3")
     assert topic in run_java(tools, *tool, "--list").splitlines()
     assert "PartitionCount: 3" in run_java(tools, *tool, "--describe", "--topic", topic)
+
+
+def test_the_java_admin_client_finds_what_web_consoles_ask_for(bootstrap: str, topic: str) -> None:
+    printed = run_java(class_path_of("AdminPages"), "AdminPages", bootstrap, topic)
+    assert dict(line.split(": ", 1) for line in printed.splitlines()) == {
+        "cluster": "1 7",
+        "features": "true",
+        "listed": "true",
+        "partitions": "3",
+        "policy": "delete,compact",
+        "broker settings": "true",
+        "LatestSpec": "0",
+        "EarliestSpec": "0",
+        "MaxTimestampSpec": "-1",
+        "EarliestLocalSpec": "0",
+        "LatestTieredSpec": "-1",
+        "in directories": "3",
+        "producers": "0",
+        "moving": "0",
+        "election": "ElectionNotNeededException",
+        "acls": "SecurityDisabledException",
+        "groups": "true",
+        "quotas": "{producer_byte_rate=1000000.0}",
+        "credentials": "0",
+        "deleted": "true",
+    }

@@ -32,9 +32,9 @@ def quotas_with(quota: Quota, rate: float) -> ClientQuotas:
 
 def test_only_the_time_on_the_event_loop_counts() -> None:
     clock = HandClock()
-    quotas = quotas_with(Quota.REQUEST, 10)  # 100 ms in a second, of which 50 ms are saved up
+    quotas = quotas_with(Quota.REQUEST, 10)  # 100 ms in a second, of which 25 ms are saved up
     meter = Meter(quotas, clock, metadata.API.key, "c")
-    clock.at_ms += 40
+    clock.at_ms += 15
     meter.on_decoded(100)
     clock.at_ms += 20
     meter.on_wait()
@@ -42,7 +42,7 @@ def test_only_the_time_on_the_event_loop_counts() -> None:
     clock.at_ms += 60_000
     meter.throttle_ms = 0
     meter.on_encoding()
-    clock.at_ms += 30
+    clock.at_ms += 25
     meter.on_answer(100)
     assert meter.throttle_ms == 0, "the wait was nobody's time"
 
@@ -50,8 +50,8 @@ def test_only_the_time_on_the_event_loop_counts() -> None:
 @pytest.mark.parametrize(
     ("quota", "api_key", "expected"),
     [
-        pytest.param(Quota.PRODUCE, produce.API.key, 1_500, id="what is produced, by the request"),
-        pytest.param(Quota.FETCH, fetch.API.key, 3_500, id="what is fetched, by the answer"),
+        pytest.param(Quota.PRODUCE, produce.API.key, 1_750, id="what is produced, by the request"),
+        pytest.param(Quota.FETCH, fetch.API.key, 3_750, id="what is fetched, by the answer"),
         pytest.param(Quota.PRODUCE, fetch.API.key, 0, id="fetching is not producing"),
         pytest.param(Quota.FETCH, metadata.API.key, 0, id="other answers"),
     ],
@@ -67,7 +67,7 @@ def test_bytes_are_charged(quota: Quota, api_key: int, expected: float) -> None:
 
 def test_the_answer_tells_it_where_there_is_a_place() -> None:
     meter = Meter(quotas_with(Quota.FETCH, 1000), HandClock(), fetch.API.key, "c")
-    meter.on_answer(2_500)
+    meter.on_answer(2_250)
     told = meter.told(api_versions.ApiVersionsResponse(error_code=0, api_keys=()))
     assert isinstance(told, api_versions.ApiVersionsResponse)
     assert told.throttle_ms == 2_000

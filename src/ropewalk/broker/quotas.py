@@ -20,13 +20,13 @@ from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import QuotaEntity
 
 _SAVED_MS: Final = {
-    Quota.PRODUCE: 500,
-    Quota.FETCH: 500,
-    Quota.REQUEST: 500,
+    Quota.PRODUCE: 250,
+    Quota.FETCH: 250,
+    Quota.REQUEST: 250,
     Quota.MUTATION: 10_000,
     Quota.CONNECTION: 1_000,
 }
-"""How much unused quota is kept, as the time in which it comes in. Over ten seconds half a second is 5 %. Changes of the
+"""How much unused quota is kept, as the time in which it comes in. Over ten seconds a quarter of one is 2.5 %. Changes of the
 cluster come in bursts by nature: a tool makes its ten topics at once."""
 
 _Key = tuple[Quota, str | None, str | None]
