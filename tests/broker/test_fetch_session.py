@@ -8,7 +8,7 @@ from ropewalk.base.errors import UnknownPartition
 from ropewalk.base.ids import LeaderEpoch, Offset
 from ropewalk.broker.fetch_session import FetchSession, Found, Interest
 from ropewalk.broker.partition import topic_deleted
-from tests.broker.bench import NAME, Bench, at_the_bench
+from tests.broker.partition_bench import NAME, Bench, at_the_bench
 
 
 def following(bench: Bench, offset: int) -> tuple[FetchSession, Interest]:

@@ -12,7 +12,7 @@ from ropewalk.base.ids import (
 from ropewalk.broker.partition import Acks, node_stopping, topic_deleted
 from ropewalk.records.record import Record, build
 from ropewalk.sim.world import EPOCH_MS
-from tests.broker.bench import NAME, Bench, at_the_bench
+from tests.broker.partition_bench import NAME, Bench, at_the_bench
 
 
 def test_a_write_is_shown_and_acknowledged_only_after_the_sync() -> None:

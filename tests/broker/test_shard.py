@@ -15,7 +15,7 @@ from ropewalk.broker.shard import Shard
 from ropewalk.broker.steady_time import SteadyTime
 from ropewalk.records.batch import iterate
 from ropewalk.records.record import decode_records
-from tests.broker.bench import Bench, at_the_bench
+from tests.broker.partition_bench import Bench, at_the_bench
 
 T = TypeVar("T")
 COMMIT_TIMEOUT_MS = 5000
