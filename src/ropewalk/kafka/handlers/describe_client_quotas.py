@@ -28,7 +28,7 @@ async def handle(
     for component in request.components:
         if component.entity_type not in (USER, CLIENT_ID, IP, ""):
             return _refused(
-                ErrorCode.UNSUPPORTED_VERSION, f"there are no quotas for {component.entity_type!r}"
+                ErrorCode.UNSUPPORTED_VERSION, f"there are no quotas for {component.entity_type!r:.200}"
             )
     try:
         matches = [_match(component) for component in request.components]

@@ -19,7 +19,7 @@ async def handle(
         error_message=None,
         results=tuple(
             DescribeUserScramCredentialsResult(
-                user.name, ErrorCode.RESOURCE_NOT_FOUND, f"{user.name!r} has no credentials", ()
+                user.name, ErrorCode.RESOURCE_NOT_FOUND, f"{user.name!r:.200} has no credentials", ()
             )
             for user in request.users or ()
         ),
