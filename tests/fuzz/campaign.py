@@ -26,7 +26,7 @@ from tests.fuzz.sender import Sender, Tally
 from tests.fuzz.target import Target
 from tests.fuzz.volley import Battery, Volley
 
-CONNECTIONS: Final = 8
+CONNECTIONS: Final = 24
 NODE_SETTINGS: Final = (
     "log.segment.bytes=1048576",
     "log.retention.bytes=8388608",

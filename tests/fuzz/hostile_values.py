@@ -111,7 +111,11 @@ _TEXTS_BY_NAME: Final[dict[str, tuple[str, ...]]] = {
     "value": _SETTING_VALUES,
     "resource_name": (*LASTING, *PASSING, "0", "1"),
     "entity_type": ("client-id", "client-id", "user", "ip"),
-    "entity_name": ("fuzzed-1", "fuzzed-2", "127.0.0.1"),
+    "entity_name": (
+        "nobody-1",
+        "nobody-2",
+        "127.0.0.1",
+    ),  # a client with a quota would be kept waiting, rightly
     "client_software_name": ("fuzzer", "librdkafka"),
     "client_software_version": ("1.0", "2"),
     "states_filter": ("Stable", "Empty", "Dead"),

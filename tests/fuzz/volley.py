@@ -29,8 +29,21 @@ _ENDED_SHARE: Final = 0.04
 """Of the frames that would end the connection, those that are sent."""
 
 _COSTLY: Final = frozenset(
-    {"CreateTopics", "DeleteTopics", "CreatePartitions", "DescribeLogDirs", "ElectLeaders", "ListGroups"}
+    {
+        *(
+            "CreateTopics",
+            "DeleteTopics",
+            "CreatePartitions",
+            "DeleteRecords",
+            "DescribeLogDirs",
+            "ElectLeaders",
+        ),
+        *("AlterConfigs", "IncrementalAlterConfigs", "AlterClientQuotas", "DescribeConfigs", "ListGroups"),
+    }
 )
+"""Their handlers take ten times as long as the others; a run would be about nothing else."""
+
+_CHEAP_WEIGHT: Final = 6
 _TRIES_MAX: Final = 50
 _CORRELATION_ID: Final = Layout(">i").pack_into
 _CLIENT_IDS: Final = (None, "", "fuzzed-1", "fuzzed-2", "x" * 200, "\U0001f9f5")
@@ -78,7 +91,9 @@ class Corpus:
             entries = by_api.setdefault(api, [])
             entries += [_entry(api, version, forecaster, chance) for _ in range(per_version)]
         self._entries = [
-            entries for api, entries in by_api.items() for _ in range(1 if api.name in _COSTLY else 4)
+            entries
+            for api, entries in by_api.items()
+            for _ in range(1 if api.name in _COSTLY else _CHEAP_WEIGHT)
         ]
 
     def pick(self, chance: random.Random) -> Entry:
