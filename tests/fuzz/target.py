@@ -53,7 +53,15 @@ class Target:
         """Answers how long it took, in seconds."""
         self._ready_file.unlink(missing_ok=True)
         program = str(Path(sys.executable).with_name("ropewalk"))
-        command = [program, "up", "--kafka", f"127.0.0.1:{self.address[1]}", *self._arguments]
+        command = [
+            program,
+            "up",
+            "--kafka",
+            f"127.0.0.1:{self.address[1]}",
+            "--http",
+            "127.0.0.1:0",
+            *self._arguments,
+        ]
         command += ["--ready-file", str(self._ready_file)]
         began = time.monotonic()
         with self._log_path.open("ab") as log:

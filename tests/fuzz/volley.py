@@ -28,6 +28,9 @@ _MUTATED_SHARE: Final = 0.45
 _ENDED_SHARE: Final = 0.04
 """Of the frames that would end the connection, those that are sent."""
 
+_WAITING_SHARE: Final = 0.25
+"""Of those that would wait: there is no other way into a group."""
+
 _COSTLY: Final = frozenset(
     {
         *(
@@ -150,7 +153,8 @@ class Battery:
                 forecast = _renumbered(entry.forecast, correlation_id)
             if forecast.then is Then.OPEN:
                 return stream, forecast
-            if forecast.then is not Then.UNFAIR and chance.random() < _ENDED_SHARE:
+            share = _WAITING_SHARE if forecast.then is Then.WAITING else _ENDED_SHARE
+            if forecast.then is not Then.UNFAIR and chance.random() < share:
                 return stream, forecast
         raise AssertionError(f"{_TRIES_MAX} frames in a row could not be sent")
 
