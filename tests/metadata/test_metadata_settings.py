@@ -4,6 +4,7 @@ import pytest
 
 from ropewalk.base.errors import InvalidSetting
 from ropewalk.base.ids import LeaderEpoch, NodeId, TopicId
+from ropewalk.base.limits import TOPIC_SETTINGS_REMEMBERED_MAX
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import (
     BrokerRegistered,
@@ -13,7 +14,11 @@ from ropewalk.metadata.records import (
     TopicCreated,
     TopicSettingsChanged,
 )
-from ropewalk.metadata.settings.applied import resolve_broker_settings, resolve_topic_settings
+from ropewalk.metadata.settings.applied import (
+    AppliedSettings,
+    resolve_broker_settings,
+    resolve_topic_settings,
+)
 from ropewalk.metadata.settings.broker import BROKER_SETTINGS
 from ropewalk.metadata.settings.effective import Candidate, SettingsView, Source, known_setting
 from ropewalk.metadata.settings.setting import Kind, Setting
@@ -224,6 +229,33 @@ def test_a_topic_deletes_or_compacts_or_both_and_needs_keys_where_it_compacts(
     image.apply(TopicSettingsChanged(TOPIC, {"cleanup.policy": policy}))
     settings = resolve_topic_settings(SettingsView(image, NODE, {}), image.topic("orders"))
     assert (settings.deletes, settings.compacts, settings.keys_required) == (deletes, compacts, compacts)
+
+
+def test_settings_that_are_remembered_follow_every_change() -> None:
+    image = cluster(brokers=1)
+    settings = AppliedSettings(SettingsView(image, NODE, {}))
+    before = settings.of_topic(image.topic("orders"))
+    assert settings.of_topic(image.topic("orders")) is before
+    image.apply(TopicSettingsChanged(TOPIC, {"retention.ms": "1000"}))
+    assert settings.of_topic(image.topic("orders")).retention_ms == 1000
+    image.apply(TopicSettingsChanged(TOPIC, {"retention.ms": None}))
+    assert settings.of_topic(image.topic("orders")) is before
+    for node_id, hours in ((None, "7"), (NODE, "8")):
+        image.apply(BrokerSettingsChanged(node_id, {"log.retention.hours": hours}))
+        assert settings.of_topic(image.topic("orders")).retention_ms == int(hours) * 3_600_000
+    image.apply(BrokerSettingsChanged(NODE, {"num.partitions": "4"}))
+    assert settings.of_broker.num_partitions == 4
+    assert settings.of_broker.default_replication_factor == 1
+    image.apply(BrokerRegistered(NodeId(77), 1, bytes(16), (), None))
+    assert settings.of_broker.default_replication_factor == 2
+
+
+def test_only_so_many_sets_of_settings_are_remembered() -> None:
+    image = cluster()
+    settings = AppliedSettings(SettingsView(image, NODE, {}))
+    for number in range(3 * TOPIC_SETTINGS_REMEMBERED_MAX):
+        image.apply(TopicSettingsChanged(TOPIC, {"retention.ms": str(number)}))
+        assert settings.of_topic(image.topic("orders")).retention_ms == number
 
 
 @pytest.mark.parametrize(

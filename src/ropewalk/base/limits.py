@@ -72,6 +72,9 @@ not wait for bytes that other programs have written to the same file system."""
 METADATA_LOG_BYTES_MAX: Final = 1 << 22
 """Size at which the metadata log is folded into a snapshot. Start-up replays at most this, in some 50 ms."""
 
+TOPIC_SETTINGS_REMEMBERED_MAX: Final = 256
+"""Sets of settings that are kept resolved. Topics that differ in their settings are few, unless somebody tries."""
+
 METADATA_CHANGES_WAITING_MAX: Final = 10_000
 """Changes of cluster facts that may wait for the ones before them; a burst of topic creations, not a flood."""
 

@@ -37,12 +37,10 @@ from ropewalk.metadata.records import (
     ProducerIdsAllocated,
 )
 from ropewalk.metadata.settings.applied import (
+    AppliedSettings,
     BrokerSettings,
     TopicSettings,
-    resolve_broker_settings,
-    resolve_topic_settings,
 )
-from ropewalk.metadata.settings.effective import SettingsView
 
 _log = structlog.get_logger()
 
@@ -61,7 +59,7 @@ class Partitions:
         self,
         *,
         image: Image,
-        view: SettingsView,
+        settings: AppliedSettings,
         node_id: NodeId,
         disk: Home,
         memory: Home,
@@ -69,7 +67,7 @@ class Partitions:
         clock: Clock,
     ) -> None:
         self._image = image
-        self._view = view
+        self._settings = settings
         self._node_id = node_id
         self._disk = disk
         self._memory = memory
@@ -207,10 +205,10 @@ class Partitions:
         await self._pool.run(directory.mark_clean)
 
     async def _reconcile(self, topics: Sequence[Topic]) -> None:
-        broker_settings = resolve_broker_settings(self._view)
+        broker_settings = self._settings.of_broker
         vacant: list[tuple[Topic, PartitionFacts, TopicSettings]] = []
         for topic in topics:
-            settings = resolve_topic_settings(self._view, topic)
+            settings = self._settings.of_topic(topic)
             hosted = self._by_id.setdefault(topic.topic_id, {})
             self._by_name[topic.name] = hosted
             for facts in topic.partitions:

@@ -22,7 +22,7 @@ from ropewalk.controller.topics import (
 )
 from ropewalk.metadata.image import Image, Topic
 from ropewalk.metadata.records import MetadataRecord
-from ropewalk.metadata.settings.applied import BrokerSettings, resolve_broker_settings
+from ropewalk.metadata.settings.applied import AppliedSettings, BrokerSettings
 from ropewalk.metadata.settings.effective import SettingsView
 
 
@@ -31,6 +31,7 @@ class Topics:
         self._cluster = cluster
         self._rng = rng
         self.view = SettingsView(cluster.image, node_id, configuration)
+        self.settings = AppliedSettings(self.view)
 
     @property
     def image(self) -> Image:
@@ -38,11 +39,11 @@ class Topics:
 
     @property
     def broker_settings(self) -> BrokerSettings:
-        return resolve_broker_settings(self.view)
+        return self.settings.of_broker
 
     @property
     def creates_automatically(self) -> bool:
-        return self.view.of_broker("auto.create.topics.enable").parsed is True
+        return self.settings.of_broker.auto_create_topics_enable
 
     async def create_automatically(self, name: str) -> None:
         """As Kafka does for a topic that a client asks about; names of the node's own topics are out of reach."""

@@ -210,7 +210,7 @@ async def _assemble(config: Config, ports: Ports, directory: DataDirectory) -> _
     memory = _home(in_memory, in_memory.storage.disk, ports)
     partitions = Partitions(
         image=cluster.image,
-        view=topics.view,
+        settings=topics.settings,
         node_id=node_id,
         disk=disk,
         memory=memory,

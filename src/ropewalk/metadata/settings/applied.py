@@ -1,7 +1,7 @@
 """The settings the engine acts on, as values of their proper types.
 
 Only what has an effect is here; a part of the engine takes these structures and never looks at a catalogue.
-Resolving one walks the catalogue, so the caller keeps the result for as long as `Image.end_offset` stays.
+Resolving one walks the catalogue, which takes longer than opening a partition, so `AppliedSettings` remembers them.
 """
 
 from collections.abc import Callable
@@ -9,6 +9,7 @@ from typing import Literal
 
 from msgspec import Struct, convert
 
+from ropewalk.base.limits import TOPIC_SETTINGS_REMEMBERED_MAX
 from ropewalk.metadata.image import Topic
 from ropewalk.metadata.settings.effective import EffectiveSetting, SettingsView
 from ropewalk.metadata.settings.setting import Value
@@ -88,6 +89,42 @@ class BrokerSettings(Struct, frozen=True, kw_only=True):
     offsets_topic_segment_bytes: int
     producer_id_expiration_ms: int
     socket_request_max_bytes: int
+
+
+class AppliedSettings:
+    """The settings in force, resolved once: thousands of topics have the same few sets of overrides."""
+
+    __slots__ = ("_broker", "_sources", "_topics", "_view")
+
+    def __init__(self, view: SettingsView) -> None:
+        self._view = view
+        self._sources = view.broker_sources()
+        self._broker: BrokerSettings | None = None
+        self._topics: dict[tuple[object, ...], TopicSettings] = {}
+
+    @property
+    def of_broker(self) -> BrokerSettings:
+        self._forget_if_changed()
+        if self._broker is None:
+            self._broker = resolve_broker_settings(self._view)
+        return self._broker
+
+    def of_topic(self, topic: Topic) -> TopicSettings:
+        self._forget_if_changed()
+        key = (topic.replication_factor, *topic.settings.items())
+        settings = self._topics.get(key)
+        if settings is None:
+            if len(self._topics) >= TOPIC_SETTINGS_REMEMBERED_MAX:
+                self._topics.clear()
+            settings = self._topics[key] = resolve_topic_settings(self._view, topic)
+        return settings
+
+    def _forget_if_changed(self) -> None:
+        former, sources = self._sources, self._view.broker_sources()
+        if sources[0] is not former[0] or sources[1] is not former[1] or sources[2] != former[2]:
+            self._sources = sources
+            self._broker = None
+            self._topics.clear()
 
 
 def resolve_topic_settings(view: SettingsView, topic: Topic) -> TopicSettings:

@@ -69,6 +69,14 @@ class SettingsView:
         self._node_id = node_id
         self._configuration = configuration
 
+    def broker_sources(self) -> tuple[Mapping[str, str], Mapping[str, str], int]:
+        """What broker settings are made of: this node's overrides, those of all, the number of brokers.
+
+        Overrides are replaced, never changed in place: while these are the same, so is every setting.
+        """
+        image = self._image
+        return image.broker_settings(self._node_id), image.broker_settings(None), len(image.brokers)
+
     def of_topic(self, topic: Topic, name: str) -> EffectiveSetting:
         return self.of_new_topic(topic.settings, topic.replication_factor, name)
 
