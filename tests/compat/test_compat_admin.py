@@ -4,13 +4,16 @@ something that cannot be."""
 # confluent-kafka is annotated, but without re-exports for its admin classes and with some calls left out.
 # mypy: disable-error-code="attr-defined, no-untyped-call"
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import aiokafka.admin
 import kafka.admin
 import pytest
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     ConfigEntry,
@@ -248,3 +251,29 @@ def test_kafka_python_administers_a_topic_from_beginning_to_end(bootstrap: str, 
         assert topic not in admin.list_topics()
     finally:
         admin.close()
+
+
+def test_a_client_under_a_quota_is_told_to_wait(bootstrap: str, make_topic: MakeTopic) -> None:
+    """No clock is looked at: whoever sends a quota's worth again and again must be told in the end."""
+    topic = make_topic()
+    told: list[float] = []
+    quota = (Path(sys.executable).with_name("ropewalk"), "-b", bootstrap, "quota")
+    entity = ("--client-id", topic)
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "client.id": topic,
+            "throttle_cb": lambda event: told.append(event.throttle_time),
+        }
+    )
+    subprocess.run([*quota, "set", *entity, "producer_byte_rate=100000"], check=True)
+    try:
+        for _ in range(30):
+            producer.produce(topic, bytes(100_000))
+            assert producer.flush(60) == 0
+            producer.poll(0)
+            if any(told):
+                break
+    finally:
+        subprocess.run([*quota, "unset", *entity], check=True)
+    assert any(told)

@@ -73,7 +73,9 @@ def test_an_entity_is_the_same_in_any_order_and_spelling() -> None:
         pytest.param([(USER, "u")], RATE, 1.5, id="half a byte"),
         pytest.param([(IP, None)], CONNECTIONS, 1.5, id="half a connection"),
         pytest.param([(USER, "u")], RATE, 1e30, id="too many bytes"),
+        pytest.param([(USER, "u" * 1_025)], RATE, 1.0, id="for a user with an endless name"),
         pytest.param([(USER, "u")], RATE, math.nan, id="no number"),
+        pytest.param([(USER, "u")], "request_percentage", math.inf, id="all the time there is"),
         pytest.param([(USER, "u")], "controller_mutation_rate", math.nan, id="no number of changes"),
     ],
 )

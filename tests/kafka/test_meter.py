@@ -73,6 +73,17 @@ def test_the_answer_tells_it_where_there_is_a_place() -> None:
     assert told.throttle_ms == 2_000
 
 
+def test_endless_client_ids_share_what_they_begin_with() -> None:
+    quotas = quotas_with(Quota.PRODUCE, 1000)
+    for record in decide_alter_client_quotas(
+        quotas.image, [("user", ANONYMOUS), ("client-id", None)], {Quota.PRODUCE: 1000}
+    ):
+        quotas.image.apply(record)
+    for number in range(3):
+        Meter(quotas, HandClock(), produce.API.key, "x" * 30_000 + str(number)).on_decoded(1)
+    assert quotas.share_count == 1
+
+
 def test_whoever_changed_the_cluster_too_often_is_refused() -> None:
     meter = Meter(quotas_with(Quota.MUTATION, 1), HandClock(), metadata.API.key, None)
     meter.check_mutations()

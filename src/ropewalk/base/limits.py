@@ -139,6 +139,10 @@ SCRUB_REST_MS: Final = 24 * 60 * 60 * 1000
 CLIENT_QUOTAS_MAX: Final = 10_000
 """Entities that have quotas. All of them are in every node's memory and in every snapshot of the metadata."""
 
+QUOTA_NAME_CHARACTERS_MAX: Final = 1_024
+"""Of a user or client id that a quota is for. A client id may have 32,767, and thousands of those would be remembered;
+whoever has a longer one shares with all whose ids begin alike."""
+
 QUOTA_SHARES_MAX: Final = 16_384
 """Clients whose use of a quota is remembered, some 200 bytes each; beyond it the longest silent are forgotten, and begin
 again with an unused quota. Client ids are the clients' own choice, so there may be any number."""

@@ -17,7 +17,7 @@ from typing import Final
 from msgspec import Struct
 
 from ropewalk.base.errors import InvalidRequest, PolicyViolation
-from ropewalk.base.limits import CLIENT_QUOTAS_MAX
+from ropewalk.base.limits import CLIENT_QUOTAS_MAX, QUOTA_NAME_CHARACTERS_MAX
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import ClientQuotasChanged, MetadataRecord, QuotaEntity
 
@@ -84,6 +84,10 @@ def checked_entity(parts: Sequence[tuple[str, str | None]]) -> QuotaEntity:
             raise InvalidRequest(f"the entity names a {kind} twice")
         if name == "":
             raise InvalidRequest(f"the {kind} has an empty name")
+        if name is not None and len(name) > QUOTA_NAME_CHARACTERS_MAX:
+            raise InvalidRequest(
+                f"the {kind} has {len(name)} characters, at most {QUOTA_NAME_CHARACTERS_MAX} are allowed"
+            )
     if IP in kinds and len(kinds) > 1:
         raise InvalidRequest(f"a quota for an {IP} cannot be for a {USER} or {CLIENT_ID} too")
     return tuple(sorted(((kind, _address(name) if kind == IP else name) for kind, name in parts), key=_kind))
@@ -110,8 +114,8 @@ def _check_quota(entity: QuotaEntity, name: str, value: float) -> None:
     known = _OF_ADDRESSES if entity[0][0] == IP else _OF_CLIENTS
     if name not in known:
         raise InvalidRequest(f"there is no quota {name!r} for {_said(entity)}, only {', '.join(known)}")
-    if math.isnan(value) or value <= 0:
-        raise InvalidRequest(f"{name} is {value}, must be greater than 0")
+    if not math.isfinite(value) or value <= 0:
+        raise InvalidRequest(f"{name} is {value}, must be a number greater than 0")
     if name in _FRACTIONAL:
         return
     if value > _WHOLE_MAX:

@@ -13,6 +13,7 @@ from typing import Final
 from msgspec import structs
 
 from ropewalk.base.errors import Throttled
+from ropewalk.base.limits import QUOTA_NAME_CHARACTERS_MAX
 from ropewalk.base.ports import Clock
 from ropewalk.broker.quotas import ClientQuotas
 from ropewalk.controller.client_quotas import Quota
@@ -32,7 +33,7 @@ class Meter:
         self._quotas = quotas
         self._clock = clock
         self._api_key = api_key
-        self._client_id = client_id or ""
+        self._client_id = (client_id or "")[:QUOTA_NAME_CHARACTERS_MAX]
         self._running_since_ms: float | None = clock.monotonic_ms()
         self.throttle_ms = 0.0
 
