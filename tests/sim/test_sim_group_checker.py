@@ -110,6 +110,16 @@ GOOD: list[tuple[str, list[GroupEvent]]] = [
         ],
     ),
     (
+        "a static member back under another id, which never heard of its share",
+        [
+            *SETTLED,
+            led(1, i=(P,)),
+            assigned(1, "m", P, owner="i"),
+            commit(1, 10, member="n", owner="i"),
+            stored(1),
+        ],
+    ),
+    (
         "a group without offsets is forgotten and begins anew",
         [led(3, m=(P,)), assigned(3, "m", P), led(1, n=(P,)), assigned(1, "n", P)],
     ),

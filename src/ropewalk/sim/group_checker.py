@@ -87,10 +87,14 @@ class _Group:
         self._writes: dict[TopicPartition, dict[int, _Write]] = {}
         self._generations: dict[int, _Generation] = {}
         self._assignments: list[tuple[int, Assigned]] = []
+        self._first_heard: dict[str, int] = {}
+        """By member id: of two that were the same instance, who came first."""
         self._first_commit_index = HISTORY_END
         """From here on the group has offsets, and is not forgotten."""
 
     def on_event(self, index: int, event: GroupEvent) -> None:
+        if isinstance(event, CommitSent | Assigned):
+            self._first_heard.setdefault(event.member_id, index)
         match event:
             case CommitSent():
                 self._sent[event.commit] = (index, event)
@@ -129,7 +133,7 @@ class _Group:
                 )
                 return
         owned = [assigned for _, assigned in self._known_before(sent_index) if assigned.owner == sent.owner]
-        if owned and owned[-1].member_id != sent.member_id and owned[-1].generation >= sent.generation:
+        if owned and self._first_heard[sent.member_id] < self._first_heard[owned[-1].member_id]:
             self._report(
                 "unfenced", f"{sent.member_id} committed when {owned[-1].member_id} was {sent.owner}"
             )
