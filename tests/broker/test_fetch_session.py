@@ -26,7 +26,7 @@ def grow(bench: Bench) -> None:
 
 def trim(bench: Bench) -> None:
     bench.append("b")
-    bench.partition.advance_start(Offset(2))
+    bench.partition.take_removal(start_offset_durable=Offset(2))
 
 
 def change_epoch(bench: Bench) -> None:

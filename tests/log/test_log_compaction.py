@@ -364,7 +364,7 @@ def test_a_segment_deleted_under_a_pass_ends_it_and_nothing_is_installed() -> No
     assert compaction is not None
     while compaction.replacement is None:
         compaction.run(1 << 20)
-    log.advance_start(Offset(8), limit_offset=log.end_offset)
+    log.plan_start(Offset(8), limit_offset=log.end_offset)
     removal = log.take_removal(start_offset_durable=Offset(8))
     assert removal is not None
     removal.run()
@@ -384,11 +384,11 @@ def test_a_segment_is_not_removed_while_its_file_is_being_named() -> None:
         compaction.run(1 << 20)
     replacement = compaction.replacement
     assert log.install(replacement)
-    log.advance_start(log.end_offset, limit_offset=log.end_offset)
-    assert log.take_removal(start_offset_durable=log.start_offset) is None
+    log.plan_start(log.end_offset, limit_offset=log.end_offset)
+    assert log.take_removal(start_offset_durable=log.planned_start_offset) is None
     replacement.run()
     log.on_installed(replacement)
-    removal = log.take_removal(start_offset_durable=log.start_offset)
+    removal = log.take_removal(start_offset_durable=log.planned_start_offset)
     assert removal is not None
     removal.run()
     assert [name for name in disk.list(DIRECTORY) if name.endswith(".log")] == [f"{40:020d}.log"]

@@ -207,10 +207,10 @@ class Machine:
     def delete_records(self) -> None:
         log, directory = self.log, self.directory
         start = self.rng.randrange(log.start_offset, self.durable + 1)
-        log.advance_start(Offset(start), limit_offset=log.durable_offset)
+        log.plan_start(Offset(start), limit_offset=log.durable_offset)
         directory.note(NAME, TOPIC_ID, log)
         directory.take_log_starts().run()
-        removal = log.take_removal(start_offset_durable=log.start_offset)
+        removal = log.take_removal(start_offset_durable=log.planned_start_offset)
         if removal is not None:
             removal.run()
 

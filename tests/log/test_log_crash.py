@@ -109,11 +109,11 @@ class Machine:
                 self.platters.evict(share=0.5)
             case 11:
                 self.start_asked = rng.randrange(self.start, self.durable + 1)
-                log.advance_start(Offset(self.start_asked), limit_offset=log.durable_offset)
+                log.plan_start(Offset(self.start_asked), limit_offset=log.durable_offset)
                 directory.note(NAME, TOPIC_ID, log)
                 directory.take_log_starts().run()
                 self.start = self.start_asked
-                removal = log.take_removal(start_offset_durable=log.start_offset)
+                removal = log.take_removal(start_offset_durable=log.planned_start_offset)
                 if removal is not None:
                     removal.run()
 

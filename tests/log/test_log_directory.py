@@ -195,7 +195,7 @@ def test_recovery_points_and_log_starts_come_back() -> None:
     append_many(log, 5)
     sync(log)
     append_many(log, 2)
-    log.advance_start(Offset(3), limit_offset=log.durable_offset)
+    log.plan_start(Offset(3), limit_offset=log.durable_offset)
     directory.note(NAME, TOPIC_ID, log)
     write = directory.take_log_starts()
     assert (write.offset_of("orders-0"), write.offset_of("orders-1")) == (3, 0)

@@ -59,8 +59,8 @@ def test_a_segment_removed_during_a_pass_is_done() -> None:
     append_many(log, 30)
     scrub = log.take_scrub(1)
     assert scrub is not None
-    log.advance_start(log.end_offset, limit_offset=log.end_offset)
-    removal = log.take_removal(start_offset_durable=log.start_offset)
+    log.plan_start(log.end_offset, limit_offset=log.end_offset)
+    removal = log.take_removal(start_offset_durable=log.planned_start_offset)
     assert removal is not None
     removal.run()
     scrub.run()

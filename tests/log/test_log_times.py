@@ -43,7 +43,7 @@ def test_a_time_is_found_to_the_record(batches: list[list[int]], data: st.DataOb
             log = open_log(disk, chosen, recovery_point=len(times), clean=True)
     start = data.draw(st.integers(0, len(times)))
     limit = data.draw(st.integers(start, len(times)))
-    log.advance_start(Offset(start), limit_offset=Offset(len(times)))
+    log.take_removal(start_offset_durable=Offset(start))
     wanted = data.draw(st.integers(0, 61))
     visible = list(enumerate(times))[start:limit]
     expected = next(((offset, time) for offset, time in visible if time >= wanted), None)

@@ -339,6 +339,11 @@ BAD: list[tuple[str, str, list[Event]]] = [
     ),
     (
         "resurrected",
+        "a start that somebody was told of moved back",
+        [sent(1, 10, 11), acked(1, 0), DeletionAsked(P, 1), started(1), final(10, 11)],
+    ),
+    (
+        "resurrected",
         "deleted by a tombstone that is gone already",
         [
             compacted(),

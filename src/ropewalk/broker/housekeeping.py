@@ -85,7 +85,7 @@ class Housekeeping:
 
     async def apply_retention(self) -> None:
         """Delete what has expired, in all partitions."""
-        moved: list[Partition] = []
+        expired: list[Partition] = []
         now_ms = self._clock.now_ms()
         for count, partition in enumerate(self._partitions, 1):
             if count % PARTITIONS_PER_TURN == 0:
@@ -94,26 +94,28 @@ class Housekeeping:
                 continue
             try:
                 partition.log.roll_if_due(now_ms)
-                has_moved = partition.apply_retention(now_ms)
+                has_expired = partition.log.plan_retention(
+                    limit_offset=partition.high_watermark, now_ms=now_ms
+                )
             except StorageFailed as error:
                 _log.warning("retention was put off", partition=str(partition.name), reason=str(error))
                 continue
-            if has_moved:
+            if has_expired:
                 home = self._partitions.home_of(partition)
                 home.directory.note(partition.name, partition.topic_id, partition.log)
-                moved.append(partition)
+                expired.append(partition)
         for home in (self._disk, self._memory):
-            here = [partition for partition in moved if self._partitions.home_of(partition) is home]
+            here = [partition for partition in expired if self._partitions.home_of(partition) is home]
             if here:
                 await self._remove(home, here)
 
-    async def _remove(self, home: Home, moved: list[Partition]) -> None:
+    async def _remove(self, home: Home, expired: list[Partition]) -> None:
         try:
             durable = await home.log_starts.save()
         except StorageFailed as error:
             _log.warning("retention was put off", reason=str(error))
             return
-        for partition in moved:
+        for partition in expired:
             await self._partitions.remove_expired(partition, durable)
 
     async def _compact(self, now_ms: float) -> None:

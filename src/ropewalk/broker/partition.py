@@ -29,6 +29,7 @@ from ropewalk.base.errors import (
 from ropewalk.base.ids import LeaderEpoch, Offset, TopicId, TopicPartition
 from ropewalk.base.ports import Clock
 from ropewalk.log.log import Log, SyncTargets
+from ropewalk.log.storage import Removal
 from ropewalk.metadata.internal_topics import INTERNAL_TOPICS
 from ropewalk.records.batch import BatchHeader
 from ropewalk.records.conform import conform
@@ -223,19 +224,13 @@ class Partition:
                     TimedOut(f"{self.name}: not acknowledged in time; it may still be written")
                 )
 
-    def advance_start(self, offset: Offset) -> None:
-        """Delete the records below `offset` and tell readers; else as `Log.advance_start`."""
+    def take_removal(self, *, start_offset_durable: Offset) -> Removal | None:
+        """As `Log.take_removal`, and tell readers if the start has moved."""
         before = self.log.start_offset
-        self.log.advance_start(offset, limit_offset=self.high_watermark)
+        removal = self.log.take_removal(start_offset_durable=start_offset_durable)
         if self.log.start_offset != before:
             self._tell_of_change()
-
-    def apply_retention(self, now_ms: int) -> bool:
-        """Delete what has expired and tell readers; else as `Log.apply_retention`."""
-        has_moved = self.log.apply_retention(limit_offset=self.high_watermark, now_ms=now_ms)
-        if has_moved:
-            self._tell_of_change()
-        return has_moved
+        return removal
 
     def set_leader_epoch(self, leader_epoch: LeaderEpoch) -> None:
         if leader_epoch != self.leader_epoch:

@@ -150,15 +150,15 @@ class Partitions:
     async def trim(self, partition: Partition, offset: Offset) -> None:
         """Delete the records below `offset`; returns when no restart can bring them back."""
         home = self.home_of(partition)
-        partition.advance_start(offset)
+        partition.log.plan_start(offset, limit_offset=partition.high_watermark)
         home.directory.note(partition.name, partition.topic_id, partition.log)
         durable = await home.log_starts.save()
         await self.remove_expired(partition, durable)
 
     async def remove_expired(self, partition: Partition, durable_starts: CheckpointWrite) -> None:
-        """Remove the files below a start that is durable."""
+        """Start where the log does durably, and remove the files below."""
         start_offset = durable_starts.offset_of(str(partition.name))
-        removal = partition.log.take_removal(start_offset_durable=start_offset)
+        removal = partition.take_removal(start_offset_durable=start_offset)
         if removal is not None:
             await self._pool.run(removal.run)
 

@@ -20,17 +20,17 @@ The public face
     log.Log                                   open (blocks); append, append_as_follower; sync_targets, on_synced, dirty;
                                               check_offset, locate, on_read; offset_for_timestamp and
                                               offset_of_max_timestamp (block), end_offset_for_epoch, epoch_at;
-                                              advance_start, apply_retention, take_removal; truncate_to and
+                                              plan_start, plan_retention, take_removal; truncate_to and
                                               boundary_at (block);
                                               roll_if_due, take_snapshot, take_scrub, close, forget;
-                                              start_offset, durable_offset, end_offset, recovery_point, size_bytes,
+                                              start_offset, planned_start_offset, durable_offset, end_offset, recovery_point, size_bytes,
                                               leader_epoch_latest, damaged, recovered
     log.Appended, SyncTargets, Span, TimedOffset; epochs.EpochEnd; recovery.Recovered; damage.DamagedRange
 
 Life of a log
     `leader_epoch_max`, where the caller knows it, lets recovery tell a rotten epoch from a new one.
     After `open`, if `dirty`, what recovery accepted must be synced before it is shown to anyone.
-    Deleting: `advance_start` or `apply_retention`; `directory.note`; write the log starts; `take_removal` with the start
+    Deleting: `plan_start` or `plan_retention`; `directory.note`; write the log starts; `take_removal` with the start
     that is durable now. Stopping: sync, `on_synced`, `close`, run what it returns, `directory.note`; when all logs
     are closed, `mark_clean`.
 

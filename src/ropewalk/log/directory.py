@@ -182,9 +182,9 @@ class DataDirectory:
         self.log_starts.drop(str(name))
 
     def note(self, name: TopicPartition, topic_id: TopicId, log: Log) -> None:
-        """Copy how far a log is durable, and where it starts, into the checkpoints to be taken next."""
+        """Copy how far a log is durable, and where it is to start, into the checkpoints to be taken next."""
         self.recovery_points.set(str(name), topic_id, log.recovery_point)
-        self.log_starts.set(str(name), topic_id, log.start_offset)
+        self.log_starts.set(str(name), topic_id, log.planned_start_offset)
 
     def take_recovery_points(self) -> CheckpointWrite:
         return self.recovery_points.take()

@@ -85,10 +85,12 @@ class Log:
         "durable_offset",
         "end_offset",
         "name",
+        "planned_start_offset",
         "settings",
         "start_offset",
     )
     start_offset: Offset
+    planned_start_offset: Offset
     durable_offset: Offset
     end_offset: Offset
     _names_unsynced: list[int]
@@ -327,17 +329,18 @@ class Log:
 
     # Deleting
 
-    def advance_start(self, offset: Offset, *, limit_offset: Offset) -> None:
-        """Delete the records below `offset` (DeleteRecords); refuses with `OffsetOutOfRange` beyond the limit.
+    def plan_start(self, offset: Offset, *, limit_offset: Offset) -> None:
+        """Plan to delete the records below `offset` (DeleteRecords); refuses with `OffsetOutOfRange` beyond the limit.
 
-        The caller makes the new start durable before it answers, then asks for `take_removal`.
+        The caller makes the planned start durable, then calls `take_removal`, which moves the start: nobody may be
+        told of a start that a power cut could take back.
         """
         if not 0 <= offset <= limit_offset:
             raise OffsetOutOfRange(f"{self.name}: cannot delete up to {offset}; the limit is {limit_offset}")
-        self.start_offset = max(self.start_offset, offset)
+        self.planned_start_offset = max(self.planned_start_offset, offset)
 
-    def apply_retention(self, *, limit_offset: Offset, now_ms: int) -> bool:
-        """Move the start past what has expired; True if it moved. Then as after `advance_start`."""
+    def plan_retention(self, *, limit_offset: Offset, now_ms: int) -> bool:
+        """Plan to delete what has expired; True if there is anything. Then as after `plan_start`."""
         decision = decide_retention(
             self._segments,
             self.settings,
@@ -349,11 +352,12 @@ class Log:
             return False
         if decision.rolls:
             self._roll()
-        self.advance_start(Offset(decision.start_offset), limit_offset=limit_offset)
+        self.plan_start(Offset(decision.start_offset), limit_offset=limit_offset)
         return True
 
     def take_removal(self, *, start_offset_durable: Offset) -> Removal | None:
-        """Let go of the segments below a start that is durable; None if there are none."""
+        """Start the log where it does durably, and let go of the segments below; None if there are none."""
+        self.start_offset = max(self.start_offset, start_offset_durable)
         count = 0
         while count < len(self._segments) - 1 and self._segments[count].end_offset <= start_offset_durable:
             if self._segments[count].is_moving:
@@ -539,7 +543,7 @@ class Log:
         self._segments = contents.segments
         self._base_offsets = [segment.base_offset for segment in contents.segments]
         self._active = contents.segments[-1]
-        self.start_offset = report.start_offset
+        self.start_offset = self.planned_start_offset = report.start_offset
         self.end_offset = report.end_offset
         self.durable_offset = report.durable_offset
         self._names_unsynced = [

@@ -12,7 +12,7 @@
     unreadable      refused though nothing was damaged
     deleted         the start of the log moved past what anybody asked to delete and past what had expired
     compacted       the last record of a key is gone, or a tombstone before its time
-    resurrected     records that were deleted, for good as the node said, and are there again
+    resurrected     records that were deleted, for good as the node said, and are there again; a start that moved back
     forgotten       a topic, or a producer's place in a partition, that the node had acknowledged
     survivor        a node that went on after a failed sync
     unstartable     a node that did not start, though nothing was in its way
@@ -133,6 +133,7 @@ class _Partition:
         self._known_ends: list[tuple[int, int]] = [(-1, 0)]
         self._deletable_before = 0
         self._deletions: list[tuple[int, int]] = []
+        self._starts: list[tuple[int, int]] = []
         self._timestamp_ms: dict[int, int] = {}
         self._rotten: list[Rotted] = []
         self._final: FinalRead | None = None
@@ -152,6 +153,7 @@ class _Partition:
         self._given.clear()
         self._acknowledged_ends.clear()
         self._known_ends = [(-1, 0)]
+        self._starts.clear()
 
     def on_event(self, index: int, event: Event) -> None:
         if self._is_from_before_power_cut(event):
@@ -255,6 +257,7 @@ class _Partition:
             self._learn_end(index, event.end_offset)
         if event.start_offset is not None:
             self._judge_start(event.start_offset, event.began, event.at_ms)
+            self._starts.append((index, event.start_offset))
 
     def _start_max(self, at_ms: int) -> int:
         """Where the log may begin by then: where somebody asked it to, or past what has expired."""
@@ -270,6 +273,9 @@ class _Partition:
         deleted = max((before for index, before in self._deletions if index < began), default=0)
         if start_offset < deleted:
             self._report("resurrected", f"the log starts at {start_offset}, and {deleted} was deleted up to")
+        former = max((start for index, start in self._starts if index < began), default=0)
+        if start_offset < former:
+            self._report("resurrected", f"the log starts at {start_offset}, and started at {former}")
         start_max = self._start_max(at_ms)
         if start_offset > start_max:
             self._report("deleted", f"the log starts at {start_offset}, and {start_max} was owed")
