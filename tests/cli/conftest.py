@@ -1,6 +1,8 @@
 """The command line as a user meets it: real arguments, real output, a fake broker on the loopback."""
 
 import os
+import pty
+import select
 import signal
 import subprocess
 import sys
@@ -13,6 +15,8 @@ from ropewalk.cli.main import app
 from tests.client.loopback import LoopbackBroker
 
 Ropewalk = Callable[..., Result]
+
+TERMINAL_PATIENCE_S = 60
 
 
 @pytest.fixture
@@ -49,6 +53,31 @@ def start_process(*arguments: str, bootstrap: str = "") -> "subprocess.Popen[byt
         env=environment,
         preexec_fn=_heed_control_c,
     )
+
+
+def in_terminal(*arguments: str, bootstrap: str, until: str = "", then: str = "") -> tuple[str, int]:
+    """Run a command in a terminal of its own; when it has shown `until`, type `then`. What it showed, and its exit code."""
+    terminal, end = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from ropewalk.cli.main import main; main()", *arguments],
+        stdin=end,
+        stdout=end,
+        stderr=end,
+        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "120", "ROPEWALK_BOOTSTRAP": bootstrap},
+        start_new_session=True,
+    )
+    os.close(end)
+    shown, has_typed = b"", False
+    try:
+        while select.select([terminal], [], [], TERMINAL_PATIENCE_S)[0]:
+            shown += os.read(terminal, 65536)
+            if then and not has_typed and until.encode() in shown:
+                os.write(terminal, then.encode())
+                has_typed = True
+    except OSError:  # what Linux says when the other end of a terminal is closed
+        pass
+    os.close(terminal)
+    return shown.decode(errors="replace"), process.wait(TERMINAL_PATIENCE_S)
 
 
 def _heed_control_c() -> None:

@@ -7,13 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ropewalk.cli.bench_loads import Delays, Shape, measure_delays
 from ropewalk.cli.latencies import Latencies
+from ropewalk.cli.progress import Progress
 from ropewalk.cli.workload import Piece, Workload
+from ropewalk.client.produce import Acks
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import delete_topics, produce
-from tests.cli.conftest import Ropewalk
+from tests.cli.conftest import Ropewalk, in_terminal
 from tests.cli.test_cli_commands import fill
 from tests.client.fake_broker import Fault
+from tests.client.fake_cluster import Stage, on_stage
 from tests.client.loopback import LoopbackBroker
 
 
@@ -109,13 +113,24 @@ def test_every_record_that_was_sent_is_waited_for(broker: LoopbackBroker, ropewa
     assert broker.cluster.topics == {}
 
 
-def test_a_record_that_never_arrives_is_counted_as_lost(broker: LoopbackBroker, ropewalk: Ropewalk) -> None:
-    broker.broker.fail(produce.API, Fault(1, is_silent=True))
-    patience = ("-X", "request.timeout.ms=1500", "-X", "fetch.max.wait.ms=100")
-    result = ropewalk("bench", "latency", "-n", "3", "--rate", "1000", "--acks", "0", "-o", "json", *patience)
-    assert result.exit_code == 0, result.stderr
-    shown = json.loads(result.stdout)
-    assert (shown["records"], shown["lost"]) == (3, 1)
+def test_a_record_that_never_arrives_is_counted_as_lost() -> None:
+    async def story(stage: Stage) -> Delays:
+        broker = await stage.add_broker()
+        stage.cluster.add_topic("orders", 0)
+        broker.fail(produce.API, Fault(1, is_silent=True))
+        async with stage.client() as client:
+            workload = Workload(stage.now_ms, count=3, duration_ms=None, rate=1000)
+            shape = Shape(20, acks=Acks.NONE)
+            return await measure_delays(client, "orders", shape, workload, Progress(stage.clock, None))
+
+    delays = on_stage(story)
+    assert (delays.records, delays.lost) == (3, 1)
+
+
+def test_a_terminal_sees_a_bar_and_then_the_summary(broker: LoopbackBroker) -> None:
+    shown, exit_code = in_terminal("bench", "produce", "-n", "200", "--size", "10", bootstrap=broker.address)
+    assert exit_code == 0, shown
+    assert shown.index("records/s") < shown.index("RECORDS/S")
 
 
 def test_a_failure_still_deletes_the_topic(broker: LoopbackBroker, ropewalk: Ropewalk) -> None:

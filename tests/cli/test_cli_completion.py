@@ -4,10 +4,13 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from ropewalk.cli.main import app
 from ropewalk.wire.messages import metadata
 from tests.client.fake_broker import Fault
 from tests.client.fake_groups import FakeGroup
@@ -16,19 +19,26 @@ from tests.client.loopback import LoopbackBroker
 ROPEWALK = [sys.executable, "-c", "from ropewalk.cli.main import main; main()"]
 
 
-def completions(line: str, *, bootstrap: str = "127.0.0.1:1") -> list[str]:
-    """What bash would be told for the line up to the cursor."""
-    words = line.split(" ")
-    environment = {
-        **os.environ,
-        "_ROPEWALK_COMPLETE": "complete_bash",
-        "COMP_WORDS": line,
-        "COMP_CWORD": str(len(words) - 1),
-        "ROPEWALK_BOOTSTRAP": bootstrap,
-    }
-    done = subprocess.run(ROPEWALK, env=environment, capture_output=True, text=True, timeout=60)
-    assert done.stderr == ""
-    return done.stdout.split()
+Completions = Callable[..., list[str]]
+
+
+@pytest.fixture
+def completions(monkeypatch: pytest.MonkeyPatch) -> Completions:
+    """What bash would be told for the line up to the cursor. The patience is a test's, not a person's."""
+    monkeypatch.setattr("ropewalk.cli.completion._PATIENCE_MS", 60_000)
+
+    def complete(line: str, *, bootstrap: str = "127.0.0.1:1") -> list[str]:
+        environment = {
+            "_ROPEWALK_COMPLETE": "complete_bash",
+            "COMP_WORDS": line,
+            "COMP_CWORD": str(len(line.split(" ")) - 1),
+            "ROPEWALK_BOOTSTRAP": bootstrap,
+        }
+        result = CliRunner().invoke(app, [], env=environment, prog_name="ropewalk")
+        assert result.stderr == ""
+        return result.stdout.split()
+
+    return complete
 
 
 @pytest.mark.parametrize(
@@ -48,7 +58,7 @@ def completions(line: str, *, bootstrap: str = "127.0.0.1:1") -> list[str]:
     ],
 )
 def test_commands_options_and_names_are_offered(
-    line: str, expected: list[str], broker: LoopbackBroker
+    line: str, expected: list[str], broker: LoopbackBroker, completions: Completions
 ) -> None:
     for name in ("orders", "bills", "__hidden"):
         broker.cluster.add_topic(name, 0)
@@ -57,17 +67,22 @@ def test_commands_options_and_names_are_offered(
 
 
 @pytest.mark.parametrize("place", ["ropewalk -b {} topic delete o", "ropewalk topic delete -b {} o"])
-def test_the_brokers_named_on_the_line_are_asked(place: str, broker: LoopbackBroker) -> None:
+def test_the_brokers_named_on_the_line_are_asked(
+    place: str, broker: LoopbackBroker, completions: Completions
+) -> None:
     broker.cluster.add_topic("orders", 0)
     assert completions(place.format(broker.address)) == ["orders"]
 
 
-def test_nobody_there_offers_nothing_and_says_nothing() -> None:
+def test_nobody_there_offers_nothing_and_says_nothing(completions: Completions) -> None:
     assert completions("ropewalk topic describe o") == []
     assert completions("ropewalk -b nonsense:x topic describe o") == []
 
 
-def test_a_broker_that_does_not_answer_offers_nothing(broker: LoopbackBroker) -> None:
+def test_a_broker_that_does_not_answer_offers_nothing(
+    broker: LoopbackBroker, completions: Completions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ropewalk.cli.completion._PATIENCE_MS", 100)
     broker.cluster.add_topic("orders", 0)
     broker.broker.fail(metadata.API, Fault(100, is_silent=True))
     assert completions("ropewalk topic describe o", bootstrap=broker.address) == []

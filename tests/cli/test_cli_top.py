@@ -2,11 +2,6 @@
 
 import asyncio
 import json
-import os
-import pty
-import select
-import subprocess
-import sys
 from collections.abc import Awaitable, Callable
 
 from hypothesis import given
@@ -33,7 +28,7 @@ from ropewalk.client.errors import ConnectionLost
 from ropewalk.records.record import Record, build
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import describe_groups
-from tests.cli.conftest import Ropewalk
+from tests.cli.conftest import Ropewalk, in_terminal
 from tests.cli.test_cli_commands import fill, lines
 from tests.client.fake_broker import Fault
 from tests.client.fake_cluster import Stage, on_stage
@@ -270,25 +265,5 @@ def test_without_a_terminal_it_says_what_to_do(ropewalk: Ropewalk) -> None:
 
 def test_in_a_terminal_it_draws_and_ends_with_q(broker: LoopbackBroker) -> None:
     broker.cluster.add_topic("orders", 0)
-    terminal, end = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-c", "from ropewalk.cli.main import main; main()", "top"],
-        stdin=end,
-        stdout=end,
-        stderr=end,
-        env={**os.environ, "TERM": "xterm-256color", "ROPEWALK_BOOTSTRAP": broker.address},
-        start_new_session=True,
-    )
-    os.close(end)
-    drawn = b""
-    while b"orders" not in drawn:
-        assert select.select([terminal], [], [], PATIENCE_S)[0], drawn
-        drawn += os.read(terminal, 65536)
-    os.write(terminal, b"q")
-    try:
-        while os.read(terminal, 65536):
-            pass
-    except OSError:  # what Linux says when the other end of a terminal is closed
-        pass
-    assert process.wait(PATIENCE_S) == 0
-    os.close(terminal)
+    _, exit_code = in_terminal("top", bootstrap=broker.address, until="orders", then="q")
+    assert exit_code == 0
