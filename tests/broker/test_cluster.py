@@ -59,7 +59,7 @@ def allocate(image: Image) -> list[MetadataRecord]:
     return [ProducerIdsAllocated(NodeId(0), ProducerId(image.end_producer_id + 10))]
 
 
-async def running(log: ScriptedLog) -> tuple[Cluster, asyncio.Task[None], list[int]]:
+async def running(log: ScriptedLog) -> tuple[Cluster, "asyncio.Future[tuple[None, None]]", list[int]]:
     cluster = Cluster(log)
     followed: list[int] = []
 
@@ -68,7 +68,7 @@ async def running(log: ScriptedLog) -> tuple[Cluster, asyncio.Task[None], list[i
 
     await cluster.load()
     cluster.follow_with(follow)
-    return cluster, asyncio.ensure_future(cluster.run()), followed
+    return cluster, asyncio.gather(cluster.run(), cluster.run_following()), followed
 
 
 @pytest.mark.parametrize(
@@ -84,11 +84,73 @@ def test_a_change_is_decided_on_the_newest_image(outcomes: list[str], end_produc
         log.others = [ProducerIdsAllocated(NodeId(1), ProducerId(100))]
         cluster, task, followed = await running(log)
         await cluster.propose(allocate)
-        assert followed == [1] * (1 + len(outcomes))
+        assert sum(followed) == 1 + len(outcomes)
         task.cancel()
         return cluster.image.end_producer_id
 
     assert asyncio.run(main()) == end_producer_id
+
+
+def test_what_is_committed_while_the_node_is_busy_is_followed_at_once() -> None:
+    async def main() -> None:
+        cluster, task, followed = await running(ScriptedLog())
+        may_go_on = asyncio.Event()
+
+        async def follow(records: Sequence[MetadataRecord]) -> None:
+            followed.append(len(records))
+            await may_go_on.wait()
+
+        cluster.follow_with(follow)
+        first = asyncio.ensure_future(cluster.propose(allocate))
+        for _ in range(5):
+            await cluster.commit(allocate)  # does not wait for the node
+        second, all_followed = (
+            asyncio.ensure_future(cluster.propose(allocate)),
+            asyncio.ensure_future(cluster.followed()),
+        )
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert cluster.image.end_producer_id == 70
+        assert not any(waiting.done() for waiting in (first, second, all_followed))
+        may_go_on.set()
+        await asyncio.gather(first, second, all_followed)
+        assert followed == [1, 6]
+        task.cancel()
+
+    asyncio.run(main())
+
+
+def test_a_node_that_cannot_follow_says_so_to_those_who_wait_and_goes_on() -> None:
+    async def main() -> None:
+        cluster, task, followed = await running(ScriptedLog())
+
+        async def refuse(_: Sequence[MetadataRecord]) -> None:
+            raise StorageFailed("that directory is another's")
+
+        cluster.follow_with(refuse)
+        with pytest.raises(StorageFailed, match="another's"):
+            await cluster.propose(allocate)
+        assert cluster.image.end_producer_id == 10
+
+        async def follow(records: Sequence[MetadataRecord]) -> None:
+            followed.append(len(records))
+
+        cluster.follow_with(follow)
+        await cluster.propose(allocate)
+        assert followed == [1]
+        task.cancel()
+
+    asyncio.run(main())
+
+
+def test_a_change_of_nothing_is_followed_too() -> None:
+    async def main() -> None:
+        cluster, task, followed = await running(ScriptedLog())
+        await cluster.propose(lambda _: ())
+        assert followed == [0]
+        task.cancel()
+
+    asyncio.run(main())
 
 
 def test_an_unknown_outcome_is_told_as_such_and_the_image_still_follows_the_log() -> None:
@@ -132,5 +194,27 @@ def test_whoever_waits_when_the_node_stops_is_sent_away() -> None:
             await waiting
         with pytest.raises(NodeStopping):
             await cluster.propose(allocate)
+        with pytest.raises(NodeStopping):
+            await cluster.followed()
+
+    asyncio.run(main())
+
+
+def test_whoever_waits_for_the_node_to_follow_is_sent_away_when_it_stops() -> None:
+    async def main() -> None:
+        cluster, task, _ = await running(ScriptedLog())
+
+        async def never(_: Sequence[MetadataRecord]) -> None:
+            await asyncio.Event().wait()
+
+        cluster.follow_with(never)
+        waiting = [asyncio.ensure_future(cluster.propose(allocate)) for _ in range(2)]
+        for _ in range(10):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        cluster.stop()
+        for outcome in await asyncio.gather(*waiting, return_exceptions=True):
+            assert isinstance(outcome, NodeStopping)
 
     asyncio.run(main())

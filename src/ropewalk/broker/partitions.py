@@ -273,7 +273,9 @@ class Partitions:
         partition.set_durable_first(settings.flush == "group" and not partition.in_memory)
 
     async def _drop(self, topic_id: TopicId) -> None:
-        partitions = self._by_id.pop(topic_id)
+        partitions = self._by_id.pop(topic_id, None)
+        if partitions is None:  # made and deleted before it was opened
+            return
         self._by_name = {name: led for name, led in self._by_name.items() if led is not partitions}
         self._unopened = {key: reason for key, reason in self._unopened.items() if key[0] != topic_id}
         for partition in partitions.values():

@@ -51,8 +51,17 @@ class Topics:
             raise UnknownTopic(f"there is no topic {name!r}, and internal topics are not made on demand")
         await self.create(CreateTopic(name=name))
 
-    async def create(self, command: CreateTopic, *, validate_only: bool = False) -> Topic:
-        """The topic, ready for use; or, if it was only to be validated, the topic that it would be."""
+    async def create(self, command: CreateTopic) -> Topic:
+        """The topic, ready for use."""
+        topic = await self.create_unopened(command)
+        await self.opened()
+        return topic
+
+    async def create_unopened(self, command: CreateTopic, *, validate_only: bool = False) -> Topic:
+        """The topic, durable and not yet ready for use; or, if it was only to be validated, what it would be.
+
+        Of many, the partitions are opened together: make them all, then wait for `opened` once.
+        """
 
         def decide(image: Image) -> Sequence[MetadataRecord]:
             return decide_create_topic(image, command, self.broker_settings, self._rng)
@@ -62,8 +71,12 @@ class Topics:
             for record in decide(self.image):
                 imagined.apply(record)
             return imagined.topic(command.name)
-        await self._cluster.propose(decide)
+        await self._cluster.commit(decide)
         return self.image.topic(command.name)
+
+    async def opened(self) -> None:
+        """Return when every topic made so far is ready for use."""
+        await self._cluster.followed()
 
     async def add_partitions(self, command: CreatePartitions, *, validate_only: bool = False) -> int:
         """How many were added, or would be."""

@@ -263,6 +263,7 @@ async def _begin_to_serve(parts: _Parts) -> KafkaListener:
     ports, cluster, identity = parts.ports, parts.cluster, parts.directory.identity
     for name, work in (
         ("metadata", cluster.run()),
+        ("following the metadata", cluster.run_following()),
         ("group commit", parts.disk.commits.run()),
         ("group commit in memory", parts.memory.commits.run()),
         ("log starts", parts.disk.log_starts.run()),

@@ -34,7 +34,7 @@ _STRICT_SINCE: Final = 6
 
 async def handle(request: CreateTopicsRequest, caller: Caller, *, topics: Topics) -> CreateTopicsResponse:
     names = Counter(asked.name for asked in request.topics)
-    results: list[CreatableTopicResult] = []
+    outcomes: dict[str, Topic | RopewalkError] = {}
     with caller.hold():
         for asked in {asked.name: asked for asked in request.topics}.values():
             try:
@@ -42,14 +42,35 @@ async def handle(request: CreateTopicsRequest, caller: Caller, *, topics: Topics
                     raise InvalidRequest(f"{asked.name!r} is named {names[asked.name]} times")
                 if caller.version >= _STRICT_SINCE:
                     caller.check_mutations()
-                topic = await topics.create(_command(asked), validate_only=request.validate_only)
+                topic = await topics.create_unopened(_command(asked), validate_only=request.validate_only)
                 if not request.validate_only:
                     caller.charge_mutations(len(topic.partitions))
+                outcomes[asked.name] = topic
             except RopewalkError as error:
-                results.append(_failed(asked.name, error))
-            else:
-                results.append(_created(topic, topics, validate_only=request.validate_only))
-    return CreateTopicsResponse(throttle_ms=0, topics=tuple(results))
+                outcomes[asked.name] = error
+        if not request.validate_only:
+            await _open(outcomes, topics)
+    return CreateTopicsResponse(
+        throttle_ms=0,
+        topics=tuple(
+            [
+                _failed(name, outcome)
+                if isinstance(outcome, RopewalkError)
+                else _created(outcome, topics, validate_only=request.validate_only)
+                for name, outcome in outcomes.items()
+            ]
+        ),
+    )
+
+
+async def _open(outcomes: dict[str, Topic | RopewalkError], topics: Topics) -> None:
+    """Wait for all that were made; if the node cannot say whether they are ready, none is said to be."""
+    try:
+        await topics.opened()
+    except RopewalkError as error:
+        for name, outcome in outcomes.items():
+            if not isinstance(outcome, RopewalkError):
+                outcomes[name] = error
 
 
 def _command(asked: CreatableTopic) -> CreateTopic:
