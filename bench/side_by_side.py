@@ -5,7 +5,8 @@
     bench/kafka --megabytes 50 --seconds 2   quickly, to see whether it runs
 
 Modes: produce (1 KiB and 100 B, acks=all, 6 partitions), consume (1 KiB), latency (acknowledgements at 1,000
-records/s), fsync (every acknowledged record on disk), startup (to the first acknowledged record; memory at rest).
+records/s), fsync (every acknowledged record on disk), startup (to the first acknowledged record; memory at rest),
+sessions (fetches of one record in a session of 500 and of 2,000 partitions, all others quiet).
 
 Both brokers run all the time and are loaded in turn. Nothing is fsynced by either, except where fsync is named.
 """
@@ -23,17 +24,18 @@ from typing import Final
 import confluent_kafka
 from confluent_kafka import KafkaException
 
-from bench import client_load, raw_load
+from bench import client_load, raw_load, session_load
 from bench.brokers import KAFKA_VERSION, Broker, Unavailable, start_kafka, start_ropewalk
 from bench.report import Row, Samples, Target, at_least, at_most, compare, markdown
 
-MODES: Final = ("produce", "consume", "latency", "fsync", "startup")
+MODES: Final = ("produce", "consume", "latency", "fsync", "startup", "sessions")
 
 _SMALL_RECORDS_MAX: Final = 2_000_000
 _RAW_CONNECTIONS: Final = 4
 _RAW_DEPTH: Final = 8
 _RAW_BATCH_BYTES: Final = 64 * 1024
 _IDLE_SECONDS: Final = 3.0
+_SESSION_FETCHES: Final = 20_000
 
 
 class Comparison:
@@ -154,6 +156,22 @@ class Comparison:
                     _progress(f"start-up, {name}, {repetition + 1} of {self._repetitions}")
                     taken.append(load(start))
         self._add("start-up", *samples, {"first ack s": at_most(0.15), "idle MiB": at_most(0.2)})
+
+    def sessions(self) -> None:
+        brokers = [self._ropewalk("os"), self._kafka()]
+        for partition_count in (500, 2000):
+
+            def load(broker: Broker, count: int = partition_count) -> dict[str, float]:
+                return session_load.fetch_one_by_one(
+                    broker, partition_count=count, fetch_count=_SESSION_FETCHES
+                )
+
+            self._compare(
+                f"fetch in a session of {partition_count} partitions",
+                brokers,
+                load,
+                {"fetches/s": at_least(1), "CPU µs": at_most(1), "p50 ms": None, "p99 ms": None},
+            )
 
     def _produced(self, broker: Broker, *, record_bytes: int, record_count: int) -> dict[str, float]:
         topic = client_load.create_topic(broker, "produce")
