@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ropewalk.base.budget import ByteBudget
 from ropewalk.base.errors import UnknownPartition
 from ropewalk.base.ids import Offset, TopicId
 from ropewalk.base.ports import Pool
@@ -44,6 +45,7 @@ async def read(
         bytes_max=1 << 20,
         wait_ms=wait_ms,
         pool=pool,
+        budget=ByteBudget(1 << 30),
     )
     (found,) = await fetch.run()
     if found.error is not None:

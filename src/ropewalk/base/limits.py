@@ -49,7 +49,17 @@ ERROR_TEXT_CHARACTERS_MAX: Final = 1000
 that in one string."""
 
 NODE_BUFFER_BYTES_MAX: Final = 1 << 29
-"""Receive buffers and untaken answers of all connections together; beyond it reading pauses."""
+"""What is being read, requests unanswered and answers untaken, of all connections together; beyond it reading pauses,
+the largest first, and fetches wait. Half as much again may come in by small pieces, and one large request."""
+
+BUDGET_SMALL_BYTES: Final = 1 << 18
+"""Who holds no more than this goes on while the node's budget is spent: most requests, and their answers, are smaller."""
+
+UNANSWERED_BYTES_PER_BYTE: Final = 10
+"""What a request that waits for its answer is taken to hold for each byte it was sent in: many small objects."""
+
+UNANSWERED_BYTES_PER_PARTITION: Final = 512
+"""What a Produce that waits holds for each of its partitions; its records are in the log by then."""
 
 FETCH_SESSION_PARTITIONS_MAX: Final = 500_000
 """Partitions in all fetch sessions together, about 600 bytes each: a thousand consumers of 500. Whoever finds no room

@@ -11,6 +11,7 @@ What a reader could get wrong
 
 import asyncio
 
+from ropewalk.base.budget import ByteBudget
 from ropewalk.base.errors import FetchSessionEpochInvalid, RopewalkError, StorageFailed
 from ropewalk.base.ports import Pool
 from ropewalk.broker.fetch_session import FetchSession, Found
@@ -30,6 +31,7 @@ class Fetch:
         bytes_max: int,
         wait_ms: int,
         pool: Pool,
+        budget: ByteBudget,
     ) -> None:
         """`everyone`: the answer names every partition of the session, not only those with news."""
         self._session = session
@@ -39,6 +41,10 @@ class Fetch:
         self._bytes_max = bytes_max
         self._wait_ms = wait_ms if len(session) else 0
         self._pool = pool
+        self._budget = budget
+        self._room: asyncio.Future[None] | None = None
+        self._found_bytes = 0
+        self._reserved_bytes = 0
         self._woken: asyncio.Future[None] | None = None
         self._missing_bytes = 0
         self._is_time_over = False
@@ -56,16 +62,15 @@ class Fetch:
         looked_at, is_enough = self._look()
         if not is_enough and self._wait_ms > 0:
             looked_at = await self._wait()
-        cold = []
-        for found in looked_at:
-            if found.span is not None:
-                records = found.span.read_cached()
-                if records is None:
-                    cold.append(found)
-                else:
-                    found.records = records
-        if cold:
-            await asyncio.gather(*(_read_cold(found, self._pool) for found in cold))
+        if self._found_bytes and self._budget.is_spent:
+            looked_at = await self._wait_for_room()
+        try:
+            cold = self._read_cached(looked_at)
+            if cold:
+                await self._read_cold(cold)
+        finally:
+            if self._reserved_bytes:
+                self._budget.give_back(self._reserved_bytes)
         if session.fetch is not self:
             raise FetchSessionEpochInvalid(f"fetch session {session.id} was used by another fetch meanwhile")
         session.fetch = None
@@ -80,6 +85,8 @@ class Fetch:
         """Wait no more; nobody will read the answer."""
         self.is_abandoned = True
         self._wake()
+        if self._room is not None:
+            self._room.cancel()
 
     def on_growth(self, grown_bytes: int) -> None:
         self._missing_bytes -= grown_bytes
@@ -104,6 +111,38 @@ class Fetch:
         if not session.id:
             session.unwatch()
         return looked_at
+
+    async def _wait_for_room(self) -> list[Found]:
+        """The node's budget is spent: read only what there is room for, or nothing if nobody wants it any more."""
+        count_bytes = self._found_bytes
+        self._room = self._budget.grant(count_bytes)
+        try:
+            await self._room
+        except asyncio.CancelledError:
+            if not self.is_abandoned:
+                raise
+            return []
+        self._reserved_bytes = count_bytes
+        return self._look()[0]
+
+    def _read_cached(self, looked_at: list[Found]) -> list[Found]:
+        """Read what is quick to read; answers what is not."""
+        cold = []
+        for found in looked_at:
+            if found.span is not None:
+                records = found.span.read_cached()
+                if records is None:
+                    cold.append(found)
+                else:
+                    found.records = records
+        return cold
+
+    async def _read_cold(self, cold: list[Found]) -> None:
+        if not self._reserved_bytes:
+            # Nobody else counts these bytes until the answer is made.
+            self._reserved_bytes = self._found_bytes
+            self._budget.take(self._reserved_bytes)
+        await asyncio.gather(*(_read_cold(found, self._pool) for found in cold))
 
     def _is_over(self) -> bool:
         """Whether to make do with what there is: the time is over, or nothing more will be heard."""
@@ -157,6 +196,7 @@ class Fetch:
             found.span = span
             found_bytes += span.size_bytes
             is_full = found_bytes >= self._bytes_max
+        self._found_bytes = found_bytes
         self._missing_bytes = self._bytes_min - found_bytes
         return looked_at, self._missing_bytes <= 0 or is_full or has_error
 

@@ -3,6 +3,7 @@
 from functools import partial
 from typing import Any, Final
 
+from ropewalk.base.budget import ByteBudget
 from ropewalk.base.ids import NodeId
 from ropewalk.base.ports import Clock, Pool
 from ropewalk.broker.fetch_sessions import FetchSessions
@@ -52,7 +53,7 @@ from ropewalk.kafka.handlers import (
 )
 from ropewalk.kafka.handlers.delete_records import Trimming
 from ropewalk.kafka.handlers.init_producer_id import ProducerIds
-from ropewalk.kafka.served import Handle, ServedApi
+from ropewalk.kafka.served import Handle, ServedApi, weigh_objects
 from ropewalk.wire.api import Api
 from ropewalk.wire.messages.alter_client_quotas import API as ALTER_CLIENT_QUOTAS
 from ropewalk.wire.messages.alter_configs import API as ALTER_CONFIGS
@@ -147,6 +148,7 @@ def serve(
     quota_changes: QuotaChanges,
     groups: Groups,
     fetch_sessions: FetchSessions,
+    budget: ByteBudget,
     pool: Pool,
     clock: Clock,
     node_id: NodeId,
@@ -160,6 +162,7 @@ def serve(
             leaders=leaders,
             sessions=fetch_sessions,
             pool=pool,
+            budget=budget,
             clock=clock,
             bytes_max=topics.broker_settings.fetch_max_bytes,
         ),
@@ -207,7 +210,14 @@ def serve(
         ),
     }
     return {
-        api.key: ServedApi(api, api.version_min, api.version_max, handlers[api.key]) for api in SERVED_APIS
+        api.key: ServedApi(
+            api,
+            api.version_min,
+            api.version_max,
+            handlers[api.key],
+            produce.weigh if api is PRODUCE else weigh_objects,
+        )
+        for api in SERVED_APIS
     }
 
 

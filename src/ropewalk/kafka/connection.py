@@ -23,6 +23,7 @@ from ropewalk.base.limits import (
     CONNECTION_ANSWER_BYTES_MAX,
     CONNECTION_REQUESTS_MAX,
     CONNECTION_UNSENT_BYTES_MAX,
+    RECEIVE_BUFFER_BYTES_MIN,
 )
 from ropewalk.base.ports import Clock
 from ropewalk.kafka.caller import Caller, Disconnect, Waiting
@@ -59,7 +60,9 @@ class Connection(asyncio.BufferedProtocol):
         self._reading_paused = False
         self._input_ended = False
         self._answered_bytes = 0  # of answers that are done and not sent yet
+        self._unanswered_bytes = 0  # held by requests that wait
         self._charged_bytes = 0
+        self._last_seen = (-1.0, 0)
         self._end_watchers: dict[Callable[[], None], None] = {}
         self.active_at_ms = 0.0
 
@@ -79,8 +82,9 @@ class Connection(asyncio.BufferedProtocol):
             self._muted.cancel()
         self._answers.clear()
         self._answered_bytes = 0
-        self._budget.leave(self._go_on)
+        self._unanswered_bytes = 0
         self._charge(0)
+        self._budget.leave(self)
         self._connections.on_closed(self)
         for on_end in list(self._end_watchers):
             on_end()
@@ -190,8 +194,25 @@ class Connection(asyncio.BufferedProtocol):
     def on_paused_or_resumed(self) -> None:
         self._go_on()
 
-    def on_answered(self, count_bytes: int) -> None:
+    def on_room(self) -> None:
+        # Not at once: whoever made room is in the middle of something, and the next would make room for the next.
+        asyncio.get_running_loop().call_soon(self._go_on)
+
+    @property
+    def held_bytes(self) -> int:
+        """Of the node's budget."""
+        return self._charged_bytes
+
+    def has_stalled(self) -> bool:
+        """Whether the client has sent nothing of a request it began, or taken nothing of its answers, since last asked."""
+        untaken_bytes = self._untaken_bytes
+        before, self._last_seen = self._last_seen, (self.active_at_ms, untaken_bytes)
+        is_sending = self._buffer.unhandled_bytes > 0 and not self._reading_paused
+        return before == self._last_seen and (untaken_bytes > 0 or is_sending)
+
+    def on_answered(self, count_bytes: int, held_bytes: int) -> None:
         self._answered_bytes += count_bytes
+        self._unanswered_bytes -= held_bytes
         if not self._handling:
             self._send()
             if self._reading_paused:
@@ -234,9 +255,14 @@ class Connection(asyncio.BufferedProtocol):
             and not self._writing_paused
             and len(self._answers) < CONNECTION_REQUESTS_MAX
             and self._answered_bytes < CONNECTION_ANSWER_BYTES_MAX
+            and not self._must_wait_for_room()
             and self._transport is not None
             and not self._transport.is_closing()
         )
+
+    def _must_wait_for_room(self) -> bool:
+        """The node has no room for answers, and handling what was read would free little."""
+        return self._budget.is_overdrawn and self._buffer.capacity_bytes <= RECEIVE_BUFFER_BYTES_MIN
 
     def _handle(self, position: int, end: int) -> None:
         view = self._buffer.view
@@ -262,13 +288,18 @@ class Connection(asyncio.BufferedProtocol):
             self, client_id=header.client_id, host=self._host, version=header.version, meter=meter
         )
         if meter is None:
-            begin(served.handle(request, caller), answer.on_done)
+            is_done = begin(served.handle(request, caller), answer.on_done)
         else:
             meter.on_decoded(end - position)
-            begin(served.handle(request, caller), answer.on_done)
+            is_done = begin(served.handle(request, caller), answer.on_done)
             meter.on_wait()
             if meter.throttle_ms:
                 self.mute(meter.throttle_ms)
+        if not is_done:
+            answer.held_bytes = served.weigh(request, end - position)
+            if self._holds:  # a copy of its records is being looked at
+                answer.held_bytes += end - position
+            self._unanswered_bytes += answer.held_bytes
 
     def _refuse_api_versions(self, correlation_id: int, served: ServedApi) -> None:
         """The one mismatch that is answered: any client can read version 0, and learns what to ask for."""
@@ -306,9 +337,14 @@ class Connection(asyncio.BufferedProtocol):
         pause = self._holds > 0
         if self._buffer.unhandled_bytes and not pause:
             pause = not self._may_handle()
-            if not pause and self._budget.is_spent:
-                self._budget.wait(self._go_on)
-                pause = True
+            if pause:
+                self._budget.leave(self)
+                if self._budget.is_overdrawn:
+                    self._budget.wait(self)
+            elif self._budget.is_spent:
+                pause = not self._budget.admits(self, self._charged_bytes)
+        elif self._budget.is_spent:
+            self._budget.leave(self)
         if pause != self._reading_paused:
             self._reading_paused = pause
             if pause:
@@ -318,15 +354,18 @@ class Connection(asyncio.BufferedProtocol):
 
     def _charge(self, buffer_bytes: int) -> None:
         """Keep the node's budget in step with what this connection holds."""
-        held = buffer_bytes + self._answered_bytes
-        if self._transport is not None:
-            held += self._transport.get_write_buffer_size()
+        held = buffer_bytes + self._answered_bytes + self._unanswered_bytes + self._untaken_bytes
         if held > self._charged_bytes:
             self._budget.take(held - self._charged_bytes)
         elif held < self._charged_bytes:
             released, self._charged_bytes = self._charged_bytes - held, held
             self._budget.give_back(released)
         self._charged_bytes = held
+
+    @property
+    def _untaken_bytes(self) -> int:
+        """Answers that the client does not take. What the transport sends by itself within this turn does not count."""
+        return self._transport.get_write_buffer_size() if self._writing_paused and self._transport else 0
 
     def _close_if_finished(self) -> None:
         """What was read before the client's end and may not be handled yet is still answered."""
@@ -345,6 +384,7 @@ class _Answer:
         "_served",
         "_version",
         "chunks",
+        "held_bytes",
         "is_done",
         "size_bytes",
     )
@@ -365,6 +405,7 @@ class _Answer:
         self._arrived_at_ms = connection.active_at_ms
         self.chunks: list[Buffer] = []
         self.size_bytes = 0
+        self.held_bytes = 0
         self.is_done = False
 
     def on_done(self, response: Message | None, error: BaseException | None) -> None:
@@ -383,7 +424,7 @@ class _Answer:
             return
         self._served.tally.on_answered(response, self._connection.clock.monotonic_ms() - self._arrived_at_ms)
         self.is_done = True
-        self._connection.on_answered(self.size_bytes)
+        self._connection.on_answered(self.size_bytes, self.held_bytes)
 
     def _report(self, error: BaseException) -> None:
         """A bug. It ends its own connection; raised, it would come out of whichever request is being handled."""

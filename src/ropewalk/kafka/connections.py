@@ -6,6 +6,7 @@ from typing import Final, Protocol
 
 import structlog
 
+from ropewalk.base.budget import ByteBudget
 from ropewalk.base.ports import Clock
 from ropewalk.broker.quotas import ClientQuotas
 from ropewalk.kafka.receive_buffer import SpareBuffers
@@ -24,6 +25,11 @@ class Connected(Protocol):
 
     @property
     def is_idle(self) -> bool: ...
+
+    @property
+    def held_bytes(self) -> int: ...
+
+    def has_stalled(self) -> bool: ...
 
     def release_memory(self) -> None: ...
 
@@ -106,6 +112,18 @@ class Connections:
                 connection.close()
             elif silent_ms > MEMORY_KEPT_MS and connection.is_idle:
                 connection.release_memory()
+
+    def relieve(self, budget: ByteBudget) -> None:
+        """Called every few seconds: while the budget is spent, ends those who hold it and do not move, the largest first."""
+        excess_bytes = budget.held_bytes - budget.bytes_max
+        if excess_bytes < 0:
+            return
+        for connection in sorted(self._open, key=lambda connection: -connection.held_bytes):
+            if connection.has_stalled() and excess_bytes >= 0:
+                excess_bytes -= connection.held_bytes
+                connection.close(
+                    f"it holds {connection.held_bytes} bytes of a budget that is spent, and does not move"
+                )
 
     def pause(self) -> None:
         """Handle and answer nothing until `resume`. What clients send waits in the sockets."""

@@ -89,6 +89,10 @@ class Node:
         return self._parts.failed
 
     @property
+    def budget(self) -> ByteBudget:
+        return self._parts.budget
+
+    @property
     def partitions(self) -> Partitions:
         return self._parts.partitions
 
@@ -192,6 +196,7 @@ class _Parts:
     sources: list[Source]
     """Everybody who counts, for the metrics."""
 
+    budget: ByteBudget
     supervisor: Supervisor
     failed: asyncio.Future[BaseException]
 
@@ -238,6 +243,7 @@ async def _assemble(config: Config, ports: Ports, directory: DataDirectory) -> _
         vitals=vitals,
         health=health,
         sources=[health, vitals, figures],
+        budget=ByteBudget(NODE_BUFFER_BYTES_MAX),
         supervisor=Supervisor(partial(_on_failure, failed)),
         failed=failed,
     )
@@ -299,7 +305,7 @@ async def _begin_to_serve(parts: _Parts) -> KafkaListener:
         raise
     parts.supervisor.start("groups", parts.groups.run())
     parts.supervisor.start("housekeeping", parts.housekeeping.run())
-    parts.supervisor.start("connections", _sweep(connections))
+    parts.supervisor.start("connections", _sweep(connections, parts.budget))
     return listener
 
 
@@ -324,6 +330,7 @@ def _connections(parts: _Parts) -> Connections:
 
 async def _listen(parts: _Parts, connections: Connections) -> KafkaListener:
     node_id = parts.config.node_id
+    budget = parts.budget
     served = serve(
         leaders=parts.partitions,
         topics=parts.topics,
@@ -334,12 +341,12 @@ async def _listen(parts: _Parts, connections: Connections) -> KafkaListener:
         quota_changes=QuotaChanges(parts.cluster),
         groups=parts.groups,
         fetch_sessions=_fetch_sessions(parts),
+        budget=budget,
         pool=parts.ports.pool,
         clock=parts.ports.clock,
         node_id=node_id,
     )
     host, port = parse_address(parts.config["kafka.listen"], "kafka.listen")
-    budget = ByteBudget(NODE_BUFFER_BYTES_MAX)
     parts.sources.append(KafkaFigures(connections, served, budget))
     return await KafkaListener.start(
         parts.ports.network, host, port, connections=connections, served=served, budget=budget
@@ -368,10 +375,11 @@ def _endpoint(config: Config, address: tuple[str, int]) -> Endpoint:
     return Endpoint(LISTENER, "127.0.0.1" if host in ("0.0.0.0", "::") else host, port)
 
 
-async def _sweep(connections: Connections) -> None:
+async def _sweep(connections: Connections, budget: ByteBudget) -> None:
     while True:
         await asyncio.sleep(SWEEP_S)
         connections.sweep()
+        connections.relieve(budget)
 
 
 def _on_failure(failed: asyncio.Future[BaseException], name: str, error: BaseException) -> None:

@@ -16,6 +16,7 @@ Behaviour worth knowing
 from collections.abc import Iterator
 from typing import Final
 
+from ropewalk.base.budget import ByteBudget
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import Offset, TopicId
 from ropewalk.base.ports import Clock, Pool
@@ -44,6 +45,7 @@ async def handle(
     leaders: Leaders,
     sessions: FetchSessions,
     pool: Pool,
+    budget: ByteBudget,
     clock: Clock,
     bytes_max: int,
 ) -> FetchResponse | None:
@@ -60,6 +62,7 @@ async def handle(
             bytes_max=caller.fetch_bytes_max(min(request.max_bytes, bytes_max)),
             wait_ms=request.max_wait_ms,
             pool=pool,
+            budget=budget,
         )
         with caller.hold_while(fetch):
             answered = await fetch.run()

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from ropewalk.base.errors import InvalidRecord, InvalidRequest, RopewalkError, UnsupportedCompression
 from ropewalk.base.ids import TopicId
+from ropewalk.base.limits import UNANSWERED_BYTES_PER_PARTITION
 from ropewalk.base.ports import Pool
 from ropewalk.broker.leaders import Leaders
 from ropewalk.broker.partition import Acks, Ticket
@@ -58,6 +59,11 @@ async def handle(
         _disconnect_if_any_failed(started)
         return None
     return ProduceResponse(tuple([await _finish(each) for each in started]))
+
+
+def weigh(request: ProduceRequest, _: int) -> int:
+    """What the request holds while it waits for its acks: no records any more."""
+    return UNANSWERED_BYTES_PER_PARTITION * sum([len(topic.partitions) for topic in request.topics])
 
 
 async def _start(
