@@ -24,6 +24,7 @@ from ropewalk.sim.history import (
     PowerFailed,
     Promise,
     Refused,
+    Returned,
     Rotted,
     Sent,
     StartFailed,
@@ -342,6 +343,7 @@ BAD: list[tuple[str, str, list[Event]]] = [
         "a start that somebody was told of moved back",
         [sent(1, 10, 11), acked(1, 0), DeletionAsked(P, 1), started(1), final(10, 11)],
     ),
+    ("resurrected", "a deleted topic", [sent(1, 10), acked(1, 0), Returned(P, "it is served")]),
     (
         "resurrected",
         "deleted by a tombstone that is gone already",

@@ -46,6 +46,7 @@ from ropewalk.sim.history import (
     PowerFailed,
     Promise,
     Refused,
+    Returned,
     Rotted,
     Sent,
     StartFailed,
@@ -198,6 +199,8 @@ class _Partition:
                     not self._rotten
                 ):  # the batches that a producer's place is known from may be among the damaged
                     self._report("forgotten", what)
+            case Returned(_, what):
+                self._report("resurrected", what)
             case FinalRead():
                 self._final = event
             case Created() | ClockJumped() | PowerFailed() | SurvivedFailedSync() | StartFailed():

@@ -67,11 +67,11 @@ class Consumer:
 
 
 async def fetch_once(
-    caller: Caller, link: Link, wanted: dict[TopicPartition, int]
+    caller: Caller, link: Link, wanted: dict[TopicPartition, int], *, version_min: int = 0
 ) -> list[tuple[TopicPartition, int]]:
     """One Fetch, written down; the positions to go on from where they are not the ones asked for."""
     workload, rng = caller.workload, caller.rng
-    version = caller.draw_version(link, fetch.API)
+    version = max(version_min, caller.draw_version(link, fetch.API))
     by_topic: dict[str, list[TopicPartition]] = {}
     for partition in wanted:
         by_topic.setdefault(partition.topic, []).append(partition)

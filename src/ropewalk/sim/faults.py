@@ -271,7 +271,9 @@ class Nemesis:
         for path, file in self._machine.platters.files():
             directory, name = path.split("/")[-2:]
             topic, dash, index = directory.rpartition("-")
-            if not (dash and index.isdigit() and name.endswith(".log")) or topic.startswith("__"):
+            if not (dash and index.isdigit() and name.endswith(".log")):
+                continue
+            if not self._workload.topics.is_known(topic):
                 continue  # of replicated state that has rotted a single node can but refuse to serve any
             partition = TopicPartition(topic, int(index))
             segment_counts[partition] += 1

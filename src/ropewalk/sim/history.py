@@ -158,6 +158,13 @@ class Forgotten(Struct, frozen=True):
     what: str
 
 
+class Returned(Struct, frozen=True):
+    """The node still knew, or knew again, what it had said was deleted: a whole topic."""
+
+    partition: TopicPartition
+    what: str
+
+
 class FinalRead(Struct, frozen=True):
     """After everything was healed: the whole partition as it is, with the offsets that were refused."""
 
@@ -187,6 +194,7 @@ Event = (
     | SurvivedFailedSync
     | StartFailed
     | Forgotten
+    | Returned
     | FinalRead
 )
 

@@ -67,9 +67,10 @@ class Identity(Struct, frozen=True):
 class Producer:
     """What both kinds do alike: draw a batch, send it, and write down what became of it."""
 
-    def __init__(self, caller: Caller, *, acks: int) -> None:
+    def __init__(self, caller: Caller, *, acks: int, version_min: int = 0) -> None:
         self.caller = caller
         self.acks = acks
+        self._version_min = version_min
         self.identity = Identity()
 
     def draw_batch(self, partition: TopicPartition) -> Batch:
@@ -85,7 +86,7 @@ class Producer:
     def send(self, link: Link, batch: Batch) -> Sending | None:
         """Write the request; None where no answer will come (acks=0)."""
         caller, workload = self.caller, self.caller.workload
-        version = caller.draw_version(link, produce.API)
+        version = max(self._version_min, caller.draw_version(link, produce.API))
         topic = produce.TopicProduceData(
             name=batch.partition.topic if version <= TOPIC_BY_NAME_VERSION_MAX else "",
             topic_id=workload.topics.id_of(batch.partition.topic),

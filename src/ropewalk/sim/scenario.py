@@ -23,6 +23,7 @@ from ropewalk.sim.link import LinkLost
 from ropewalk.sim.loop import Overtime, Stuck
 from ropewalk.sim.process import Died
 from ropewalk.sim.producers import IdempotentProducer, PlainProducer
+from ropewalk.sim.remaker import Remaker
 from ropewalk.sim.topic_kinds import Kind, draw_settings
 from ropewalk.sim.workload import Caller, Workload
 from ropewalk.sim.world import Machine, World
@@ -156,6 +157,7 @@ class Scenario:
                     knows_instances=static_count > 0,
                 )
                 clients.create_task(member.run())
+        clients.create_task(Remaker(Caller(self.workload, "remaker")).run())
         clients.create_task(LoneCommitter(Caller(self.workload, LONE_GROUP), places).run())
 
     async def _create_late(self) -> None:

@@ -19,6 +19,8 @@ EXPECTED: Final = (
     "a consumer read from the start again",
     "records were deleted",
     "a topic was created under fire",
+    "a topic was deleted",
+    "a topic was made again",
     # Groups.
     "a rebalance was finished",
     "a member's commit was acknowledged",

@@ -38,6 +38,9 @@ class Topics:
     def id_of(self, name: str) -> TopicId:
         return self._ids[name]
 
+    def is_known(self, name: str) -> bool:
+        return name in self._ids
+
     def promise_of(self, name: str) -> Promise:
         return self._promises[name]
 
