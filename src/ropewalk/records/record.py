@@ -36,6 +36,12 @@ from ropewalk.records.codec import Codec
 from ropewalk.records.compression import compress, decompress
 
 TIMESTAMP_NONE: Final = -1
+TIMESTAMP_MAX: Final = 2**62
+"""Deltas can encode times that no field can carry. Any two up to this one differ by what 64 bits can say."""
+
+RECORD_BYTES_MIN: Final = 7
+"""Length, attributes, two deltas, no key, no value, no headers."""
+
 
 _FIRST_OFFSET: Final = Offset(0)
 _NO_LEADER_EPOCH: Final = LeaderEpoch(-1)
@@ -151,7 +157,11 @@ def _decode_record(payload: bytes, position: int, header: BatchHeader) -> tuple[
         headers, position = _decode_headers(payload, position, end, header_count)
     if position != end:
         raise CorruptBatch(f"a record's fields end {abs(end - position)} bytes away from its end")
-    timestamp = header.max_timestamp if header.uses_append_time else header.base_timestamp + timestamp_delta
+    timestamp = header.base_timestamp + timestamp_delta
+    if not -TIMESTAMP_MAX <= timestamp <= TIMESTAMP_MAX:
+        raise CorruptBatch(f"a record's timestamp is {timestamp}")
+    if header.uses_append_time:
+        timestamp = header.max_timestamp
     return Record(Offset(header.base_offset + offset_delta), timestamp, key, value, headers), end
 
 

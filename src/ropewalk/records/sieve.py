@@ -29,7 +29,7 @@ from ropewalk.records.batch import (
     stamp_crc,
 )
 from ropewalk.records.compression import compress, decompress
-from ropewalk.records.record import TIMESTAMP_NONE, decode_varint, encode_varint
+from ropewalk.records.record import TIMESTAMP_MAX, TIMESTAMP_NONE, decode_varint, encode_varint
 
 LAST_OFFSET_DELTA_MAX: Final = 2**31 - 1
 
@@ -153,6 +153,9 @@ def _entry_at(payload: bytes, position: int, header: BatchHeader) -> Entry:
     if length < 0 or end > len(payload):
         raise CorruptBatch(f"a record of {length} bytes does not fit the {len(payload) - fields} left")
     timestamp_delta, rest = decode_varint(payload, fields + 1)
+    timestamp = header.base_timestamp + timestamp_delta
+    if not -TIMESTAMP_MAX <= timestamp <= TIMESTAMP_MAX:
+        raise CorruptBatch(f"a record's timestamp is {timestamp}")
     offset_delta, at = decode_varint(payload, rest)
     if not 0 <= offset_delta <= header.last_offset_delta:
         raise CorruptBatch(f"offset delta {offset_delta} is not within 0 to {header.last_offset_delta}")

@@ -29,12 +29,13 @@ from ropewalk.records.batch import (
     CODEC_MASK,
     CONTROL,
     DELETE_HORIZON,
+    HEADER_BYTES,
     BatchHeader,
     decode_header,
     verify_crc,
 )
 from ropewalk.records.codec import Codec
-from ropewalk.records.record import TIMESTAMP_NONE, Record, iterate_records
+from ropewalk.records.record import RECORD_BYTES_MIN, TIMESTAMP_NONE, Record, iterate_records
 
 DURATION_UNBOUNDED_MS: Final = 2**63 - 1
 """Kafka's way of writing that a timestamp may be as far away as it likes."""
@@ -96,6 +97,13 @@ def validate_produced(batch: memoryview, rules: Rules, now_ms: int) -> BatchHead
         or header.base_offset != 0
     ):
         raise _wrong_offsets(header)
+    if (
+        not header.attributes & CODEC_MASK
+        and header.record_count * RECORD_BYTES_MIN > header.size_bytes - HEADER_BYTES
+    ):
+        raise InvalidRecord(
+            f"{header.record_count} records do not fit into {header.size_bytes - HEADER_BYTES} bytes"
+        )
     if header.attributes & (CONTROL | DELETE_HORIZON):
         raise InvalidRecord("control records and delete horizons are written by brokers only")
     if header.producer_id >= 0:
