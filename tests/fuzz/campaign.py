@@ -135,7 +135,7 @@ async def _fire(
         await asyncio.wait([firing], timeout=1.0)
         sender.check_patience()
         target.look()
-        if target.alarms or not target.is_alive:
+        if target.alarms or not target.is_alive or target.memory_bytes_max > plan.memory_bytes_max:
             sender.stop()
         if time.monotonic() - said_at >= 10:
             said_at = time.monotonic()

@@ -1,6 +1,7 @@
 """The command line of `tests/fuzz/run`."""
 
 import argparse
+import signal
 import sys
 
 from tests.fuzz.campaign import Plan, Report, run
@@ -34,6 +35,7 @@ def main() -> int:
         volley=arguments.volley,
         repeat=arguments.repeat,
     )
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the node must not outlive the run
     report = run(plan, lambda line: print(line, flush=True))
     _show(plan, report)
     return 1 if report.violations else 0

@@ -67,6 +67,20 @@ def test_a_broker_stamped_batch_has_one_time_for_all_its_records() -> None:
     assert (found.offset, found.timestamp, found.leader_epoch) == (0, 900, 3)
 
 
+def test_a_stamped_batch_that_claims_countless_records_is_looked_up_at_once() -> None:
+    """A plain topic does not open what it is sent, so the claim may be a lie."""
+    log = open_log(a_disk())
+    made = batch([b"a"], timestamps=[5])
+    made[57:61] = made[23:27] = (2**31 - 2).to_bytes(4, "big")
+    made[60] += 1
+    stamp_append_time(made, 900)
+    append(log, made)
+    log.take_removal(start_offset_durable=Offset(3))
+    end = Offset(2**31 - 1)
+    assert answer(log.offset_for_timestamp(7, limit_offset=end)) == (3, 900)
+    assert answer(log.offset_of_max_timestamp(limit_offset=end)) == (3, 900)
+
+
 def test_a_header_that_claims_a_later_time_than_its_records_have_is_not_believed() -> None:
     log = open_log(a_disk())
     made = batch([b"a"], timestamps=[5])

@@ -119,11 +119,23 @@ def test_a_time_that_no_field_can_carry_is_corrupt_for_every_reader(delta: bytes
         validate_produced(memoryview(batch), RULES[2], NOW_MS)
 
 
-@pytest.mark.parametrize("count", [2, 1000, 2**31 - 1])
-def test_more_records_than_there_is_room_for_are_refused_without_opening(count: int) -> None:
-    batch = build([Record(timestamp=NOW_MS, key=b"k")])
+@pytest.mark.parametrize(
+    ("codec", "count"),
+    [
+        (Codec.NONE, 2),
+        (Codec.NONE, 1000),
+        (Codec.NONE, 2**31 - 1),
+        (Codec.ZSTD, 1 << 21),
+        (Codec.ZSTD, 2**31 - 1),
+    ],
+)
+def test_more_records_than_there_can_be_are_refused_without_opening(codec: Codec, count: int) -> None:
+    batch = build([Record(timestamp=NOW_MS, key=b"k")], codec=codec)
     batch[57:61] = count.to_bytes(4, "big")
     batch[23:27] = (count - 1).to_bytes(4, "big")
     stamp_crc(memoryview(batch))
-    with pytest.raises(InvalidRecord, match=f"{count} records"):
-        validate_produced(memoryview(batch), RULES[0], NOW_MS)
+    for rules in RULES:
+        with pytest.raises(InvalidRecord, match=f"{count} records"):
+            validate_produced(memoryview(batch), rules, NOW_MS)
+    with pytest.raises(CorruptBatch):
+        open_batch(memoryview(batch))

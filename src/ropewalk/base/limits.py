@@ -75,6 +75,10 @@ BATCH_OPENED_BYTES_MAX: Final = 1 << 27
 """What one compressed batch may open to. It lies above socket.request.max.bytes (100 MiB), so whatever may be
 sent plain may be sent compressed, and a bomb of one request costs no more than this."""
 
+BATCH_RECORDS_MAX: Final = 1 << 20
+"""Records in one batch. A compressed one can hold eighteen million empty records in a hundred kilobytes, or claim two thousand
+million and hold none; whoever opens it pays for each. Producers stay a hundred times below."""
+
 SYNC_FILES_SINGLY_MAX: Final = 1
 """Up to so many dirty files are synced one by one even where `syncfs` works: it is as quick, and it does
 not wait for bytes that other programs have written to the same file system."""

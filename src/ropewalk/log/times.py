@@ -22,7 +22,7 @@ from ropewalk.log.scan import Damage, Found, scan
 from ropewalk.log.segment import TIMESTAMP_NONE, Segment
 from ropewalk.log.storage import Storage
 from ropewalk.records.batch import BatchHeader
-from ropewalk.records.record import decode_records
+from ropewalk.records.record import iterate_records
 
 
 class TimedOffset(Struct, frozen=True, gc=False):
@@ -79,10 +79,10 @@ class TimeSearch:
                 return None
             if header.max_timestamp < timestamp or header.end_offset <= self._start_offset:
                 continue
-            for record_offset, record_timestamp in _stamps(file, piece):
+            for record_offset, record_timestamp in _stamps(file, piece, self._start_offset):
                 if record_offset >= self._limit_offset:
                     return None
-                if record_timestamp >= timestamp and record_offset >= self._start_offset:
+                if record_timestamp >= timestamp:
                     epoch = self._epochs.at(record_offset)
                     return TimedOffset(Offset(record_offset), record_timestamp, LeaderEpoch(epoch))
         return None
@@ -102,8 +102,8 @@ class TimeSearch:
             if self._start_offset <= piece.header.base_offset:
                 largest = max(largest, piece.header.max_timestamp)
             elif self._start_offset < piece.header.end_offset:
-                stamps = _stamps(file, piece)
-                largest = max([largest, *(t for o, t in stamps if o >= self._start_offset)])
+                stamps = _stamps(file, piece, self._start_offset)
+                largest = max(largest, max((timestamp for _, timestamp in stamps), default=TIMESTAMP_NONE))
         return largest
 
     def _place_before(
@@ -156,10 +156,15 @@ class TimeSearch:
         return file
 
 
-def _stamps(file: File, found: Found) -> list[tuple[int, int]]:
-    """Offset and timestamp of every record of a batch."""
+def _stamps(file: File, found: Found, start_offset: int) -> Iterator[tuple[int, int]]:
+    """Offset and timestamp of the records of a batch from `start_offset` on; the first of those that share one time.
+
+    One by one, because a header may claim far more records than anybody would list.
+    """
     header: BatchHeader = found.header
     if header.uses_append_time and header.record_count == header.last_offset_delta + 1:
-        return [(offset, header.max_timestamp) for offset in range(header.base_offset, header.end_offset)]
-    records = decode_records(file.read(found.position, header.size_bytes))
-    return [(record.offset, record.timestamp) for record in records]
+        yield max(header.base_offset, start_offset), header.max_timestamp
+        return
+    for record in iterate_records(file.read(found.position, header.size_bytes)):
+        if record.offset >= start_offset:
+            yield record.offset, record.timestamp

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ropewalk.base.errors import CorruptBatch
 from ropewalk.base.ids import NO_PRODUCER
-from ropewalk.base.limits import BATCH_OPENED_BYTES_MAX
+from ropewalk.base.limits import BATCH_OPENED_BYTES_MAX, BATCH_RECORDS_MAX
 from ropewalk.records.batch import (
     CODEC_MASK,
     DELETE_HORIZON,
@@ -64,6 +64,8 @@ def open_batch(batch: memoryview) -> OpenedBatch:
     Refuses what cannot be read with `CorruptBatch`, a codec that does not exist with `UnsupportedCompression`.
     """
     header = decode_header(batch)
+    if header.record_count > BATCH_RECORDS_MAX:
+        raise CorruptBatch(f"the batch claims {header.record_count} records, {BATCH_RECORDS_MAX} are allowed")
     payload = decompress(header.codec, batch[HEADER_BYTES:], bytes_max=BATCH_OPENED_BYTES_MAX)
     entries: list[Entry] = []
     position = 0

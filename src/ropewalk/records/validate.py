@@ -25,6 +25,7 @@ from ropewalk.base.errors import (
     InvalidTimestamp,
     UnsupportedCompression,
 )
+from ropewalk.base.limits import BATCH_RECORDS_MAX
 from ropewalk.records.batch import (
     CODEC_MASK,
     CONTROL,
@@ -92,7 +93,7 @@ def validate_produced(batch: memoryview, rules: Rules, now_ms: int) -> BatchHead
     if not verify_crc(batch):
         raise CorruptBatch("the batch does not match its CRC")
     if (
-        header.record_count < 1
+        not 1 <= header.record_count <= BATCH_RECORDS_MAX
         or header.last_offset_delta != header.record_count - 1
         or header.base_offset != 0
     ):
@@ -173,6 +174,8 @@ def _not_one_batch(header: BatchHeader, size: int) -> CorruptBatch | InvalidReco
 
 
 def _wrong_offsets(header: BatchHeader) -> InvalidRecord:
+    if header.record_count > BATCH_RECORDS_MAX:
+        return InvalidRecord(f"the batch has {header.record_count} records, {BATCH_RECORDS_MAX} are allowed")
     return InvalidRecord(
         f"{header.record_count} records cannot have base offset {header.base_offset} "
         f"and last offset delta {header.last_offset_delta}"
