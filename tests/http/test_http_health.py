@@ -125,6 +125,7 @@ def test_what_is_well_is_not_listed_unless_asked_for() -> None:
     assert verbose.splitlines() == [
         "process ok",
         "started ok",
+        "groups ok",
         "disk ok",
         "room ok",
         "records ok",

@@ -17,6 +17,8 @@ from ropewalk.http.handlers.scrape import Scrapes
 from ropewalk.sim.world import NodePorts, World
 from tests.http.client import Line
 from tests.kafka.door import Door, at_the_door, batch_of
+from tests.kafka.test_group_apis import SETTINGS as GROUP_SETTINGS
+from tests.kafka.test_group_apis import commit, committing, find, member
 
 EXPORTER = {
     "kafka_brokers": (),
@@ -120,6 +122,34 @@ def test_the_nodes_own_figures_move_with_what_it_does() -> None:
     assert 'api="Produce"' not in before, "an API that nobody used is not told of"
 
 
+def test_groups_are_told_as_kafka_exporter_tells_them() -> None:
+    async def story(door: Door) -> tuple[str, str]:
+        await door.create("orders", 2)
+        await door.produce("orders", batch_of("a", "b", "c"), partition=0)
+        await door.produce("orders", batch_of("d", "e"), partition=1)
+        await find(door, "billing")
+        await member(door, "billing")
+        await find(door, "idle")
+        for partition, offset in ((0, 1), (1, 2)):
+            request = committing(offset, group="idle", topic="orders", partition=partition)
+            assert await commit(door, request) == 0
+        return await scrape(door), await scrape(door, "/public_metrics")
+
+    page, public = at_the_door(story, *GROUP_SETTINGS, http=HTTP)
+    first = {"consumergroup": "idle", "topic": "orders", "partition": "0"}
+    whole = {"consumergroup": "idle", "topic": "orders"}
+    assert value_in(page, "kafka_consumergroup_members", consumergroup="billing") == 1
+    assert value_in(page, "kafka_consumergroup_members", consumergroup="idle") == 0
+    assert value_in(page, "kafka_consumergroup_current_offset", **first) == 1
+    assert value_in(page, "kafka_consumergroup_lag", **first) == 2
+    for told in (page, public):
+        assert value_in(told, "kafka_consumergroup_current_offset_sum", **whole) == 3
+        assert value_in(told, "kafka_consumergroup_lag_sum", **whole) == 2
+        assert value_in(told, "ropewalk_groups", state="Stable") == 1
+        assert value_in(told, "ropewalk_groups", state="Empty") == 1
+    assert "kafka_consumergroup_lag{" not in public
+
+
 def test_public_metrics_leave_out_what_has_a_line_per_partition() -> None:
     async def story(door: Door) -> tuple[str, str]:
         await door.create("orders", 3)
@@ -139,8 +169,8 @@ class RowCount(Exposition):
         super().__init__(per_partition=True)
         self.row_count = 0
 
-    def add_row(self, metrics: tuple[Metric, ...], values: tuple[float, ...], *labels: str) -> None:
-        super().add_row(metrics, values, *labels)
+    def add_row(self, row: tuple[Metric, ...], values: tuple[float, ...], *labels: str) -> None:
+        super().add_row(row, values, *labels)
         self.row_count += 1
 
 
@@ -150,7 +180,7 @@ def test_thousands_of_partitions_are_written_in_slices() -> None:
     async def story(door: Door) -> list[int]:
         await door.create("wide", partition_count)
         sheet, slices = RowCount(), []
-        for source in door.node.sources:
+        for source in door.node.sources():
             for _ in source.collect(sheet):
                 slices.append(sheet.row_count)
                 sheet.row_count = 0
@@ -175,7 +205,7 @@ def test_between_two_slices_others_have_their_turn() -> None:
     async def main(world: World) -> None:
         ports = await world.machine("node").start(_given)
         vitals = Vitals(ports.process, ports.disk, "/", ports.pool, ports.clock)
-        await Scrapes([Slices()], vitals).page(per_partition=True)
+        await Scrapes(lambda: [Slices()], vitals).page(per_partition=True)
 
     with World(0) as world:
         world.run(main(world), limit_s=10)

@@ -117,19 +117,22 @@ def at_the_door(
     seed: int = 0,
     can_sync_everything: bool = True,
     http: str = "none",
+    telemetry: bool = False,
+    limit_s: float = 600,
 ) -> T:
     """Run `story` against a fresh node that has the given settings."""
 
     async def main(world: World) -> T:
         machine = world.machine("node", can_sync_everything=can_sync_everything)
-        options = NodeOptions(kafka=str(NODE), http=http, data="/data", settings=settings)
+        quiet = () if telemetry else ("telemetry.interval.ms=0",)
+        options = NodeOptions(kafka=str(NODE), http=http, data="/data", settings=(*quiet, *settings))
         world.machine("client")
         door = Door(world, machine, options)
         await door.open()
         return await story(door)
 
     with World(seed) as world:
-        return world.run(main(world), limit_s=600)
+        return world.run(main(world), limit_s=limit_s)
 
 
 def batch_of(

@@ -26,7 +26,9 @@ T = TypeVar("T")
 
 
 def options(*settings: str) -> NodeOptions:
-    return NodeOptions(kafka="node:9092", http="none", data="/data", settings=settings)
+    return NodeOptions(
+        kafka="node:9092", http="none", data="/data", settings=("telemetry.interval.ms=0", *settings)
+    )
 
 
 async def start(machine: Machine, *settings: str) -> Node:

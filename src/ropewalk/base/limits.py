@@ -233,3 +233,9 @@ HTTP_ANSWER_MS_MAX: Final = 30_000
 
 HTTP_IDLE_MS_MAX: Final = 120_000
 """How long a silent connection is kept. Scrapes come every minute at the slowest."""
+
+TELEMETRY_BATCH_COUNT: Final = 200
+"""Samples that share a batch of `__telemetry`: a millisecond or two of the event loop, some 60 KiB before compression."""
+
+TELEMETRY_SLICE_COUNT: Final = 1000
+"""Partitions and groups looked at between two turns of the event loop, at half a microsecond each where nothing changed."""

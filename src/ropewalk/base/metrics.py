@@ -43,12 +43,16 @@ class Metric(Struct, frozen=True, eq=False):
 class Sheet(Protocol):
     """Where figures are written when somebody asks for them."""
 
+    @property
+    def per_partition(self) -> bool:
+        """Whether metrics that have a line for every partition are wanted. Those that are not wanted may be added."""
+
     def add(self, metric: Metric, value: float, *labels: str) -> None:
         """One figure; the values of its labels in the order of their declaration."""
 
     def add_durations(self, metric: Metric, durations: Durations, *labels: str) -> None: ...
 
-    def add_row(self, metrics: tuple[Metric, ...], values: tuple[float, ...], *labels: str) -> None:
+    def add_row(self, row: tuple[Metric, ...], values: tuple[float, ...], *labels: str) -> None:
         """Several figures that have their labels in common."""
 
 
@@ -131,6 +135,8 @@ GROUP_LAG_SUM: Final = _gauge(
     "topic",
 )
 GROUP_MEMBERS: Final = _gauge("kafka_consumergroup_members", "Members of the group.", "consumergroup")
+
+GROUPS: Final = _gauge("ropewalk_groups", "Consumer groups this node looks after, by state.", "state")
 
 # The process, by the names that all exporters use.
 
@@ -228,8 +234,19 @@ REQUEST_ERRORS: Final = _counter(
     "api",
     "error",
 )
+THROTTLES: Final = _counter("ropewalk_throttles_total", "Times a client was made to wait for its quota.")
+THROTTLE_TIME: Final = _counter(
+    "ropewalk_throttle_seconds_total", "How long clients were made to wait for their quotas, all together."
+)
 HTTP_ANSWERS: Final = _counter(
     "ropewalk_http_answers_total", "Answers of the HTTP door, by status.", "status"
+)
+
+# What the node writes down about itself.
+
+TELEMETRY_RECORDS: Final = _counter("ropewalk_telemetry_records_total", "Samples written to `__telemetry`.")
+TELEMETRY_FAILURES: Final = _counter(
+    "ropewalk_telemetry_failures_total", "Rounds of samples that could not be written."
 )
 
 METRICS: Final[tuple[Metric, ...]] = tuple(

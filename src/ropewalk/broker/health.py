@@ -5,8 +5,8 @@
     well     what ready asks, and nothing needs a person's attention
 
 Behaviour worth knowing
-    A node that starts is alive from the moment it listens, and not ready until its logs are open and it has told the cluster
-    where it is. A node that stops is not ready from the first moment, so that whoever routes to it looks elsewhere.
+    A node that starts is alive from the moment it listens, and not ready until its logs are open, the state of its groups is
+    read and it has told the cluster where it is. A node that stops is not ready from the first moment, so that whoever routes to it looks elsewhere.
     A damaged range or a partition without room makes a node unwell, not unready: all else is served.
 """
 
@@ -18,6 +18,7 @@ from msgspec import Struct
 from ropewalk.base import metrics
 from ropewalk.base.limits import DISK_FREE_BYTES_MIN
 from ropewalk.base.metrics import Sheet
+from ropewalk.broker.groups import Groups
 from ropewalk.broker.partitions import Partitions
 from ropewalk.broker.vitals import Vitals
 
@@ -38,10 +39,13 @@ class Stage(Enum):
 
 
 class Health:
-    def __init__(self, partitions: Partitions, vitals: Vitals, failure: Callable[[], str | None]) -> None:
+    def __init__(
+        self, partitions: Partitions, groups: Groups, vitals: Vitals, failure: Callable[[], str | None]
+    ) -> None:
         """`failure` says what background work has failed with, if it has."""
         self.stage = Stage.OPENING
         self._partitions = partitions
+        self._groups = groups
         self._vitals = vitals
         self._failure = failure
 
@@ -51,23 +55,29 @@ class Health:
     async def ready(self) -> Sequence[Check]:
         if self.stage is Stage.SERVING:  # else the answer is known, however long the disk takes
             await self._vitals.refresh()
-        return [*self.live(), self._stage(), self._disk()]
+        return self._ready()
 
     async def well(self) -> Sequence[Check]:
         return [*await self.ready(), self._room(), self._damage()]
 
     def collect(self, sheet: Sheet) -> Iterator[None]:
-        is_ready = all(check.problem is None for check in (*self.live(), self._stage(), self._disk()))
+        is_ready = all(check.problem is None for check in self._ready())
         sheet.add(metrics.READY, int(is_ready))
         yield
+
+    def _ready(self) -> list[Check]:
+        return [*self.live(), self._stage(), self._shards(), self._disk()]
 
     def _stage(self) -> Check:
         return Check("started", self.stage.value or None)
 
+    def _shards(self) -> Check:
+        return Check("groups", None if self._groups.is_loaded else "the state of groups is being read")
+
     def _disk(self) -> Check:
         free_bytes = self._vitals.disk_free_bytes
         if free_bytes is None or free_bytes >= DISK_FREE_BYTES_MIN:
-            return Check("disk", None)
+            return Check("disk", self._vitals.disk_problem)
         return Check("disk", f"{free_bytes} bytes are free, {DISK_FREE_BYTES_MIN} are wanted")
 
     def _room(self) -> Check:

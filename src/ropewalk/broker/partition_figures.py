@@ -1,4 +1,4 @@
-"""Figures of brokers, topics and partitions: kafka_exporter's, and our own.
+"""Figures of topics and partitions: kafka_exporter's, and our own.
 
 What a reader could get wrong
     The image and the partitions may change between two slices. Every row is of one moment; the page as a whole is not.
@@ -7,14 +7,11 @@ What a reader could get wrong
 from collections.abc import Iterator
 from typing import Final
 
-from ropewalk import __version__
 from ropewalk.base import metrics
 from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import SCRAPE_SLICE_COUNT
 from ropewalk.base.metrics import Metric, Sheet
 from ropewalk.base.ports import Clock
-from ropewalk.broker.compactor import Compactor
-from ropewalk.broker.group_commit import GroupCommit
 from ropewalk.broker.partition import Partition
 from ropewalk.broker.partitions import Partitions
 from ropewalk.log.log import Log
@@ -36,34 +33,15 @@ _ROW: Final[tuple[Metric, ...]] = (
 
 
 class PartitionFigures:
-    def __init__(
-        self,
-        image: Image,
-        partitions: Partitions,
-        commits: GroupCommit,
-        compactor: Compactor,
-        node_id: NodeId,
-        clock: Clock,
-    ) -> None:
+    def __init__(self, image: Image, partitions: Partitions, node_id: NodeId, clock: Clock) -> None:
         self._image = image
         self._partitions = partitions
-        self._commits = commits
-        self._compactor = compactor
         self._node_id = node_id
         self._clock = clock
 
     def collect(self, sheet: Sheet) -> Iterator[None]:
-        sheet.add(metrics.BUILD, 1, __version__, self._image.cluster_id or "", str(self._node_id))
-        sheet.add(metrics.BROKERS, len(self._image.brokers))
-        for broker in self._image.brokers.values():
-            for endpoint in broker.endpoints:
-                sheet.add(metrics.BROKER_INFO, 1, str(broker.node_id), f"{endpoint.host}:{endpoint.port}")
-        sheet.add(metrics.PARTITIONS_UNOPENED, self._partitions.unopened_count)
-        sheet.add_durations(metrics.SYNC_TIME, self._commits.durations)
-        sheet.add(metrics.COMPACTION_PASSES, self._compactor.pass_count)
-        sheet.add(metrics.COMPACTION_REMOVED, self._compactor.removed_count)
-        sheet.add(metrics.COMPACTION_WORK, self._compactor.spent_bytes)
-        totals = _Totals()
+        totals = _Totals(self._clock.now_ms())
+        led = self._partitions.led
         row_count = 0
         for topic in list(self._image.topics.values()):
             # One node speaks for the topic as a whole, so that the sum over all nodes is right.
@@ -71,12 +49,13 @@ class PartitionFigures:
                 sheet.add(metrics.TOPIC_PARTITIONS, len(topic.partitions), topic.name)
             appended_bytes = None
             for facts in topic.partitions:
-                partition = self._partitions.led(topic.topic_id, facts.index)
+                partition = led(topic.topic_id, facts.index)
                 if partition is None:
                     continue
                 appended_bytes = (appended_bytes or 0) + partition.appended_bytes
-                size_bytes = totals.add(partition, self._clock.now_ms())
-                sheet.add_row(_ROW, _row(partition, facts, size_bytes), topic.name, str(facts.index))
+                size_bytes = totals.add(partition)
+                if sheet.per_partition:
+                    sheet.add_row(_ROW, _row(partition, facts, size_bytes), topic.name, str(facts.index))
                 row_count += 1
                 if row_count % SCRAPE_SLICE_COUNT == 0:
                     yield
@@ -104,7 +83,8 @@ def _row(partition: Partition, facts: PartitionFacts, size_bytes: int) -> tuple[
 class _Totals:
     """What all partitions add up to."""
 
-    def __init__(self) -> None:
+    def __init__(self, now_ms: int) -> None:
+        self._now_ms = now_ms
         self.partition_count = 0
         self.damaged_count = 0
         self.size_bytes = 0
@@ -112,16 +92,20 @@ class _Totals:
         self.used_by_bytes = 0.0
         self.used_by_time = 0.0
 
-    def add(self, partition: Partition, now_ms: int) -> int:
+    def add(self, partition: Partition) -> int:
         """Answers the partition's size, which takes a walk over its segments."""
         log = partition.log
         size_bytes = log.size_bytes
         self.partition_count += 1
-        self.damaged_count += bool(log.damaged)
-        self.size_bytes += size_bytes
         self.segment_count += log.segment_count
-        self.used_by_bytes = max(self.used_by_bytes, _share(size_bytes, log.settings.retention_bytes))
-        self.used_by_time = max(self.used_by_time, _share(_age_ms(log, now_ms), log.settings.retention_ms))
+        if log.damaged:
+            self.damaged_count += 1
+        if not size_bytes:  # most of thousands of partitions: nothing below could matter
+            return 0
+        self.size_bytes += size_bytes
+        settings = log.settings
+        self.used_by_bytes = max(self.used_by_bytes, _share(size_bytes, settings.retention_bytes))
+        self.used_by_time = max(self.used_by_time, _share(_age_ms(log, self._now_ms), settings.retention_ms))
         return size_bytes
 
     def write(self, sheet: Sheet) -> None:

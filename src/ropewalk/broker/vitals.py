@@ -22,7 +22,10 @@ class Vitals:
     def __init__(self, process: OwnProcess, disk: Disk, data_path: str, pool: Pool, clock: Clock) -> None:
         self.usage = Usage()
         self.disk_free_bytes: int | None = None
-        """None until asked for the first time."""
+        """None until asked for the first time, and while the disk does not say."""
+
+        self.disk_problem: str | None = None
+        """Why the disk does not say."""
 
         self.loop_delays = Durations()
         self._process = process
@@ -36,7 +39,12 @@ class Vitals:
         """Ask the machine, unless it was asked a moment ago."""
         now_ms = self._clock.monotonic_ms()
         if self._refreshed_at_ms is None or now_ms - self._refreshed_at_ms > _FRESH_MS:
-            self.usage, self.disk_free_bytes = await self._pool.run(self._ask)
+            self.usage = await self._pool.run(self._process.usage)
+            try:
+                self.disk_free_bytes = await self._pool.run(self._disk.free_bytes, self._data_path)
+                self.disk_problem = None
+            except OSError as error:
+                self.disk_free_bytes, self.disk_problem = None, str(error)
             self._refreshed_at_ms = now_ms
 
     async def watch_loop(self) -> None:
@@ -65,7 +73,3 @@ class Vitals:
             sheet.add(metrics.DISK_FREE, self.disk_free_bytes)
         sheet.add_durations(metrics.LOOP_DELAY, self.loop_delays)
         yield
-
-    def _ask(self) -> tuple[Usage, int]:
-        """Runs in the disk pool."""
-        return self._process.usage(), self._disk.free_bytes(self._data_path)

@@ -4,6 +4,7 @@ The format is a dozen rules; the official client library takes a tenth of a seco
 page. Its parser checks ours in the tests.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from ropewalk.base.durations import BOUNDS_MS, Durations
@@ -19,23 +20,28 @@ class Exposition:
 
     def __init__(self, *, per_partition: bool) -> None:
         """Without `per_partition`, metrics that have a line for every partition are left out."""
-        self._per_partition = per_partition
+        self.per_partition = per_partition
         self._lines: dict[Metric, list[str]] = {}
         self._settled: dict[Metric, list[bytes]] = {}
+        self._rows: dict[tuple[Metric, ...], list[tuple[str, Callable[[str], None]]]] = {}
+        """How each metric of a row begins its lines, and where they go: a page has thousands of the same rows."""
 
     def add(self, metric: Metric, value: float, *labels: str) -> None:
-        if metric.is_per_partition and not self._per_partition:
+        if not self.per_partition and metric.is_per_partition:
             return
         written = _labels(metric.labels, labels)
         braced = f"{{{written}}}" if written else ""
         self._lines_of(metric).append(f"{metric.name}{braced} {value}\n")
 
-    def add_row(self, metrics: tuple[Metric, ...], values: tuple[float, ...], *labels: str) -> None:
-        if metrics[0].is_per_partition and not self._per_partition:
+    def add_row(self, row: tuple[Metric, ...], values: tuple[float, ...], *labels: str) -> None:
+        if not self.per_partition and row[0].is_per_partition:
             return
-        written = _labels(metrics[0].labels, labels)
-        for metric, value in zip(metrics, values, strict=True):
-            self._lines_of(metric).append(f"{metric.name}{{{written}}} {value}\n")
+        written = _labels(row[0].labels, labels) + "} "
+        places = self._rows.get(row)
+        if places is None:
+            places = self._rows[row] = [(f"{metric.name}{{", self._lines_of(metric).append) for metric in row]
+        for (start, append), value in zip(places, values, strict=True):
+            append(f"{start}{written}{value}\n")
 
     def add_durations(self, metric: Metric, durations: Durations, *labels: str) -> None:
         written = _labels(metric.labels, labels)
@@ -53,8 +59,9 @@ class Exposition:
     def settle(self) -> None:
         """Turn what has been added into bytes, so that the work is spread over the slices."""
         for metric, lines in self._lines.items():
-            self._settled.setdefault(metric, []).append("".join(lines).encode())
-        self._lines = {}
+            if lines:
+                self._settled.setdefault(metric, []).append("".join(lines).encode())
+                lines.clear()
 
     def chunks(self) -> list[bytes]:
         """The page. Metrics that nobody added are left out."""

@@ -19,7 +19,7 @@ METHODS: Final = ("GET", "HEAD")
 
 
 class Routes:
-    def __init__(self, sources: Sequence[Source], health: Health, vitals: Vitals) -> None:
+    def __init__(self, sources: Callable[[], Sequence[Source]], health: Health, vitals: Vitals) -> None:
         scrapes = scrape.Scrapes(sources, vitals)
         self._handlers: dict[str, Handle] = {
             "/": index.handle,

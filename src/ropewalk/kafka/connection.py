@@ -161,6 +161,9 @@ class Connection(asyncio.BufferedProtocol):
             if self._muted_until_s >= until_s:
                 return
             self._muted.cancel()
+            throttle_ms = (until_s - self._muted_until_s) * 1000
+        self._connections.throttle_count += 1
+        self._connections.throttle_ms += throttle_ms
         self._muted = loop.call_at(until_s, self._unmute)
         self._muted_until_s = until_s
         self._read_or_pause()

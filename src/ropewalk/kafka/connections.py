@@ -70,6 +70,8 @@ class Connections:
         self.refused_count = 0
         self.received_bytes = 0
         self.sent_bytes = 0
+        self.throttle_count = 0
+        self.throttle_ms = 0.0
         self.is_paused = False
         """Nothing is read or answered, and no connection is closed for it: a node that hangs."""
 

@@ -26,6 +26,8 @@ class KafkaFigures:
         sheet.add(metrics.CONNECTIONS_REFUSED, connections.refused_count, DOOR)
         sheet.add(metrics.RECEIVED_BYTES, connections.received_bytes, DOOR)
         sheet.add(metrics.SENT_BYTES, connections.sent_bytes, DOOR)
+        sheet.add(metrics.THROTTLES, connections.throttle_count)
+        sheet.add(metrics.THROTTLE_TIME, round(connections.throttle_ms / 1000, 3))
         sheet.add(metrics.BUFFER_BYTES, self._budget.held_bytes)
         sheet.add(metrics.BUFFER_BYTES_LIMIT, self._budget.bytes_max)
         for served in self._served.values():

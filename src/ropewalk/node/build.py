@@ -27,18 +27,16 @@ from ropewalk.broker.cluster import Cluster
 from ropewalk.broker.fetch_sessions import FetchSessions
 from ropewalk.broker.group_commit import GroupCommit
 from ropewalk.broker.groups import Groups
-from ropewalk.broker.health import Health, Stage
+from ropewalk.broker.health import Stage
 from ropewalk.broker.housekeeping import Housekeeping
 from ropewalk.broker.leadership import Leadership
 from ropewalk.broker.log_directories import LogDirectories
 from ropewalk.broker.log_starts import LogStarts
-from ropewalk.broker.partition_figures import PartitionFigures
 from ropewalk.broker.partitions import Home, Partitions
 from ropewalk.broker.producer_ids import ProducerIds
 from ropewalk.broker.quota_changes import QuotaChanges
 from ropewalk.broker.quotas import ClientQuotas
 from ropewalk.broker.topics import Topics
-from ropewalk.broker.vitals import Vitals
 from ropewalk.controller.brokers import decide_create_cluster, decide_register_broker
 from ropewalk.kafka.apis import SERVED_APIS, serve
 from ropewalk.kafka.connections import Connections
@@ -50,7 +48,7 @@ from ropewalk.log.storage import Storage
 from ropewalk.metadata.local import LocalMetadataLog
 from ropewalk.metadata.records import Endpoint, MetadataRecord
 from ropewalk.node.config import Config, parse_address
-from ropewalk.node.http_door import HttpDoor, open_http_door
+from ropewalk.node.instruments import Instruments
 from ropewalk.runtime.memory_disk import MemoryDisk
 from ropewalk.runtime.tasks import Supervisor, unless
 
@@ -65,10 +63,9 @@ _INTERRUPTIONS: Final = (RopewalkError, OSError, asyncio.CancelledError)
 class Node:
     """A running node. Made by `start`."""
 
-    def __init__(self, parts: "_Parts", listener: KafkaListener, http: HttpDoor | None) -> None:
+    def __init__(self, parts: "_Parts", listener: KafkaListener) -> None:
         self._parts = parts
         self._listener = listener
-        self._http = http
 
     @property
     def kafka_address(self) -> tuple[str, int]:
@@ -77,7 +74,7 @@ class Node:
     @property
     def http_address(self) -> tuple[str, int] | None:
         """None where the node has no HTTP door."""
-        return None if self._http is None else self._http.address
+        return self._parts.instruments.http_address
 
     @property
     def cluster_id(self) -> str:
@@ -100,21 +97,18 @@ class Node:
     def housekeeping(self) -> Housekeeping:
         return self._parts.housekeeping
 
-    @property
     def sources(self) -> Sequence[Source]:
         """Everybody who counts, for the metrics."""
-        return self._parts.sources
+        return self._parts.instruments.sources()
 
     def pause(self) -> None:
         """Hang: clients stay connected and hear nothing until `resume`. Time and background work go on."""
         self._listener.pause()
-        if self._http is not None:
-            self._http.listener.pause()
+        self._parts.instruments.pause()
 
     def resume(self) -> None:
         self._listener.resume()
-        if self._http is not None:
-            self._http.listener.resume()
+        self._parts.instruments.resume()
 
     async def kill(self) -> None:
         """As a crash would: nobody is answered, nothing is written any more, nothing is said to be clean.
@@ -124,8 +118,7 @@ class Node:
         """
         self._listener.stop()
         self._listener.abort()
-        if self._http is not None:
-            self._http.listener.abort()
+        self._parts.instruments.abort_door()
         await self._parts.supervisor.stop()
         self._parts.cluster.stop()
         self._parts.groups.stop()
@@ -135,7 +128,7 @@ class Node:
     async def stop(self) -> None:
         """In order: everything acknowledged is on disk and the next start is quick."""
         parts = self._parts
-        parts.health.stage = Stage.STOPPING
+        parts.instruments.health.stage = Stage.STOPPING
         self._listener.stop()
         parts.partitions.refuse()
         await parts.supervisor.stop()
@@ -149,8 +142,7 @@ class Node:
         parts.partitions.end()
         self._listener.close()
         await parts.partitions.close()
-        if self._http is not None:
-            self._http.listener.stop()
+        parts.instruments.close_door()
         parts.ports.disk.close()
 
 
@@ -191,11 +183,7 @@ class _Parts:
     partitions: Partitions
     groups: Groups
     housekeeping: Housekeeping
-    vitals: Vitals
-    health: Health
-    sources: list[Source]
-    """Everybody who counts, for the metrics."""
-
+    instruments: Instruments
     budget: ByteBudget
     supervisor: Supervisor
     failed: asyncio.Future[BaseException]
@@ -224,10 +212,17 @@ async def _assemble(config: Config, ports: Ports, directory: DataDirectory) -> _
     )
     failed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
     housekeeping = Housekeeping(cluster, partitions, disk, memory, topics.view, ports.pool, ports.clock)
-    vitals = Vitals(ports.process, ports.disk, directory.path, ports.pool, ports.clock)
-    health = Health(partitions, vitals, lambda: repr(failed.result()) if failed.done() else None)
-    figures = PartitionFigures(
-        cluster.image, partitions, disk.commits, housekeeping.compactor, node_id, ports.clock
+    groups = Groups(topics, partitions, node_id=node_id, pool=ports.pool, clock=ports.clock, rng=ports.rng)
+    instruments = Instruments(
+        config,
+        ports,
+        cluster=cluster,
+        topics=topics,
+        partitions=partitions,
+        groups=groups,
+        home=disk,
+        housekeeping=housekeeping,
+        failed=failed,
     )
     return _Parts(
         config=config,
@@ -238,11 +233,9 @@ async def _assemble(config: Config, ports: Ports, directory: DataDirectory) -> _
         disk=disk,
         memory=memory,
         partitions=partitions,
-        groups=Groups(topics, partitions, node_id=node_id, pool=ports.pool, clock=ports.clock, rng=ports.rng),
+        groups=groups,
         housekeeping=housekeeping,
-        vitals=vitals,
-        health=health,
-        sources=[health, vitals, figures],
+        instruments=instruments,
         budget=ByteBudget(NODE_BUFFER_BYTES_MAX),
         supervisor=Supervisor(partial(_on_failure, failed)),
         failed=failed,
@@ -251,18 +244,16 @@ async def _assemble(config: Config, ports: Ports, directory: DataDirectory) -> _
 
 async def _bring_up(parts: _Parts) -> Node:
     """The HTTP door comes first: how far the rest is can be asked there."""
-    http = await open_http_door(parts.config, parts.ports, parts.sources, parts.health, parts.vitals)
+    instruments = parts.instruments
+    await instruments.open_door()
     try:
         listener = await _begin_to_serve(parts)
     except _INTERRUPTIONS:
-        if http is not None:
-            http.listener.abort()
+        instruments.abort_door()
         raise
-    if http is not None:
-        parts.supervisor.start("http connections", http.sweep())
-        parts.supervisor.start("watch on the loop", parts.vitals.watch_loop())
-    parts.health.stage = Stage.SERVING
-    return Node(parts, listener, http)
+    instruments.start(parts.supervisor)
+    instruments.health.stage = Stage.SERVING
+    return Node(parts, listener)
 
 
 async def _begin_to_serve(parts: _Parts) -> KafkaListener:
@@ -284,7 +275,7 @@ async def _begin_to_serve(parts: _Parts) -> KafkaListener:
     )
     await parts.partitions.open_all(held)
     await parts.groups.follow(())
-    parts.health.stage = Stage.JOINING
+    parts.instruments.health.stage = Stage.JOINING
     cluster.follow_with(partial(_follow, parts))
     connections = _connections(parts)
     listener = await _listen(parts, connections)
@@ -347,7 +338,7 @@ async def _listen(parts: _Parts, connections: Connections) -> KafkaListener:
         node_id=node_id,
     )
     host, port = parse_address(parts.config["kafka.listen"], "kafka.listen")
-    parts.sources.append(KafkaFigures(connections, served, budget))
+    parts.instruments.add_source(KafkaFigures(connections, served, budget))
     return await KafkaListener.start(
         parts.ports.network, host, port, connections=connections, served=served, budget=budget
     )

@@ -57,6 +57,15 @@ NODE_SETTINGS: Final[Mapping[str, Setting]] = {
             change=Change.READ_ONLY,
         ),
         Setting(
+            "telemetry.interval.ms",
+            Kind.LONG,
+            "10000",
+            "How often samples of partitions, groups and the node are written to __telemetry; 0 is never, which is also "
+            "the default where storage is memory.",
+            minimum=0,
+            change=Change.READ_ONLY,
+        ),
+        Setting(
             "node.log.level",
             Kind.STRING,
             "info",
@@ -110,6 +119,13 @@ class Config:
     @property
     def in_memory(self) -> bool:
         return self["storage"] == "memory"
+
+    @property
+    def telemetry_interval_ms(self) -> int:
+        """0 for none. What is kept in memory is for a short while, and nobody looks back on it unless they say so."""
+        if self.in_memory and self.is_default("telemetry.interval.ms"):
+            return 0
+        return int(self["telemetry.interval.ms"])
 
     @property
     def data_path(self) -> str:

@@ -7,7 +7,7 @@ Behaviour worth knowing
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 
 from ropewalk.base.metrics import Source
@@ -19,8 +19,8 @@ from ropewalk.http.message import Answer, Request
 class Scrapes:
     """Writes pages, at most one of each kind at a time."""
 
-    def __init__(self, sources: Sequence[Source], vitals: Vitals) -> None:
-        """`sources` may grow as the node starts; a page is of those that are there when it begins."""
+    def __init__(self, sources: Callable[[], Sequence[Source]], vitals: Vitals) -> None:
+        """There are more sources as the node starts; a page is of those that are there when it begins."""
         self._sources = sources
         self._vitals = vitals
         self._under_way: dict[bool, asyncio.Future[list[bytes]]] = {}
@@ -45,7 +45,7 @@ class Scrapes:
     async def _write(self, per_partition: bool) -> list[bytes]:
         await self._vitals.refresh()
         sheet = Exposition(per_partition=per_partition)
-        for source in tuple(self._sources):
+        for source in self._sources():
             for _ in source.collect(sheet):
                 sheet.settle()
                 await asyncio.sleep(0)
