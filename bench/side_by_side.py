@@ -6,7 +6,8 @@
 
 Modes: produce (1 KiB and 100 B, acks=all, 6 partitions), consume (1 KiB), latency (acknowledgements at 1,000
 records/s), fsync (every acknowledged record on disk), startup (to the first acknowledged record; memory at rest),
-sessions (fetches of one record in a session of 500 and of 2,000 partitions, all others quiet).
+sessions (fetches of one record in a session of 500 and of 2,000 partitions, all others quiet), commit (offsets of
+groups), join (until all members of a group have their assignment).
 
 Both brokers run all the time and are loaded in turn. Nothing is fsynced by either, except where fsync is named.
 """
@@ -24,11 +25,11 @@ from typing import Final
 import confluent_kafka
 from confluent_kafka import KafkaException
 
-from bench import client_load, raw_load, session_load
+from bench import client_load, commit_load, join_load, raw_load, session_load
 from bench.brokers import KAFKA_VERSION, Broker, Unavailable, start_kafka, start_ropewalk
 from bench.report import Row, Samples, Target, at_least, at_most, compare, markdown
 
-MODES: Final = ("produce", "consume", "latency", "fsync", "startup", "sessions")
+MODES: Final = ("produce", "consume", "latency", "fsync", "startup", "sessions", "commit", "join")
 
 _SMALL_RECORDS_MAX: Final = 2_000_000
 _RAW_CONNECTIONS: Final = 4
@@ -36,6 +37,12 @@ _RAW_DEPTH: Final = 8
 _RAW_BATCH_BYTES: Final = 64 * 1024
 _IDLE_SECONDS: Final = 3.0
 _SESSION_FETCHES: Final = 20_000
+_COMMIT_CONNECTIONS: Final = 32
+_COMMIT_DEPTH: Final = 4
+_COMMIT_GROUPS: Final = 128
+_MEMBER_COUNTS: Final = (1, 20, 200)
+_GROUPS_AT_ONCE: Final = {"group.initial.rebalance.delay.ms": "0"}
+"""For both brokers: else the first members of a group are made to wait three seconds for others."""
 
 
 class Comparison:
@@ -157,6 +164,59 @@ class Comparison:
                     taken.append(load(start))
         self._add("start-up", *samples, {"first ack s": at_most(0.15), "idle MiB": at_most(0.2)})
 
+    def commit(self) -> None:
+        """Kafka's commits are in the page cache when they are answered, those of `flush=group` on disk."""
+        kafka = self._kafka()
+        seconds = min(4, self._seconds)
+
+        def raw(broker: Broker) -> dict[str, float]:
+            topic = client_load.create_topic(broker, "commit")
+            return commit_load.commit(
+                broker,
+                topic,
+                connection_count=_COMMIT_CONNECTIONS,
+                depth=_COMMIT_DEPTH,
+                group_count=_COMMIT_GROUPS,
+                seconds=seconds,
+            )
+
+        def one_by_one(broker: Broker) -> dict[str, float]:
+            topic = client_load.create_topic(broker, "commit")
+            return commit_load.commit_one_by_one(broker, topic, seconds=seconds)
+
+        for flush in ("group", "os"):
+            brokers = [self._ropewalk(flush), kafka]
+            self._warm_up(brokers, raw)
+            self._compare(
+                f"commits of {_COMMIT_GROUPS} groups, raw client, flush={flush}",
+                brokers,
+                raw,
+                {"commits/s": at_least(1), "p99 ms": None, "CPU µs each": None},
+            )
+            self._compare(
+                f"commits one by one, flush={flush}",
+                brokers,
+                one_by_one,
+                {"commits/s": at_least(1), "p99 ms": None},
+            )
+
+    def join(self) -> None:
+        kafka = self._kafka()
+        for flush in ("group", "os"):
+            for member_count in _MEMBER_COUNTS:
+
+                def load(broker: Broker, member_count: int = member_count) -> dict[str, float]:
+                    return join_load.join(broker, member_count=member_count)
+
+                brokers = [self._ropewalk(flush), kafka]
+                self._warm_up(brokers, load)
+                self._compare(
+                    f"join to assignment, {member_count} members, flush={flush}",
+                    brokers,
+                    load,
+                    {"ms": at_most(1), "generations": None},
+                )
+
     def sessions(self) -> None:
         brokers = [self._ropewalk("os"), self._kafka()]
         for partition_count in (500, 2000):
@@ -204,12 +264,12 @@ class Comparison:
     def _ropewalk(self, flush: str) -> Broker | None:
         if self._only == "kafka":
             return None
-        return self._start(f"ropewalk {flush}", lambda: start_ropewalk(flush))
+        return self._start(f"ropewalk {flush}", lambda: start_ropewalk(flush, settings=_GROUPS_AT_ONCE))
 
     def _kafka(self) -> Broker | None:
         if self._only == "ropewalk":
             return None
-        return self._start("kafka", start_kafka)
+        return self._start("kafka", lambda: start_kafka(settings=_GROUPS_AT_ONCE))
 
     def _start(self, key: str, start: Callable[[], Broker]) -> Broker:
         """Started and warmed up when first needed: a JVM compiles what it runs often."""
@@ -224,6 +284,11 @@ class Comparison:
             client_load.consume(broker, topic, record_bytes=1024, record_count=record_count)
             client_load.delete_topic(broker, topic)
         return self._started[key]
+
+    def _warm_up(self, brokers: Sequence[Broker | None], load: Callable[[Broker], dict[str, float]]) -> None:
+        """Once, unmeasured: what was not needed before has not been compiled either."""
+        for broker in filter(None, brokers):
+            load(broker)
 
     def _compare(
         self,
