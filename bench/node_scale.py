@@ -20,7 +20,7 @@ from msgspec import Struct
 from bench.brokers import ROOT, Broker, Unavailable, start_ropewalk
 from bench.client_load import LoadFailed
 from bench.idle_clients import all_metadata_ms, connect_many, create_topics_in, spread_latency_ms
-from bench.processes import Meter, descriptor_count, resident_mib
+from bench.processes import Meter, cpu_seconds, descriptor_count, resident_mib
 from bench.report import figure, machine
 
 START_SECONDS_MAX: Final = 10.0
@@ -69,10 +69,9 @@ def measure(*, topic_count: int, partition_count: int, connection_count: int, se
         # A record in every partition, so that a start has a log to open and not only a name.
         _say("a record in every partition")
         _fill(broker, names, partition_count)
-        broker, after_stop = _restart(broker, "stop", rows)
-        broker, after_kill = _restart(broker, "kill -9", rows)
-        broker, _ = _restart(broker, "stop", [])
-        rows += (after_stop, after_kill, Row("memory after a start", resident_mib(broker.pid), "MiB"))
+        broker = _restart(broker, "stop", rows)
+        broker = _restart(broker, "kill -9", rows)
+        rows.append(Row("memory after that", resident_mib(broker.pid), "MiB"))
         idle, without = _idle("without connections", broker, seconds)
         rows.append(without)
         _say(f"{connection_count} connections")
@@ -135,8 +134,8 @@ def _fill(broker: Broker, names: list[str], partition_count: int) -> None:
     )
 
 
-def _restart(broker: Broker, how: str, rows: list[Row]) -> tuple[Broker, Row]:
-    """End the node and start it again over its directory; the row is the start, and the stop is added to `rows`."""
+def _restart(broker: Broker, how: str, rows: list[Row]) -> Broker:
+    """End the node and start it again over its directory."""
     _say(f"start after {how}")
     began = time.perf_counter()
     if how == "stop":
@@ -146,7 +145,11 @@ def _restart(broker: Broker, how: str, rows: list[Row]) -> tuple[Broker, Row]:
         broker.kill()
     broker = start_ropewalk("group", broker.directory)
     seconds = time.perf_counter() - broker.started_at
-    return broker, Row(f"start after {how}, process to ready", seconds, "s", START_SECONDS_MAX)
+    rows += (
+        Row(f"start after {how}, process to ready", seconds, "s", START_SECONDS_MAX),
+        Row("of that, the node's CPU", cpu_seconds(broker.pid), "s"),
+    )
+    return broker
 
 
 def _idle(title: str, broker: Broker, seconds: int) -> tuple[Meter, Row]:

@@ -71,6 +71,9 @@ FETCH_SESSION_KEPT_MS: Final = 120_000
 OPEN_FILES_MAX: Final = 4096
 """Segment files held open; least recently used ones are closed. Descriptor limits near 20,000 are common."""
 
+DESCRIPTORS_WANTED: Final = 1 << 20
+"""Open files the node allows itself where it may: one for every connection, and those of segments."""
+
 BATCH_OPENED_BYTES_MAX: Final = 1 << 27
 """What one compressed batch may open to. It lies above socket.request.max.bytes (100 MiB), so whatever may be
 sent plain may be sent compressed, and a bomb of one request costs no more than this."""

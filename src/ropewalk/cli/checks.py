@@ -76,13 +76,15 @@ def _event_loop() -> Finding:
 
 
 def _descriptors() -> Finding:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)  # the node raises the other limit to this one
     needed = OPEN_FILES_MAX + _DESCRIPTORS_FOR_CONNECTIONS
-    detail = f"{soft} open files allowed (at most {hard})"
-    if soft == resource.RLIM_INFINITY or soft >= needed:
+    if hard == resource.RLIM_INFINITY:
+        return Finding("file descriptors", Verdict.GOOD, "any number of open files allowed")
+    detail = f"{hard} open files allowed"
+    if hard >= needed:
         return Finding("file descriptors", Verdict.GOOD, detail)
     return Finding(
-        "file descriptors", Verdict.ODD, f"{detail}; a busy node wants {needed}: `ulimit -n {needed}`"
+        "file descriptors", Verdict.ODD, f"{detail}; a busy node wants {needed}: `ulimit -Hn {needed}`"
     )
 
 

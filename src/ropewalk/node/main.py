@@ -25,6 +25,7 @@ from ropewalk.node.demo import show
 from ropewalk.node.options import NodeOptions
 from ropewalk.runtime.loop import freeze_start_up_objects, run
 from ropewalk.runtime.ports import SystemPorts, in_memory, on_disk
+from ropewalk.runtime.process import raise_descriptor_limit
 
 _log = structlog.get_logger()
 
@@ -48,6 +49,7 @@ def _run(options: NodeOptions) -> int:
         raise CannotStart(f"--nodes {options.nodes}: this version runs one node; leave the option out")
     config = load(options, os.environ)
     journal.configure(config)
+    raise_descriptor_limit()
     return run(_serve(config, options, _ports(config)))
 
 

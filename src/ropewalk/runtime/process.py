@@ -4,6 +4,7 @@ import os
 import resource
 from collections.abc import Iterator
 
+from ropewalk.base.limits import DESCRIPTORS_WANTED
 from ropewalk.base.ports import Usage
 
 
@@ -24,6 +25,14 @@ class SystemProcess:
             disk_read_bytes=disk.get(b"read_bytes", 0),
             disk_written_bytes=disk.get(b"write_bytes", 0),
         )
+
+
+def raise_descriptor_limit() -> None:
+    """Allow this process as many open files as it may have: shells and service managers often start with 1,024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = DESCRIPTORS_WANTED if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS_WANTED)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _started_at_s(ticks_after_boot: int) -> float:
