@@ -29,7 +29,9 @@ class NodeProcess:
                 self.stop(signal.SIGKILL)
                 raise AssertionError(f"the node did not become ready:\n{self.log}")
             time.sleep(0.01)
-        self.bootstrap: str = json.loads(ready_file.read_text())["kafka"][0]
+        ready = json.loads(ready_file.read_text())
+        self.bootstrap: str = ready["kafka"][0]
+        self.http: str = ready["http"][0]
 
     @property
     def log(self) -> str:

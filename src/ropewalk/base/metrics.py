@@ -238,6 +238,21 @@ THROTTLES: Final = _counter("ropewalk_throttles_total", "Times a client was made
 THROTTLE_TIME: Final = _counter(
     "ropewalk_throttle_seconds_total", "How long clients were made to wait for their quotas, all together."
 )
+FETCH_SESSIONS: Final = _gauge(
+    "ropewalk_fetch_sessions", "Fetch sessions kept; a consumer has one for each node it reads from."
+)
+FETCH_SESSION_PARTITIONS: Final = _gauge(
+    "ropewalk_fetch_session_partitions", "Partitions in all fetch sessions together."
+)
+FETCH_SESSIONS_EVICTED: Final = _counter(
+    "ropewalk_fetch_sessions_evicted_total", "Fetch sessions that made way for others."
+)
+FETCH_SESSIONS_REFUSED: Final = _counter(
+    "ropewalk_fetch_sessions_refused_total", "Times a consumer asked for a session and there was no room."
+)
+FETCHES_IN_SESSION: Final = _counter(
+    "ropewalk_fetches_in_session_total", "Fetches that named only what had changed."
+)
 HTTP_ANSWERS: Final = _counter(
     "ropewalk_http_answers_total", "Answers of the HTTP door, by status.", "status"
 )

@@ -11,15 +11,17 @@ What a reader could get wrong
     Not to be given a session is no error: the reader is answered with id 0 and names all its partitions every time.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
+from ropewalk.base import metrics
 from ropewalk.base.errors import (
     FetchSessionEpochInvalid,
     FetchSessionTopicsMixed,
     FetchSessionUnknown,
 )
 from ropewalk.base.limits import FETCH_SESSION_KEPT_MS, FETCH_SESSION_PARTITIONS_MAX
+from ropewalk.base.metrics import Sheet
 from ropewalk.base.ports import Rng
 from ropewalk.broker.fetch_session import FetchSession, Interest, TopicKey
 
@@ -42,6 +44,9 @@ class FetchSessions:
         self._partition_count_max = partition_count_max
         self._by_id: dict[int, FetchSession] = {}  # the longest unused first
         self._partition_count = 0
+        self._evicted_count = 0
+        self._refused_count = 0
+        self._resumed_count = 0
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -51,9 +56,20 @@ class FetchSessions:
         """Of all sessions together."""
         return self._partition_count
 
+    def collect(self, sheet: Sheet) -> Iterator[None]:
+        sheet.add(metrics.FETCH_SESSIONS, len(self))
+        sheet.add(metrics.FETCH_SESSION_PARTITIONS, self._partition_count)
+        sheet.add(metrics.FETCH_SESSIONS_EVICTED, self._evicted_count)
+        sheet.add(metrics.FETCH_SESSIONS_REFUSED, self._refused_count)
+        sheet.add(metrics.FETCHES_IN_SESSION, self._resumed_count)
+        yield
+
     def open(self, session: FetchSession, now_ms: float) -> bool:
         """Keep the session for the reader's next fetch, under an id of its own, if there is room."""
-        if not len(session) or not self._make_room(len(session), now_ms):
+        if not len(session):
+            return False
+        if not self._make_room(len(session), now_ms):
+            self._refused_count += 1
             return False
         session.id = self._unused_id()
         session.epoch = _next_epoch(EPOCH_FIRST)
@@ -102,6 +118,7 @@ class FetchSessions:
             self.close(session_id)
             raise FetchSessionUnknown(f"fetch session {session_id} has grown too large")
         else:
+            self._resumed_count += 1
             session.epoch = _next_epoch(epoch)
             session.used_at_ms = now_ms
             del self._by_id[session_id]
@@ -123,6 +140,7 @@ class FetchSessions:
             evicted = self._evictable(partition_count, now_ms)
             if evicted is None:
                 return False
+            self._evicted_count += 1
             self.close(evicted.id)
         return True
 

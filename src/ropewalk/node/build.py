@@ -321,7 +321,7 @@ def _connections(parts: _Parts) -> Connections:
 
 async def _listen(parts: _Parts, connections: Connections) -> KafkaListener:
     node_id = parts.config.node_id
-    budget = parts.budget
+    budget, fetch_sessions = parts.budget, _fetch_sessions(parts)
     served = serve(
         leaders=parts.partitions,
         topics=parts.topics,
@@ -331,7 +331,7 @@ async def _listen(parts: _Parts, connections: Connections) -> KafkaListener:
         leadership=Leadership(parts.cluster),
         quota_changes=QuotaChanges(parts.cluster),
         groups=parts.groups,
-        fetch_sessions=_fetch_sessions(parts),
+        fetch_sessions=fetch_sessions,
         budget=budget,
         pool=parts.ports.pool,
         clock=parts.ports.clock,
@@ -339,6 +339,7 @@ async def _listen(parts: _Parts, connections: Connections) -> KafkaListener:
     )
     host, port = parse_address(parts.config["kafka.listen"], "kafka.listen")
     parts.instruments.add_source(KafkaFigures(connections, served, budget))
+    parts.instruments.add_source(fetch_sessions)
     return await KafkaListener.start(
         parts.ports.network, host, port, connections=connections, served=served, budget=budget
     )
