@@ -42,6 +42,7 @@ def test_there_is_a_mutant_for_every_promise() -> None:
         "compaction_drops_last_value",
         "compaction_drops_live_tombstone",
         "consumer_above_durable",
+        "fenced_instance_commits",
         "index_over_log",
         "producers_not_rebuilt",
         "recovery_stops_early",
