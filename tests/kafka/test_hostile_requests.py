@@ -1,9 +1,11 @@
 """Requests that are well formed and mean no good, or are sent in odd ways. The fuzzer met each of these first."""
 
 import asyncio
+from typing import cast
 
 import pytest
 
+from ropewalk.kafka.caller import Caller, Holdable
 from ropewalk.wire.api import AnyApi
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.frames import FrameReader, frame
@@ -11,7 +13,10 @@ from ropewalk.wire.headers import encode_request_header
 from ropewalk.wire.messages import (
     create_topics,
     describe_client_quotas,
+    describe_configs,
+    describe_groups,
     describe_user_scram_credentials,
+    find_coordinator,
     incremental_alter_configs,
     metadata,
     produce,
@@ -113,3 +118,102 @@ def test_an_error_that_quotes_the_longest_name_can_still_be_answered(api: AnyApi
         return answer
 
     assert "xxx" in repr(at_the_door(story))
+
+
+@pytest.mark.parametrize(
+    ("api", "request_", "answers"),
+    [
+        pytest.param(
+            metadata.API,
+            metadata.MetadataRequest((metadata.MetadataRequestTopic(name="t"),) * 50_000),
+            "topics",
+            id="a topic",
+        ),
+        pytest.param(
+            describe_configs.API,
+            describe_configs.DescribeConfigsRequest(
+                (describe_configs.DescribeConfigsResource(2, "t", ("retention.ms",) * 9),) * 20_000
+            ),
+            "results",
+            id="the settings of a topic",
+        ),
+        pytest.param(
+            describe_groups.API,
+            describe_groups.DescribeGroupsRequest(("g",) * 50_000),
+            "groups",
+            id="a group",
+        ),
+        pytest.param(
+            find_coordinator.API,
+            find_coordinator.FindCoordinatorRequest(coordinator_keys=("g",) * 50_000),
+            "coordinators",
+            id="who looks after a group",
+        ),
+    ],
+)
+def test_what_is_asked_for_again_and_again_is_answered_once(
+    api: AnyApi, request_: Message, answers: str
+) -> None:
+    async def story(door: Door) -> Message:
+        await door.create("t")
+        answer: Message = await door.call(api, api.version_max, request_)
+        return answer
+
+    answer = at_the_door(story)
+    assert len(getattr(answer, answers)) == 1
+    assert repr(answer).count("'retention.ms'") <= 1
+
+
+def test_a_long_list_gives_others_a_turn_now_and_then() -> None:
+    """The caller is asked before every item; it lets the loop run after each hundred and holds the connection meanwhile."""
+
+    class Connection:
+        held = 0
+        turns = 0
+
+        def hold(self) -> None:
+            self.held += 1
+
+        def release(self) -> None:
+            self.held -= 1
+            self.turns += 1
+
+    connection = Connection()
+    caller = Caller(cast(Holdable, connection), client_id=None, host="h", version=0)
+
+    async def list_items() -> list[int]:
+        others = 0
+
+        def on_turn() -> None:
+            nonlocal others
+            others += 1
+
+        for _ in range(250):
+            asyncio.get_running_loop().call_soon(on_turn)
+            await caller.next_item()
+        return [others, connection.turns, connection.held]
+
+    assert asyncio.run(list_items()) == [200, 2, 0]
+
+
+def test_a_produce_to_countless_partitions_ends_the_connection() -> None:
+    async def story(door: Door) -> int:
+        transport, bare = await Bare.open(door)
+        partitions = tuple(produce.PartitionProduceData(number, b"") for number in range(20_000))
+        asked = produce.ProduceRequest(
+            None, -1, 1000, (produce.TopicProduceData("t", partitions=partitions),)
+        )
+        transport.write(framed(produce.API, 9, asked))
+        await bare.closed
+        return len(bare.answers)
+
+    assert at_the_door(story) == 0
+
+
+def test_more_topics_than_one_request_may_create_are_all_refused() -> None:
+    async def story(door: Door) -> set[int]:
+        topics = tuple(create_topics.CreatableTopic(f"t{number}", 1, 1) for number in range(5_001))
+        answer = await door.call(create_topics.API, 7, create_topics.CreateTopicsRequest(topics))
+        return {topic.error_code for topic in answer.topics}
+
+    assert at_the_door(story) == {ErrorCode.INVALID_REQUEST}

@@ -34,6 +34,16 @@ REQUEST_ELEMENTS_MAX: Final = 1 << 18
 """Structures, texts and tagged fields in one request. Each takes a microsecond and 150 bytes to decode and two bytes to send: a
 Produce of 100 MiB full of empty topics would stop the node for a minute and take gigabytes. A fetch of 100,000 partitions fits."""
 
+REQUEST_ITEMS_PER_TURN: Final = 100
+"""Topics, groups or resources of one request that are answered before others have a turn: some five milliseconds."""
+
+CREATED_TOPICS_MAX: Final = 5_000
+"""Topics in one CreateTopics: the answer tells all settings of each, a hundred times as many bytes as were asked with."""
+
+PRODUCE_PARTITIONS_MAX: Final = 1 << 14
+"""Partitions in one Produce. Its batches are views of the receive buffer, so it cannot be worked off in turns; a producer that has
+something for as many partitions of one node sends it in several requests anyway."""
+
 CONNECTION_REQUESTS_MAX: Final = 4096
 """Requests of one connection that may be unanswered; reading pauses there. librdkafka pipelines without bound."""
 

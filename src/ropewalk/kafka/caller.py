@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+from ropewalk.base.limits import REQUEST_ITEMS_PER_TURN
 from ropewalk.kafka.meter import Meter
+from ropewalk.runtime.steps import turn
 
 
 class Disconnect(Exception):
@@ -38,7 +40,7 @@ class Holdable(Protocol):
 class Caller:
     """One request's view of its connection."""
 
-    __slots__ = ("_connection", "_keeps_back", "_meter", "client_id", "host", "version")
+    __slots__ = ("_connection", "_item_count", "_keeps_back", "_meter", "client_id", "host", "version")
 
     def __init__(
         self,
@@ -50,6 +52,7 @@ class Caller:
         meter: Meter | None = None,
     ) -> None:
         self._connection = connection
+        self._item_count = 0
         self._keeps_back = False
         self._meter = meter
         self.client_id = client_id
@@ -82,6 +85,13 @@ class Caller:
             yield
         finally:
             self._connection.release()
+
+    async def next_item(self) -> None:
+        """Await before each item of a list that a client may make long, so that it keeps nobody else waiting."""
+        self._item_count += 1
+        if self._item_count % REQUEST_ITEMS_PER_TURN == 0:
+            with self.hold():
+                await turn()
 
     @contextmanager
     def hold_while(self, waiting: Waiting) -> Iterator[None]:

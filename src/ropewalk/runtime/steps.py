@@ -12,7 +12,8 @@ What a reader could get wrong
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import types
+from collections.abc import Callable, Coroutine, Generator
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -24,6 +25,12 @@ def begin(
 ) -> bool:
     """True if the coroutine ended at once; `on_done` has then been called before this returns."""
     return _Steps(coroutine, on_done).step()
+
+
+@types.coroutine
+def turn() -> Generator[None, None, None]:
+    """Let everything else that is ready run first."""
+    yield
 
 
 class _Steps:

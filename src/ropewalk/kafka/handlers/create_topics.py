@@ -12,6 +12,7 @@ from typing import Final
 
 from ropewalk.base.errors import InvalidReplicaAssignment, InvalidRequest, RopewalkError
 from ropewalk.base.ids import TOPIC_ID_NONE, NodeId
+from ropewalk.base.limits import CREATED_TOPICS_MAX
 from ropewalk.broker.topics import Topics
 from ropewalk.controller.topics import CreateTopic
 from ropewalk.kafka.caller import Caller
@@ -37,7 +38,12 @@ async def handle(request: CreateTopicsRequest, caller: Caller, *, topics: Topics
     outcomes: dict[str, Topic | RopewalkError] = {}
     with caller.hold():
         for asked in {asked.name: asked for asked in request.topics}.values():
+            await caller.next_item()
             try:
+                if len(names) > CREATED_TOPICS_MAX:
+                    raise InvalidRequest(
+                        f"{len(names)} topics in one request, {CREATED_TOPICS_MAX} are allowed"
+                    )
                 if names[asked.name] > 1:
                     raise InvalidRequest(f"{asked.name!r} is named {names[asked.name]} times")
                 if caller.version >= _STRICT_SINCE:
@@ -50,17 +56,14 @@ async def handle(request: CreateTopicsRequest, caller: Caller, *, topics: Topics
                 outcomes[asked.name] = error
         if not request.validate_only:
             await _open(outcomes, topics)
-    return CreateTopicsResponse(
-        throttle_ms=0,
-        topics=tuple(
-            [
-                _failed(name, outcome)
-                if isinstance(outcome, RopewalkError)
-                else _created(outcome, topics, validate_only=request.validate_only)
-                for name, outcome in outcomes.items()
-            ]
-        ),
-    )
+    results: list[CreatableTopicResult] = []
+    for name, outcome in outcomes.items():
+        await caller.next_item()
+        if isinstance(outcome, RopewalkError):
+            results.append(_failed(name, outcome))
+        else:
+            results.append(_created(outcome, topics, validate_only=request.validate_only))
+    return CreateTopicsResponse(throttle_ms=0, topics=tuple(results))
 
 
 async def _open(outcomes: dict[str, Topic | RopewalkError], topics: Topics) -> None:

@@ -1,6 +1,7 @@
 """DescribeConfigs: every setting of a topic or broker, with its value, where it came from, and what it means.
 
 Behaviour worth knowing
+    A resource that is asked for twice is answered once: each answer is a hundred times as long as its question.
     Keys that do not exist are left out of the answer, as in Kafka.
     A broker without a name stands for all of them: only what was set for all brokers at run time is listed.
     Otherwise the list is never empty of defaults: tools decide by them (Connect looks for cleanup.policy, kafbat for
@@ -34,8 +35,6 @@ from ropewalk.wire.messages.describe_configs import (
 async def handle(
     request: DescribeConfigsRequest, caller: Caller, *, image: Image, view: SettingsView, node_id: NodeId
 ) -> DescribeConfigsResponse:
-    del caller
-
     def describe(resource: DescribeConfigsResource) -> DescribeConfigsResult:
         try:
             names, find = _source(resource, image, view, node_id)
@@ -43,7 +42,7 @@ async def handle(
             return DescribeConfigsResult(
                 code_for(error), str(error), resource.resource_type, resource.resource_name, ()
             )
-        wanted = names if resource.configuration_keys is None else resource.configuration_keys
+        wanted = names if resource.configuration_keys is None else dict.fromkeys(resource.configuration_keys)
         known = frozenset(names)
         return DescribeConfigsResult(
             ErrorCode.NONE,
@@ -53,7 +52,11 @@ async def handle(
             tuple([_entry(find(name), request) for name in wanted if name in known]),
         )
 
-    return DescribeConfigsResponse(throttle_ms=0, results=tuple(map(describe, request.resources)))
+    results: list[DescribeConfigsResult] = []
+    for resource in dict.fromkeys(request.resources):
+        await caller.next_item()
+        results.append(describe(resource))
+    return DescribeConfigsResponse(throttle_ms=0, results=tuple(results))
 
 
 def _source(

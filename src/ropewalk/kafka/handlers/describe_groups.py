@@ -31,15 +31,11 @@ _DEAD: Final = "Dead"
 
 async def handle(request: DescribeGroupsRequest, caller: Caller, *, groups: Groups) -> DescribeGroupsResponse:
     operations = GROUP_OPERATIONS if request.include_authorized_operations else OPERATIONS_NOT_ASKED
-    asked = [_ask(group_id, groups) for group_id in request.groups]
-    return DescribeGroupsResponse(
-        groups=tuple(
-            [
-                await _describe(group_id, each, caller.version, operations)
-                for group_id, each in zip(request.groups, asked, strict=True)
-            ]
-        )
-    )
+    described: list[DescribedGroup] = []
+    for group_id in dict.fromkeys(request.groups):
+        await caller.next_item()
+        described.append(await _describe(group_id, _ask(group_id, groups), caller.version, operations))
+    return DescribeGroupsResponse(groups=tuple(described))
 
 
 def _ask(group_id: str, groups: Groups) -> Asked[Answer] | RopewalkError:

@@ -37,9 +37,10 @@ async def handle(
     request: FindCoordinatorRequest, caller: Caller, *, groups: Groups, image: Image
 ) -> FindCoordinatorResponse:
     if caller.version >= _MANY_SINCE:
-        found = [
-            await _find(key, request.key_type, caller, groups, image) for key in request.coordinator_keys
-        ]
+        found: list[Coordinator] = []
+        for key in dict.fromkeys(request.coordinator_keys):
+            await caller.next_item()
+            found.append(await _find(key, request.key_type, caller, groups, image))
         return FindCoordinatorResponse(coordinators=tuple(found))
     one = await _find(request.key, request.key_type, caller, groups, image)
     return FindCoordinatorResponse(

@@ -4,6 +4,7 @@ Behaviour worth knowing
     A topic that is not there is made if the client allows it and `auto.create.topics.enable` is on; the answer
     comes when it is ready, so clients need no second round.
     No topics asked for (null) means all; an empty list means none, except in v0, where it means all.
+    A topic that is asked for twice is answered once, as in Kafka.
     A topic looked up by an id that nobody has gets UNKNOWN_TOPIC_ID and no name. Versions 10 and 11 can ask by id but
     have no way to answer without a name; like Kafka, they get INVALID_REQUEST.
 """
@@ -50,12 +51,11 @@ async def handle(
         topics = tuple([_describe(topic, operations) for topic in image.topics.values()])
     else:
         may_create = request.allow_auto_topic_creation and creation.creates_automatically
-        topics = tuple(
-            [
-                await _find(topic, image, caller, creation if may_create else None, operations)
-                for topic in asked
-            ]
-        )
+        found: list[MetadataResponseTopic] = []
+        for topic in dict.fromkeys(asked):
+            await caller.next_item()
+            found.append(await _find(topic, image, caller, creation if may_create else None, operations))
+        topics = tuple(found)
     brokers = [
         MetadataResponseBroker(broker.node_id, endpoint.host, endpoint.port, broker.rack)
         for broker in image.brokers.values()

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ropewalk.base.errors import InvalidRecord, InvalidRequest, RopewalkError, UnsupportedCompression
 from ropewalk.base.ids import TopicId
-from ropewalk.base.limits import UNANSWERED_BYTES_PER_PARTITION
+from ropewalk.base.limits import PRODUCE_PARTITIONS_MAX, UNANSWERED_BYTES_PER_PARTITION
 from ropewalk.base.ports import Pool
 from ropewalk.broker.leaders import Leaders
 from ropewalk.broker.partition import Acks, Ticket
@@ -51,6 +51,8 @@ async def handle(
         acks = Acks(request.acks)
     except ValueError:
         return _refuse(request)
+    if sum([len(topic.partitions) for topic in request.topics]) > PRODUCE_PARTITIONS_MAX:
+        raise Disconnect(f"a Produce to more than {PRODUCE_PARTITIONS_MAX} partitions")
     try:
         started = [await _start(topic, request, acks, caller, leaders, pool) for topic in request.topics]
     finally:
