@@ -25,7 +25,7 @@ def test_a_pass_reads_every_closed_segment_once_within_its_budget(bytes_max: int
     log = open_log(a_disk(), SMALL)
     append_many(log, 30)
     batch_bytes = len(read_all(log)[0])
-    closed_bytes = log.size_bytes - log._active.size_bytes
+    closed_bytes = log.size_bytes - log._segments.active.size_bytes
     for _ in range(2):
         steps = scrub_all(log, bytes_max)
         assert sum(steps) == closed_bytes

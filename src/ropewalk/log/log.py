@@ -7,13 +7,11 @@ loop as an object with a `run` method, run in the pool, and handed back to an `o
 Invariants
     `start_offset ≤ durable_offset ≤ end_offset` once the log is open; none of them moves back, except by
     `truncate_to`.
-    A batch is in the file whole or not at all: what a failed write left is cut off before the next write, and if that
-    fails the log refuses writes until it is opened again.
+    A batch is in the file whole or not at all (`Writer`).
     A name is durable before anything behind it counts as durable: `sync_targets` lists the directory until then.
     Files of deleted segments go only after the log start that deleted them is durable.
 """
 
-from bisect import bisect_right
 from typing import Final, NoReturn
 
 from msgspec import Struct
@@ -28,26 +26,27 @@ from ropewalk.base.errors import (
 from ropewalk.base.ids import LeaderEpoch, Offset
 from ropewalk.base.limits import COMPACTION_KEYS_MAX
 from ropewalk.base.ports import Disk, File
-from ropewalk.log.cleanable import Progress, decide_compaction
+from ropewalk.log.cleaning import Cleaning
 from ropewalk.log.compaction import Compaction
 from ropewalk.log.damage import DamagedRange
 from ropewalk.log.epochs import EpochEnd
-from ropewalk.log.index import CHUNK_ENTRIES, RELATIVE_OFFSET_MAX, IndexRequest
-from ropewalk.log.plan import Plan, Wanted, make_plan
+from ropewalk.log.index import CHUNK_ENTRIES, RELATIVE_OFFSET_MAX
 from ropewalk.log.producers import ActiveProducer
+from ropewalk.log.reader import Reader
 from ropewalk.log.recovery import LEADER_EPOCH_MAX, Contents, Recovered, open_contents
 from ropewalk.log.retention import decide_retention
 from ropewalk.log.rewrite import Replacement
 from ropewalk.log.scrub import Scrub, ScrubCursor
 from ropewalk.log.segment import SNAPSHOT_SUFFIX, TIMESTAMP_NONE, Segment, offsets_of
+from ropewalk.log.segments import Segments
 from ropewalk.log.settings import LogSettings
 from ropewalk.log.snapshot import ClosedSegment, Snapshot, SnapshotSchedule, SnapshotWrite, Tail
 from ropewalk.log.span import Span as Span
 from ropewalk.log.storage import Removal, Storage
-from ropewalk.log.tail import RecentBatches
 from ropewalk.log.times import TimedOffset as TimedOffset
 from ropewalk.log.times import TimeSearch
 from ropewalk.log.truncation import boundary_at, cut
+from ropewalk.log.writer import Writer
 from ropewalk.records.batch import BatchHeader, stamp
 
 _SEGMENT_BYTES_LIMIT: Final = 2**31 - 1
@@ -70,17 +69,15 @@ class SyncTargets(Struct, frozen=True):
 
 class Log:
     __slots__ = (
-        "_active",
-        "_base_offsets",
+        "_cleaning",
         "_contents",
         "_names_unsynced",
-        "_progress",
-        "_refusal",
+        "_reader",
         "_scrub_cursor",
         "_segments",
         "_snapshots",
         "_storage",
-        "_tail",
+        "_writer",
         "directory",
         "durable_offset",
         "end_offset",
@@ -94,7 +91,6 @@ class Log:
     durable_offset: Offset
     end_offset: Offset
     _names_unsynced: list[int]
-    _snapshots: SnapshotSchedule
 
     def __init__(
         self,
@@ -148,7 +144,7 @@ class Log:
 
     @property
     def size_bytes(self) -> int:
-        return sum(segment.size_bytes for segment in self._segments)
+        return self._segments.size_bytes
 
     @property
     def active_producers(self) -> list[ActiveProducer]:
@@ -161,7 +157,7 @@ class Log:
     @property
     def oldest_segment_timestamp(self) -> int | None:
         """The largest timestamp in the oldest segment: its age is what retention goes by. None where there is none."""
-        timestamp = self._segments[0].max_timestamp
+        timestamp = self._segments.all[0].max_timestamp
         return None if timestamp == TIMESTAMP_NONE else timestamp
 
     @property
@@ -193,8 +189,8 @@ class Log:
         `BatchExceedsSegment` what fits no segment, and with `StorageFailed` what the disk does not take. A refused
         batch leaves no trace. Runs to the end without suspending.
         """
-        if self._refusal:
-            raise StorageFailed(self._refusal)
+        if self._writer.refusal:
+            raise StorageFailed(self._writer.refusal)
         if leader_epoch < self._contents.epochs.latest:
             raise FencedEpoch(
                 f"{self.name}: epoch {leader_epoch} is over; {self._contents.epochs.latest} has written here"
@@ -209,7 +205,7 @@ class Log:
         end_offset = Offset(base_offset + header.last_offset_delta + 1)
         segment = self._segment_for(header.size_bytes, end_offset, now_ms)
         stamp(batch, base_offset=base_offset, leader_epoch=leader_epoch)
-        self._write(segment, batch, header.size_bytes)
+        self._writer.write(segment, batch, header.size_bytes)
         self._note(segment, header, base_offset, end_offset, leader_epoch)
         if is_idempotent:
             producers.apply(header, base_offset, now_ms)
@@ -217,8 +213,8 @@ class Log:
 
     def append_as_follower(self, batch: memoryview, header: BatchHeader, *, now_ms: int) -> None:
         """Write a batch as the leader wrote it. Refuses one that does not continue this log with `CorruptBatch`."""
-        if self._refusal:
-            raise StorageFailed(self._refusal)
+        if self._writer.refusal:
+            raise StorageFailed(self._writer.refusal)
         if header.base_offset != self.end_offset:
             raise CorruptBatch(f"{self.name}: offset {header.base_offset} does not follow {self.end_offset}")
         if header.leader_epoch < self._contents.epochs.latest:
@@ -226,16 +222,14 @@ class Log:
                 f"{self.name}: epoch {header.leader_epoch} does not follow {self._contents.epochs.latest}"
             )
         segment = self._segment_for(header.size_bytes, header.end_offset, now_ms)
-        self._write(segment, batch, header.size_bytes)
+        self._writer.write(segment, batch, header.size_bytes)
         self._note(segment, header, header.base_offset, header.end_offset, header.leader_epoch)
         if header.producer_id >= 0:
             self._contents.producers.apply(header, header.base_offset, now_ms)
 
     def sync_targets(self) -> SyncTargets:
         files = []
-        for segment in reversed(self._segments):
-            if segment.end_offset <= self.durable_offset:
-                break
+        for segment in self._segments.above(self.durable_offset):
             segment.is_settled = True
             files.append(self._storage.files.get(segment.path))
         has_new_name = any(base_offset < self.end_offset for base_offset in self._names_unsynced)
@@ -245,9 +239,7 @@ class Log:
         """Everything that `sync_targets` listed when the log ended at `end_offset` is on disk."""
         if end_offset <= self.durable_offset:
             return
-        for segment in reversed(self._segments):
-            if segment.end_offset <= self.durable_offset:
-                break
+        for segment in self._segments.above(self.durable_offset):
             if segment.is_pinned and segment.end_offset <= end_offset:
                 self._storage.files.unpin(segment.path)
                 segment.is_pinned = False
@@ -275,50 +267,24 @@ class Log:
             self.check_offset(offset)
         if offset >= limit_offset:
             return None
-        damaged = self._contents.damaged
-        if len(damaged):
-            damaged.refuse(offset, self.name)
-        elif self._tail.covers(offset):
-            return self._locate_in_tail(offset, limit_offset, bytes_max)
-        segment = self._segments[bisect_right(self._base_offsets, offset) - 1]
-        end_position: int | None = segment.size_bytes
-        end_offset = segment.end_offset
-        if limit_offset < end_offset:
-            end_offset = limit_offset
-            end_position = self._tail.position_of(limit_offset) if segment is self._active else None
-        wanted = Wanted(offset, end_offset, end_position, segment.end_offset, segment.size_bytes, bytes_max)
-        pending = segment.index.pending
-        if len(pending) and offset - segment.base_offset >= pending.offsets[0]:
-            return self._span(segment, wanted, make_plan(segment, damaged, wanted, None), None)
-        loaded = self._storage.indexes.get(segment.index.path)
-        plan = None if loaded is None else make_plan(segment, damaged, wanted, loaded)
-        return self._span(segment, wanted, plan, self._index_request(segment))
+        return self._reader.locate(
+            offset,
+            limit_offset=limit_offset,
+            bytes_max=bytes_max,
+            interval_bytes=self.settings.index_interval_bytes,
+        )
 
     def on_read(self, span: Span) -> None:
         """`span.read` has answered in the disk pool: remember what it opened, loaded and verified."""
-        segment = span.segment
-        if segment not in self._segments:
-            return
-        if span.file is not None:
-            self._storage.files.keep(segment.path, span.file)
-        span.note_verified()
-        loaded = span.loaded
-        if loaded is None:
-            return
-        columns, request, is_rebuilt = loaded
-        if request.flushed_bytes != segment.index.flushed_bytes:
-            return  # more was flushed meanwhile; what was loaded lacks it
-        if is_rebuilt and segment is not self._active:
-            self._storage.rewrite_index(segment.index, columns)
-        self._storage.indexes.put(segment.index.path, columns)
+        self._reader.on_read(span)
 
     def offset_for_timestamp(self, timestamp: int, *, limit_offset: Offset) -> TimedOffset | None:
         """The first record below `limit_offset` whose timestamp is not below `timestamp`. Blocks."""
-        return self._time_search(limit_offset).first_at_or_after(timestamp)
+        return self._search_times(limit_offset).first_at_or_after(timestamp)
 
     def offset_of_max_timestamp(self, *, limit_offset: Offset) -> TimedOffset | None:
         """The first record below `limit_offset` that has the largest timestamp of all. Blocks."""
-        return self._time_search(limit_offset).largest()
+        return self._search_times(limit_offset).largest()
 
     def end_offset_for_epoch(self, leader_epoch: LeaderEpoch) -> EpochEnd | None:
         """The end of the largest epoch that is not above `leader_epoch`; None if there is none."""
@@ -342,7 +308,7 @@ class Log:
     def plan_retention(self, *, limit_offset: Offset, now_ms: int) -> bool:
         """Plan to delete what has expired; True if there is anything. Then as after `plan_start`."""
         decision = decide_retention(
-            self._segments,
+            self._segments.all,
             self.settings,
             start_offset=self.start_offset,
             limit_offset=limit_offset,
@@ -359,18 +325,18 @@ class Log:
         """Start the log where it does durably, and let go of the segments below; None if there are none."""
         self.start_offset = max(self.start_offset, start_offset_durable)
         count = 0
-        while count < len(self._segments) - 1 and self._segments[count].end_offset <= start_offset_durable:
-            if self._segments[count].is_moving:
-                break  # its file has yet to get its name; it is removed with the next
+        for segment in self._segments.closed:
+            # One whose file has yet to get its name is removed with the next.
+            if segment.end_offset > start_offset_durable or segment.is_moving:
+                break
             count += 1
         if not count:
             return None
         paths: list[str] = []
-        for segment in self._segments[:count]:
+        for segment in self._segments.remove_first(count):
             paths += (segment.path, segment.index.path)
             self._storage.let_go(segment)
-        del self._segments[:count], self._base_offsets[:count]
-        self._contents.epochs = self._contents.epochs.from_offset(self._base_offsets[0])
+        self._contents.epochs = self._contents.epochs.from_offset(self._segments.base_offset)
         self._contents.damaged.keep_within(start_offset=self.start_offset, end_offset=self.end_offset)
         return Removal(self._storage.disk, paths)
 
@@ -383,10 +349,9 @@ class Log:
             return
         assert offset >= self.start_offset, f"{self.name}: {offset} is below the start {self.start_offset}"
         disk = self._storage.disk
-        for segment in self._segments:
-            if segment.end_offset > offset:
-                self._storage.let_go(segment)
-        end_offset = cut(disk, self.directory, self._segments, self._snapshots.offsets, offset)
+        for segment in self._segments.above(offset):
+            self._storage.let_go(segment)
+        end_offset = cut(disk, self.directory, self._segments.all, self._snapshots.offsets, offset)
         contents = open_contents(
             disk,
             self.directory,
@@ -400,14 +365,14 @@ class Log:
 
     def boundary_at(self, offset: Offset) -> Offset:
         """Where the batch that contains `offset` begins. Blocks."""
-        segment = self._segments[bisect_right(self._base_offsets, offset) - 1]
-        return Offset(boundary_at(self._storage.disk, segment, offset)[0])
+        return Offset(boundary_at(self._storage.disk, self._segments.containing(offset), offset)[0])
 
     # Keeping house
 
     def roll_if_due(self, now_ms: int) -> None:
         """Close an active segment whose time is over although nothing is appended, so that retention can reach it."""
-        if self._active.size_bytes and self._is_over_time(now_ms) and not self._refusal:
+        active = self._segments.active
+        if active.size_bytes and _is_over_time(active, self.settings, now_ms) and not self._writer.refusal:
             self._roll()
 
     def take_snapshot(self, now_ms: int, *, force: bool = False) -> SnapshotWrite | None:
@@ -417,15 +382,15 @@ class Log:
                 return None
         elif not self._snapshots.is_due(self.end_offset, self.settings.snapshot_interval_bytes):
             return None
-        contents, active = self._contents, self._active
+        contents, active = self._contents, self._segments.active
         contents.producers.expire(now_ms=now_ms, expiry_ms=self.settings.producer_expiry_ms)
         snapshot = Snapshot(
             self.end_offset,
             contents.epochs.entries(),
             contents.producers.save(),
-            [ClosedSegment(s.base_offset, s.size_bytes, s.max_timestamp) for s in self._segments[:-1]],
+            [ClosedSegment(s.base_offset, s.size_bytes, s.max_timestamp) for s in self._segments.closed],
             Tail(active.base_offset, active.size_bytes, active.max_timestamp, active.opened_at_ms),
-            self._progress.compacted_offset,
+            self._cleaning.compacted_offset,
         )
         obsolete_offsets = self._snapshots.on_taken(self.end_offset)
         return SnapshotWrite(self._storage.disk, self.directory, snapshot, obsolete_offsets)
@@ -435,7 +400,7 @@ class Log:
 
     def take_scrub(self, bytes_max: int) -> Scrub | None:
         """The next stretch of closed segments to verify in the disk pool; None when all have been."""
-        for segment in self._segments[:-1]:
+        for segment in self._segments.closed:
             if self._scrub_cursor.is_before_end_of(segment):
                 return Scrub(self._storage, segment, self._contents.epochs, self._scrub_cursor, bytes_max)
         self._scrub_cursor = ScrubCursor()
@@ -452,29 +417,13 @@ class Log:
     def take_compaction(
         self, *, limit_offset: Offset, now_ms: int, keys_max: int = COMPACTION_KEYS_MAX
     ) -> Compaction | None:
-        """A pass of compaction below `limit_offset`, if one is due. One at a time; `Compaction` says how to go on.
-
-        A damaged log is left alone: a record that cannot be read may be the last of its key.
-        """
-        if not self.settings.compacts or self._refusal or len(self._contents.damaged):
+        """A pass of compaction below `limit_offset`, if one is due. One at a time; `Compaction` says how to go on."""
+        if not self.settings.compacts or self._writer.refusal:
             return None
-        segments = decide_compaction(
-            self._segments,
-            self.settings,
-            self._progress,
-            limit_offset=min(limit_offset, self.durable_offset),
-            now_ms=now_ms,
-        )
-        if not segments:
-            return None
-        return Compaction(
-            self._storage,
+        return self._cleaning.take(
             self.directory,
-            segments,
             self.settings,
-            self._contents.epochs,
-            compacted_offset=max(self._progress.compacted_offset, segments[0].base_offset),
-            batches_kept=self._contents.producers.offsets_remembered(),
+            limit_offset=min(limit_offset, self.durable_offset),
             now_ms=now_ms,
             keys_max=keys_max,
         )
@@ -485,54 +434,31 @@ class Log:
         False if the log has changed under it, or was found damaged there: then it is of no use, nor is the pass.
         Whoever reads one of the segments it replaces goes on reading.
         """
-        replaced = [segment for segment, _ in replacement.sources]
-        at = bisect_right(self._base_offsets, replaced[0].base_offset) - 1
-        if (
-            self._refusal
-            or at < 0
-            or self._segments[at : at + len(replaced)] != replaced
-            or any(damaged.start_offset < replaced[-1].end_offset for damaged in self._contents.damaged)
-        ):
+        if self._writer.refusal or not self._cleaning.install(replacement):
             return False
-        for segment, file in replacement.sources:
-            segment.retired_file = file
-            self._storage.let_go(segment)
         segment = replacement.segment
-        segment.is_moving = True
-        self._storage.files.pin(segment.path, replacement.file)
-        self._segments[at : at + len(replaced)] = [segment]
-        self._base_offsets[at : at + len(replaced)] = [segment.base_offset]
         if segment.base_offset <= self._scrub_cursor.base_offset < segment.end_offset:
             self._scrub_cursor = ScrubCursor(segment.base_offset, 0, segment.base_offset)
         return True
 
     def on_installed(self, replacement: Replacement) -> None:
         """The compacted segment's file has its name."""
-        segment = replacement.segment
-        segment.is_moving = False
-        self._snapshots.on_removed(replacement.snapshot_offsets)
-        if segment in self._segments:
-            self._storage.files.unpin(segment.path)
-            self._storage.flush_index(segment.index)
+        self._cleaning.on_installed(replacement)
 
     def on_compacted(self, compaction: Compaction) -> None:
         """The pass is over."""
-        if compaction.damaged is not None:
-            self._contents.damaged.note(compaction.damaged)
-        if compaction.is_complete:
-            self._progress = Progress(compaction.compacted_offset, compaction.tombstones_due_at_ms)
-        self._snapshots.on_compacted()
+        self._cleaning.on_over(compaction)
 
     def close(self, now_ms: int) -> SnapshotWrite | None:
         """Prepare for a clean stop: call when all is durable, write the snapshot, then nothing more."""
-        self._storage.flush_index(self._active.index)
-        self._refusal = f"{self.name} is closed"
+        self._storage.flush_index(self._segments.active.index)
+        self._writer.refusal = f"{self.name} is closed"
         return self.take_snapshot(now_ms, force=True)
 
     def forget(self) -> None:
         """The partition is being deleted: refuse writes and let go of its files."""
-        self._refusal = f"{self.name} is deleted"
-        for segment in self._segments:
+        self._writer.refusal = f"{self.name} is deleted"
+        for segment in self._segments.all:
             self._storage.let_go(segment)
 
     # What the above use
@@ -540,9 +466,7 @@ class Log:
     def _adopt(self, contents: Contents, snapshots: list[int]) -> None:
         report = contents.report
         self._contents = contents
-        self._segments = contents.segments
-        self._base_offsets = [segment.base_offset for segment in contents.segments]
-        self._active = contents.segments[-1]
+        self._segments = Segments(contents.segments)
         self.start_offset = self.planned_start_offset = report.start_offset
         self.end_offset = report.end_offset
         self.durable_offset = report.durable_offset
@@ -551,14 +475,14 @@ class Log:
             for segment in contents.segments
             if segment.end_offset > report.durable_offset or segment.base_offset >= report.durable_offset
         ]
-        self._refusal = ""
-        self._progress = Progress(min(contents.compacted_offset, report.end_offset))
         self._snapshots = SnapshotSchedule(snapshots, unsaved_bytes=report.scanned_bytes)
-        self._tail = RecentBatches()
+        self._writer = Writer(self._storage, self.name)
+        self._reader = Reader(self._storage, self.name, self._segments, contents)
+        self._cleaning = Cleaning(self._storage, self._segments, contents, self._snapshots)
 
     def _segment_for(self, size_bytes: int, end_offset: int, now_ms: int) -> Segment:
         """The active segment, or a new one if the active may not take `size_bytes` more."""
-        active = self._active
+        active = self._segments.active
         if active.opened_at_ms is None:
             if size_bytes > min(self.settings.segment_bytes, _SEGMENT_BYTES_LIMIT):
                 self._refuse_size(size_bytes)
@@ -572,7 +496,7 @@ class Log:
             if size_bytes > min(self.settings.segment_bytes, _SEGMENT_BYTES_LIMIT):
                 self._refuse_size(size_bytes)
             self._roll()
-            active = self._active
+            active = self._segments.active
             active.opened_at_ms = now_ms
         return active
 
@@ -580,43 +504,6 @@ class Log:
         raise BatchExceedsSegment(
             f"{self.name}: a batch of {size_bytes} bytes exceeds a segment of {self.settings.segment_bytes}"
         )
-
-    def _is_over_time(self, now_ms: int) -> bool:
-        opened_at_ms = self._active.opened_at_ms
-        return opened_at_ms is not None and now_ms - opened_at_ms >= self.settings.segment_ms
-
-    def _write(self, segment: Segment, batch: memoryview, size_bytes: int) -> None:
-        files = self._storage.files
-        try:
-            file = files.get(segment.path)
-            if not segment.is_pinned:
-                files.pin(segment.path, file)
-                segment.is_pinned = True
-            if segment.is_settled:
-                segment.is_settled = False
-                # To append to a page that has left the cache, the kernel reads it back, unverified.
-                if segment.size_bytes and file.read_cached(segment.size_bytes - 1, 1) is None:
-                    segment.trust.withdraw(segment.size_bytes)
-        except OSError as error:
-            raise StorageFailed(f"{self.name}: {error.strerror or error}") from error
-        try:
-            written = file.append(batch)
-        except OSError as error:
-            self._cut_back(segment, file)
-            raise StorageFailed(f"{self.name}: {error.strerror or error}") from error
-        if written != size_bytes:
-            self._cut_back(segment, file)
-            raise StorageFailed(f"{self.name}: the disk took {written} bytes of {size_bytes}; it may be full")
-
-    def _cut_back(self, segment: Segment, file: File) -> None:
-        """Remove what a failed write may have left."""
-        try:
-            file.truncate(segment.size_bytes)
-        except OSError as error:
-            self._refusal = (
-                f"{self.name}: a failed write could not be undone ({error.strerror or error}); "
-                "no writes until the node is started again"
-            )
 
     def _note(
         self,
@@ -629,7 +516,7 @@ class Log:
         """The batch is in the file."""
         if leader_epoch != self._contents.epochs.latest:
             self._contents.epochs.assign(leader_epoch, base_offset)
-        self._tail.add(base_offset, segment.size_bytes)
+        self._segments.tail.add(base_offset, segment.size_bytes)
         segment.note(base_offset, end_offset, header, self.settings.index_interval_bytes)
         self.end_offset = end_offset
         self._snapshots.unsaved_bytes += header.size_bytes
@@ -641,66 +528,25 @@ class Log:
 
         An empty segment is as good as a new one, which would have the same name.
         """
-        if self._active.base_offset == self.end_offset:
+        active = self._segments.active
+        if active.base_offset == self.end_offset:
             return
-        segment = Segment(self.directory, self.end_offset)
-        try:
-            file = self._storage.disk.open(segment.path, create=True)
-            if file.size():
-                file.truncate(0)
-        except OSError as error:
-            raise StorageFailed(f"{self.name}: no new segment: {error.strerror or error}") from error
-        self._storage.flush_index(self._active.index)
-        self._storage.files.keep(segment.path, file)
+        segment = self._writer.begin(self.directory, self.end_offset)
+        self._storage.flush_index(active.index)
         self._names_unsynced.append(segment.base_offset)
-        self._segments.append(segment)
-        self._base_offsets.append(segment.base_offset)
-        self._active = segment
-        self._tail = RecentBatches()
+        self._segments.begin(segment)
         self._snapshots.unsaved_bytes = self.settings.snapshot_interval_bytes
 
-    def _locate_in_tail(self, offset: Offset, limit_offset: Offset, bytes_max: int) -> Span | None:
-        active = self._active
-        stretch = self._tail.stretch(
-            offset,
-            limit_offset=limit_offset if limit_offset < self.end_offset else None,
-            end_position=active.size_bytes,
-            bytes_max=bytes_max,
-        )
-        if stretch is None:
-            return None
-        base_offset, position, end_position = stretch
-        plan = Plan(position, base_offset, end_position, True, None, True)
-        wanted = Wanted(offset, limit_offset, end_position, active.end_offset, active.size_bytes, bytes_max)
-        return self._span(active, wanted, plan, None)
-
-    def _span(
-        self, segment: Segment, wanted: Wanted, plan: Plan | None, request: IndexRequest | None
-    ) -> Span:
-        contents = self._contents
-        return Span(
-            self._storage, self.name, segment, contents.damaged, contents.epochs, wanted, plan, request
-        )
-
-    def _index_request(self, segment: Segment) -> IndexRequest:
-        pending = segment.index.pending
-        return IndexRequest(
-            base_offset=segment.base_offset,
-            end_offset=segment.end_offset,
-            flushed_bytes=segment.index.flushed_bytes,
-            end_position=pending.positions[0] if len(pending) else segment.size_bytes,
+    def _search_times(self, limit_offset: Offset) -> TimeSearch:
+        return self._reader.search_times(
+            start_offset=self.start_offset,
+            limit_offset=limit_offset,
             interval_bytes=self.settings.index_interval_bytes,
         )
 
-    def _time_search(self, limit_offset: Offset) -> TimeSearch:
-        return TimeSearch(
-            self._storage,
-            self.name,
-            tuple((segment, self._index_request(segment)) for segment in tuple(self._segments)),
-            self._contents.epochs,
-            start_offset=self.start_offset,
-            limit_offset=limit_offset,
-        )
+
+def _is_over_time(segment: Segment, settings: LogSettings, now_ms: int) -> bool:
+    return segment.opened_at_ms is not None and now_ms - segment.opened_at_ms >= settings.segment_ms
 
 
 def _snapshots_in(disk: Disk, directory: str) -> list[int]:
