@@ -6,6 +6,7 @@ every version of these; records of other kinds, which newer protocols put into t
 """
 
 from collections.abc import Callable
+from struct import Struct as Layout
 from struct import error as layout_error
 from typing import Annotated, Final, Generic, TypeVar
 
@@ -108,20 +109,37 @@ def encode_event(event: Event) -> tuple[bytes, bytes | None]:
     """The key and the value of the record that stands for `event`."""
     match event:
         case OffsetCommitted(group_id, topic, partition, committed):
-            return _OFFSET_KEY.encode(OffsetCommitKey(group_id, topic, partition)), _OFFSET_VALUE.encode(
-                OffsetCommitValue(
-                    offset=committed.offset,
-                    leader_epoch=committed.leader_epoch,
-                    metadata=committed.metadata,
-                    commit_timestamp=committed.committed_at_ms,
-                )
-            )
+            return _encode_offset_key(group_id, topic, partition), _encode_offset_value(committed)
         case OffsetRemoved(group_id, topic, partition):
-            return _OFFSET_KEY.encode(OffsetCommitKey(group_id, topic, partition)), None
+            return _encode_offset_key(group_id, topic, partition), None
         case GenerationRecorded(group_id):
             return _GROUP_KEY.encode(GroupMetadataKey(group_id)), _GROUP_VALUE.encode(_group_value(event))
         case GroupRemoved(group_id):
             return _GROUP_KEY.encode(GroupMetadataKey(group_id)), None
+
+
+# Offsets are written by the thousand while all else is rare, so they are packed by hand, at half the cost.
+# What is packed here is read with the schemas above.
+
+
+def _encode_offset_key(group_id: str, topic: str, partition: int) -> bytes:
+    group, name = group_id.encode(), topic.encode()
+    return b"".join(
+        (_KIND_AND_LENGTH.pack(1, len(group)), group, _LENGTH.pack(len(name)), name, _INT32.pack(partition))
+    )
+
+
+def _encode_offset_value(committed: CommittedOffset) -> bytes:
+    metadata = committed.metadata.encode()
+    start = _OFFSET_VALUE_START.pack(3, committed.offset, committed.leader_epoch, len(metadata))
+    return b"".join((start, metadata, _INT64.pack(committed.committed_at_ms)))
+
+
+_KIND_AND_LENGTH: Final = Layout(">hh")
+_LENGTH: Final = Layout(">h")
+_INT32: Final = Layout(">i")
+_INT64: Final = Layout(">q")
+_OFFSET_VALUE_START: Final = Layout(">hqih")
 
 
 def decode_event(key: Buffer, value: Buffer | None) -> Event | None:

@@ -93,13 +93,16 @@ def build(
 ) -> bytearray:
     """One batch of at least one record, numbered on from `base_offset` whatever offsets the records carry."""
     assert records
-    base_timestamp = records[0].timestamp
-    payload = bytearray()
+    base_timestamp = max_timestamp = records[0].timestamp
+    parts: list[bytes] = []
     for offset_delta, record in enumerate(records):
-        body = _encode_body(record, offset_delta, record.timestamp - base_timestamp)
-        payload += encode_varint(len(body))
-        payload += body
-    stored = compress(codec, payload)
+        timestamp = record.timestamp
+        if timestamp > max_timestamp:
+            max_timestamp = timestamp
+        body = _encode_body(record, offset_delta, timestamp - base_timestamp)
+        parts.append(encode_varint(len(body)))
+        parts.append(body)
+    stored = compress(codec, b"".join(parts))
     attributes = codec | (TRANSACTIONAL if is_transactional else 0) | (CONTROL if is_control else 0)
     batch = bytearray(
         HEADER_LAYOUT.pack(
@@ -111,7 +114,7 @@ def build(
             attributes,
             len(records) - 1,
             base_timestamp,
-            max(record.timestamp for record in records),
+            max_timestamp,
             producer_id,
             producer_epoch,
             base_sequence,
@@ -205,24 +208,32 @@ def decode_varint(payload: bytes, position: int) -> tuple[int, int]:
 
 
 def _encode_body(record: Record, offset_delta: int, timestamp_delta: int) -> bytes:
-    parts = [b"\x00", encode_varint(timestamp_delta), encode_varint(offset_delta)]
-    parts += _encode_bytes(record.key)
-    parts += _encode_bytes(record.value)
-    parts.append(encode_varint(len(record.headers)))
-    for name, value in record.headers:
-        parts += _encode_bytes(name.encode())
-        parts += _encode_bytes(value)
+    key, value, headers = record.key, record.value, record.headers
+    parts = [
+        b"\x00",
+        encode_varint(timestamp_delta),
+        encode_varint(offset_delta),
+        _VARINT_NULL if key is None else encode_varint(len(key)),
+        key or b"",
+        _VARINT_NULL if value is None else encode_varint(len(value)),
+        value or b"",
+        encode_varint(len(headers)),
+    ]
+    for name, content in headers:
+        encoded = name.encode()
+        parts += (encode_varint(len(encoded)), encoded)
+        parts += (_VARINT_NULL,) if content is None else (encode_varint(len(content)), content)
     return b"".join(parts)
-
-
-def _encode_bytes(field: bytes | None) -> tuple[bytes, ...]:
-    return (_VARINT_NULL,) if field is None else (encode_varint(len(field)), field)
 
 
 def encode_varint(value: int) -> bytes:
     number = (value << 1) ^ (value >> 63)
-    if number < 0x80:
+    if number < _VARINTS_SHORT_COUNT:
         return _VARINTS_SHORT[number]
+    return _encode_varint(number)
+
+
+def _encode_varint(number: int) -> bytes:
     output = bytearray()
     while number >= 0x80:
         output.append(number & 0x7F | 0x80)
@@ -231,5 +242,7 @@ def encode_varint(value: int) -> bytes:
     return bytes(output)
 
 
-_VARINTS_SHORT: Final = tuple(bytes((number,)) for number in range(0x80))
+_VARINTS_SHORT_COUNT: Final = 0x400
+"""Enough for the lengths of most keys and of small values."""
+_VARINTS_SHORT: Final = tuple(map(_encode_varint, range(_VARINTS_SHORT_COUNT)))
 _VARINT_NULL: Final = b"\x01"
