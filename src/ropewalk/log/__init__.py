@@ -25,7 +25,7 @@ The public face
                                               roll_if_due, take_snapshot, take_scrub, close, forget;
                                               start_offset, planned_start_offset, durable_offset, end_offset, recovery_point, size_bytes,
                                               leader_epoch_latest, damaged, recovered
-    log.Appended, SyncTargets, Span, TimedOffset; epochs.EpochEnd; recovery.Recovered; damage.DamagedRange
+    log.Appended, SyncTargets, Span, TimedOffset; epochs.EpochEnd; contents.Recovered; damage.DamagedRange
 
 Life of a log
     `leader_epoch_max`, where the caller knows it, lets recovery tell a rotten epoch from a new one.

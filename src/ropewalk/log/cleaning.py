@@ -8,7 +8,7 @@ What a reader could get wrong
 
 from ropewalk.log.cleanable import Progress, decide_compaction
 from ropewalk.log.compaction import Compaction
-from ropewalk.log.recovery import Contents
+from ropewalk.log.contents import Contents
 from ropewalk.log.rewrite import Replacement
 from ropewalk.log.segments import Segments
 from ropewalk.log.settings import LogSettings

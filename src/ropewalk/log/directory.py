@@ -24,8 +24,8 @@ from ropewalk.base.errors import DirectoryInUse, DirectoryRefused, StorageFailed
 from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, TopicId, TopicPartition, format_id, parse_id
 from ropewalk.base.ports import Disk, Rng, write_all_atomically, write_atomically
 from ropewalk.log.checkpoints import Checkpoint, CheckpointWrite, encode_checked, read_checked
+from ropewalk.log.contents import LEADER_EPOCH_MAX
 from ropewalk.log.log import Log
-from ropewalk.log.recovery import LEADER_EPOCH_MAX
 from ropewalk.log.settings import LogSettings
 from ropewalk.log.storage import Storage
 

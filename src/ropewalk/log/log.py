@@ -28,12 +28,13 @@ from ropewalk.base.limits import COMPACTION_KEYS_MAX
 from ropewalk.base.ports import Disk, File
 from ropewalk.log.cleaning import Cleaning
 from ropewalk.log.compaction import Compaction
+from ropewalk.log.contents import LEADER_EPOCH_MAX, Contents, Recovered
 from ropewalk.log.damage import DamagedRange
 from ropewalk.log.epochs import EpochEnd
 from ropewalk.log.index import CHUNK_ENTRIES, RELATIVE_OFFSET_MAX
 from ropewalk.log.producers import ActiveProducer
 from ropewalk.log.reader import Reader
-from ropewalk.log.recovery import LEADER_EPOCH_MAX, Contents, Recovered, open_contents
+from ropewalk.log.recovery import open_contents
 from ropewalk.log.retention import decide_retention
 from ropewalk.log.rewrite import Replacement
 from ropewalk.log.scrub import Scrub, ScrubCursor

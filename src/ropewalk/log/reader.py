@@ -4,9 +4,9 @@ Nothing here waits for the disk. A `Span` is read from the page cache on the eve
 pool opened, loaded and verified comes back through `on_read`.
 """
 
+from ropewalk.log.contents import Contents
 from ropewalk.log.index import IndexRequest
 from ropewalk.log.plan import Plan, Wanted, make_plan
-from ropewalk.log.recovery import Contents
 from ropewalk.log.segment import Segment
 from ropewalk.log.segments import Segments
 from ropewalk.log.span import Span

@@ -17,55 +17,19 @@ What a reader could get wrong
 """
 
 from itertools import pairwise
-from typing import Final
 
-from msgspec import Struct
-
-from ropewalk.base.errors import StorageFailed
-from ropewalk.base.ids import LeaderEpoch, Offset
-from ropewalk.base.ports import Disk, File
-from ropewalk.log.damage import NO_SEGMENT, DamagedRange, DamagedRanges
+from ropewalk.base.ids import Offset
+from ropewalk.base.ports import Disk
+from ropewalk.log.contents import LEADER_EPOCH_MAX, Contents, Recovered
+from ropewalk.log.damage import NO_SEGMENT, DamagedRange
 from ropewalk.log.epochs import LeaderEpochs
 from ropewalk.log.partition_files import PartitionFiles
 from ropewalk.log.producers import Producers
-from ropewalk.log.scan import OFFSET_MAX, VERIFY_NONE, Damage, Found, scan
+from ropewalk.log.replay import Replay
+from ropewalk.log.scan import OFFSET_MAX, VERIFY_NONE, Found, scan
 from ropewalk.log.segment import Segment
 from ropewalk.log.settings import LogSettings
 from ropewalk.log.snapshot import Snapshot
-from ropewalk.records.batch import BatchHeader
-
-LEADER_EPOCH_MAX: Final = LeaderEpoch(2**31 - 1)
-
-
-class Recovered(Struct, frozen=True):
-    """What opening a log came to; worth a line in the node's log unless `is_clean`."""
-
-    is_clean: bool
-    """Closed in order, opened without a scan."""
-
-    start_offset: Offset
-    end_offset: Offset
-    durable_offset: Offset
-    scanned_bytes: int
-    cut_bytes: int
-    """Bytes above the recovery point that were removed."""
-
-    cut_reason: str
-    """Why the first of them was not believed; empty if nothing was cut."""
-
-    damaged: tuple[DamagedRange, ...]
-
-
-class Contents(Struct):
-    """The parts of an opened log."""
-
-    segments: list[Segment]
-    epochs: LeaderEpochs
-    producers: Producers
-    damaged: DamagedRanges
-    report: Recovered
-    compacted_offset: int
-    """Below it the log is known to have been compacted."""
 
 
 def open_contents(
@@ -114,20 +78,18 @@ class _Opening:
         self._settings = settings
         self._recovery_point = recovery_point
         self._start_offset = start_offset
-        self._leader_epoch_max = leader_epoch_max
         self._now_ms = now_ms
         self._segments: list[Segment] = []
-        self._epochs = LeaderEpochs()
-        self._producers = Producers()
-        self._damaged = DamagedRanges()
-        self._end_offset = start_offset
-        self._scanned_bytes = 0
-        self._cut_bytes = 0
-        self._cut_reason = ""
         self._is_clean = False
         self._compacted_offset = 0
-        self._unsynced_from: dict[Segment, int] = {}
-        """Where the bytes begin that were accepted above the recovery point."""
+        self._replay = Replay(
+            self._files,
+            settings,
+            recovery_point=recovery_point,
+            leader_epoch_max=leader_epoch_max,
+            end_offset=start_offset,
+            now_ms=now_ms,
+        )
         self._files.remove_segments_below(start_offset)
 
     def take_as_closed(self) -> bool:
@@ -144,38 +106,36 @@ class _Opening:
         ):
             return False
         self._start_from(snapshot)
-        if len(self._damaged):
+        if len(self._replay.damaged):
             return False
-        self._end_offset = snapshot.end_offset
+        self._replay.end_offset = snapshot.end_offset
         self._recovery_point = snapshot.end_offset
         self._is_clean = True
         return True
 
     def recover(self) -> None:
-        self._damaged = DamagedRanges()
-        self._epochs = LeaderEpochs()
-        self._producers = Producers()
+        self._replay.begin_anew()
         self._compacted_offset = 0
         snapshot = self._snapshot_to_start_from()
         if snapshot is not None:
             self._start_from(snapshot)
             scanned = self._segments.pop()
             remaining = [base for base in self._files.base_offsets if base > scanned.base_offset]
-            self._end_offset = snapshot.end_offset
+            self._replay.end_offset = snapshot.end_offset
         else:
             self._segments = []
             scanned = None
             remaining = list(self._files.base_offsets)
-            self._end_offset = min([self._start_offset, *remaining[:1]])
+            self._replay.end_offset = min([self._start_offset, *remaining[:1]])
         while scanned is not None or remaining:
             if scanned is None:
                 base_offset = remaining.pop(0)
-                if not self._may_continue_at(base_offset):
+                if not self._replay.may_continue_at(base_offset):
                     self._cut_segments([base_offset, *remaining])
                     break
                 scanned = Segment(self._files.directory, base_offset)
             self._segments.append(scanned)
-            if not self._scan(scanned, remaining[0] if remaining else OFFSET_MAX):
+            if not self._replay.take(scanned, remaining[0] if remaining else OFFSET_MAX):
                 self._cut_segments(remaining)
                 break
             scanned = None
@@ -183,58 +143,59 @@ class _Opening:
         self._files.remove_stray_indexes()
 
     def finish(self) -> Contents:
-        if self._end_offset < self._recovery_point:
+        found = self._replay
+        if found.end_offset < self._recovery_point:
             base_offset = self._segments[-1].base_offset if self._segments else NO_SEGMENT
             end_position = self._segments[-1].size_bytes if self._segments else 0
-            self._damaged.note(
-                DamagedRange(self._end_offset, self._recovery_point, base_offset, end_position, end_position)
+            found.damaged.note(
+                DamagedRange(found.end_offset, self._recovery_point, base_offset, end_position, end_position)
             )
-            self._producers.note_damage()
-            self._end_offset = self._recovery_point
+            found.producers.note_damage()
+            found.end_offset = self._recovery_point
             if self._segments:
-                self._segments[-1].end_offset = self._end_offset
+                self._segments[-1].end_offset = found.end_offset
         last = self._segments[-1] if self._segments else None
-        ends_damaged = any(damaged.end_offset == self._end_offset for damaged in self._damaged)
+        ends_damaged = any(damaged.end_offset == found.end_offset for damaged in found.damaged)
         # Behind a damaged end nothing is appended: a later scan could not tell where the damage stops.
-        if last is None or (ends_damaged and last.base_offset < self._end_offset):
-            self._segments.append(self._files.create(self._end_offset))
-        self._damaged.keep_within(start_offset=self._start_offset, end_offset=self._end_offset)
+        if last is None or (ends_damaged and last.base_offset < found.end_offset):
+            self._segments.append(self._files.create(found.end_offset))
+        found.damaged.keep_within(start_offset=self._start_offset, end_offset=found.end_offset)
         if self._settings.rewrites_tail:
-            for segment, start_position in self._unsynced_from.items():
+            for segment, start_position in found.unsynced_from.items():
                 self._files.rewrite(segment, start_position)
         self._files.sync_names()
         for segment in self._segments[:-1]:
             self._files.flush_index(segment)
         return Contents(
             self._segments,
-            self._epochs,
-            self._producers,
-            self._damaged,
+            found.epochs,
+            found.producers,
+            found.damaged,
             Recovered(
                 self._is_clean,
                 Offset(self._start_offset),
-                Offset(self._end_offset),
-                Offset(min(self._recovery_point, self._end_offset)),
-                self._scanned_bytes,
-                self._cut_bytes,
-                self._cut_reason,
-                tuple(self._damaged),
+                Offset(found.end_offset),
+                Offset(min(self._recovery_point, found.end_offset)),
+                found.scanned_bytes,
+                found.cut_bytes,
+                found.cut_reason,
+                tuple(found.damaged),
             ),
             self._compacted_offset,
         )
 
     def _start_from(self, snapshot: Snapshot) -> None:
         """Take over what the snapshot knows: all segments up to its tail."""
-        self._epochs = LeaderEpochs(snapshot.epochs)
-        self._producers = Producers(snapshot.producers)
+        self._replay.epochs = LeaderEpochs(snapshot.epochs)
+        self._replay.producers = Producers(snapshot.producers)
         # Compaction drops the batches of producers that were forgotten, so they must not come back half known.
-        self._producers.expire(now_ms=self._now_ms, expiry_ms=self._settings.producer_expiry_ms)
+        self._replay.producers.expire(now_ms=self._now_ms, expiry_ms=self._settings.producer_expiry_ms)
         self._compacted_offset = snapshot.compacted_offset
         self._segments = []
         closed = {summary.base_offset: summary for summary in snapshot.closed}
         base_offsets = [base for base in self._files.base_offsets if base <= snapshot.tail.base_offset]
         if self._start_offset < base_offsets[0]:
-            self._note_damage(self._start_offset, base_offsets[0])
+            self._replay.note_damage(self._start_offset, base_offsets[0])
         for base_offset, end_offset in pairwise(base_offsets):
             segment = self._open_closed(base_offset, end_offset)
             summary = closed.get(base_offset)
@@ -270,115 +231,6 @@ class _Opening:
                 return snapshot
         return None
 
-    def _may_continue_at(self, base_offset: int) -> bool:
-        """Whether a segment that begins at `base_offset` follows what was found so far."""
-        if base_offset == self._end_offset:
-            return True
-        if base_offset < self._end_offset and base_offset < self._recovery_point:
-            raise StorageFailed(
-                f"{self._files.directory}: segment {base_offset} begins before offset {self._end_offset}, where the one "
-                "before it ends; one of the two does not belong here"
-            )
-        if self._end_offset < base_offset <= self._recovery_point:
-            self._note_damage(self._end_offset, base_offset)
-            self._end_offset = base_offset
-            return True
-        self._cut_reason = f"the segment after offset {self._end_offset} begins at {base_offset}"
-        return False
-
-    def _scan(self, segment: Segment, next_base_offset: int) -> bool:
-        """Replay a segment from where its object ends; False if the log ends inside it."""
-        file = self._files.open(segment)
-        size_bytes = file.size()
-        self._files.keep_index_below(segment)
-        for piece in scan(
-            file,
-            position=segment.size_bytes,
-            end_position=size_bytes,
-            offset=self._end_offset,
-            end_offset=next_base_offset,
-            verify_from=self._recovery_point,
-        ):
-            if self._end_offset == next_base_offset:
-                # A write failed here, and the log went on in the next segment. That the write's remains were cut off
-                # was never synced, because nothing that was acknowledged depended on it.
-                self._cut_tail(file, segment.size_bytes, size_bytes)
-                self._cut_reason = f"offset {self._end_offset}: a failed write had left its beginning behind"
-                return True
-            if isinstance(piece, Found):
-                doubt = self._doubt(piece.header)
-                if not doubt:
-                    self._accept(segment, piece.header)
-                    continue
-                position, reason = piece.position, doubt
-            else:
-                if self._end_offset < self._recovery_point:
-                    if self._pass_over(segment, piece, next_base_offset):
-                        continue
-                    return False
-                position, reason = piece.start_position, "a batch is incomplete or fails its checksum"
-            self._cut_tail(file, position, size_bytes)
-            self._cut_reason = f"offset {self._end_offset}: {reason}"
-            return False
-        return True
-
-    def _doubt(self, header: BatchHeader) -> str:
-        """Why an intact batch is not the next one of this log; empty if it is."""
-        if header.base_offset < self._recovery_point:
-            return ""
-        if header.leader_epoch < self._epochs.latest:
-            return f"a batch of leader epoch {header.leader_epoch} follows epoch {self._epochs.latest}"
-        if header.leader_epoch > self._leader_epoch_max:
-            return f"a batch is of leader epoch {header.leader_epoch}, which has not begun"
-        return ""
-
-    def _accept(self, segment: Segment, header: BatchHeader) -> None:
-        # Below the recovery point a wrong epoch is damage like any other: whoever reads the batch finds out.
-        if self._epochs.latest < header.leader_epoch <= self._leader_epoch_max:
-            self._epochs.assign(header.leader_epoch, header.base_offset)
-        if header.producer_id >= 0:
-            self._producers.apply(header, header.base_offset, self._now_ms)
-        if segment.opened_at_ms is None:
-            first = header.max_timestamp
-            segment.opened_at_ms = min(first, self._now_ms) if first >= 0 else self._now_ms
-        if header.end_offset > self._recovery_point:
-            self._unsynced_from.setdefault(segment, segment.size_bytes)
-        segment.note(header.base_offset, header.end_offset, header, self._settings.index_interval_bytes)
-        if header.end_offset <= self._recovery_point:  # its CRC was not looked at
-            segment.trust.withdraw(segment.size_bytes)
-        self._end_offset = header.end_offset
-        self._scanned_bytes += header.size_bytes
-
-    def _pass_over(self, segment: Segment, damage: Damage, next_base_offset: int) -> bool:
-        """Note damage that begins below the recovery point; False if the log ends with it."""
-        end_offset = damage.end_offset
-        if end_offset is None and next_base_offset <= self._recovery_point:
-            end_offset = next_base_offset
-        goes_on = end_offset is not None and end_offset <= self._recovery_point
-        damaged_end = end_offset if end_offset is not None and goes_on else self._recovery_point
-        end_position = (
-            damage.end_position
-            if goes_on
-            else max(damage.end_position, self._files.size(segment.base_offset))
-        )
-        self._damaged.note(
-            DamagedRange(
-                self._end_offset, damaged_end, segment.base_offset, damage.start_position, end_position
-            )
-        )
-        self._producers.note_damage()
-        segment.size_bytes = end_position
-        segment.end_offset = damaged_end
-        segment.trust.withdraw(end_position)
-        self._end_offset = damaged_end
-        if not goes_on:
-            self._cut_reason = f"nothing valid follows the damage below the recovery point {damaged_end}"
-        return goes_on
-
-    def _note_damage(self, start_offset: int, end_offset: int) -> None:
-        self._producers.note_damage()
-        self._damaged.note(DamagedRange(start_offset, end_offset, NO_SEGMENT, 0, 0))
-
     def _open_closed(self, base_offset: int, end_offset: int) -> Segment:
         segment = Segment(
             self._files.directory,
@@ -401,14 +253,9 @@ class _Opening:
         ):
             if isinstance(piece, Found):
                 segment.max_timestamp = max(segment.max_timestamp, piece.header.max_timestamp)
-                self._scanned_bytes += piece.header.size_bytes
-
-    def _cut_tail(self, file: File, position: int, size_bytes: int) -> None:
-        file.truncate(position)
-        file.sync()
-        self._cut_bytes += size_bytes - position
+                self._replay.scanned_bytes += piece.header.size_bytes
 
     def _cut_segments(self, base_offsets: list[int]) -> None:
         for base_offset in base_offsets:
-            self._cut_bytes += self._files.size(base_offset)
+            self._replay.cut_bytes += self._files.size(base_offset)
             self._files.remove_segment(base_offset)
