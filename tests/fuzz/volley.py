@@ -23,12 +23,12 @@ FRAMES_PER_VERSION: Final = 12
 VOLLEYS_PER_CORPUS: Final = 2_000
 """So many volleys are made from one corpus before another is invented."""
 
-_LENGTHS: Final = (1, 8, 20, 40, 80)
+_LENGTHS: Final = (1, 16, 40, 80, 160)
 _MUTATED_SHARE: Final = 0.45
-_ENDED_SHARE: Final = 0.04
+_ENDED_SHARE: Final = 0.03
 """Of the frames that would end the connection, those that are sent."""
 
-_WAITING_SHARE: Final = 0.25
+_WAITING_SHARE: Final = 0.1
 """Of those that would wait: there is no other way into a group."""
 
 _COSTLY: Final = frozenset(
@@ -47,7 +47,7 @@ _COSTLY: Final = frozenset(
 """Their handlers take ten times as long as the others; a run would be about nothing else."""
 
 _CHEAP_WEIGHT: Final = 6
-_TRIES_MAX: Final = 50
+_TRIES_MAX: Final = 5_000
 _CORRELATION_ID: Final = Layout(">i").pack_into
 _CLIENT_IDS: Final = (None, "", "fuzzed-1", "fuzzed-2", "x" * 200, "\U0001f9f5")
 
