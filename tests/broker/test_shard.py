@@ -330,3 +330,21 @@ def test_a_partition_that_ends_leaves_its_answers_uncertain() -> None:
             await answer
 
     hosting(story)
+
+
+def test_whoever_asks_after_its_partition_has_ended_is_not_left_waiting() -> None:
+    """A topic is deleted partition first, and its shards hear of it a moment later."""
+
+    async def story(host: Host) -> None:
+        first = host.ask(5)
+        await a_turn()
+        host.bench.partition.end(node_stopping(host.bench.partition.name))
+        await a_turn()
+        late = host.ask("read")
+        await a_turn()
+        assert late.done()
+        for answer in (first, late):
+            with pytest.raises(ShardUnavailable, match="not known"):
+                await answer
+
+    hosting(story)

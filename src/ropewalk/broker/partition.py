@@ -126,6 +126,7 @@ class Partition:
         self._waiting: deque[_Waiting] = deque()
         self._watchers: dict[Watcher, None] = {}
         self._end: RopewalkError | None = None
+        self._has_ended = False
         self._segment_count = log.segment_count
         self._appended_bytes = 0
         self._syncing_bytes = 0
@@ -192,6 +193,9 @@ class Partition:
         if end_offset <= self.high_watermark:
             return None
         acknowledged: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if self._has_ended and self._end is not None:  # nothing will move the high watermark any more
+            acknowledged.set_exception(self._end)
+            return acknowledged
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         self._waiting.append(_Waiting(end_offset, deadline_ms, acknowledged))
         return acknowledged
@@ -262,6 +266,7 @@ class Partition:
     def end(self, reason: RopewalkError) -> None:
         """Refuse, and send everybody who waits away."""
         self.refuse(reason)
+        self._has_ended = True
         while self._waiting:
             waiting = self._waiting.popleft()
             if not waiting.acknowledged.done():
