@@ -52,6 +52,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     in_memory: bool = True
     settings: tuple[str, ...] = ()
     memory_bytes_max: int = 1 << 30
+    first: int = 0
+    """The volley to begin with."""
     volley: int | None = None
     """This one only, `repeat` times."""
     repeat: int = 1
@@ -151,7 +153,7 @@ def _volleys(plan: Plan, battery: Battery, tally: Tally, began: float) -> Iterat
     if plan.volley is not None:
         yield from repeat(battery.volley(plan.volley), plan.repeat)
         return
-    number = 0
+    number = plan.first
     while (plan.frames is None or tally.frames < plan.frames) and (
         plan.seconds is None or time.monotonic() - began < plan.seconds
     ):

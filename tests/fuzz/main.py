@@ -19,6 +19,7 @@ def main() -> int:
     extent.add_argument(
         "--volley", type=int, help="send only this volley of the seed, to see a finding again"
     )
+    parser.add_argument("--first", type=int, default=0, help="the volley to begin with")
     parser.add_argument("--repeat", type=int, default=1, help="how often to send the one volley")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--storage", choices=("memory", "disk"), default="memory")
@@ -32,6 +33,7 @@ def main() -> int:
         in_memory=arguments.storage == "memory",
         settings=tuple(arguments.settings),
         memory_bytes_max=arguments.memory_mib_max << 20,
+        first=arguments.first,
         volley=arguments.volley,
         repeat=arguments.repeat,
     )

@@ -1,16 +1,25 @@
 """Requests that are well formed and mean no good, or are sent in odd ways. The fuzzer met each of these first."""
 
 import asyncio
+import gc
 from typing import cast
 
 import pytest
 
+from ropewalk.base.budget import ByteBudget
+from ropewalk.broker.quotas import ClientQuotas
 from ropewalk.kafka.caller import Caller, Holdable
+from ropewalk.kafka.connections import Connections
+from ropewalk.kafka.listener import KafkaListener
+from ropewalk.kafka.served import ServedApi
+from ropewalk.metadata.image import Image
+from ropewalk.sim.world import World
 from ropewalk.wire.api import AnyApi
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.frames import FrameReader, frame
 from ropewalk.wire.headers import encode_request_header
 from ropewalk.wire.messages import (
+    api_versions,
     create_topics,
     describe_client_quotas,
     describe_configs,
@@ -217,3 +226,47 @@ def test_more_topics_than_one_request_may_create_are_all_refused() -> None:
         return {topic.error_code for topic in answer.topics}
 
     assert at_the_door(story) == {ErrorCode.INVALID_REQUEST}
+
+
+def test_a_request_whose_wait_was_forgotten_does_not_release_its_connection() -> None:
+    """Its coroutine would be ended by the garbage collection, in whichever thread that runs."""
+
+    async def handle(_: api_versions.ApiVersionsRequest, caller: Caller) -> None:
+        with caller.hold():
+            await asyncio.get_running_loop().create_future()  # nobody else knows it
+
+    async def main(world: World) -> list[bytes]:
+        api = api_versions.API
+        machine = world.machine("node")
+        connections = Connections(
+            machine.clock,
+            ClientQuotas(Image()),
+            flexible_since={api.key: api.flexible_since},
+            frame_bytes_max=1000,
+            count_max=10,
+            count_per_host_max=10,
+            idle_ms_max=60_000,
+        )
+        served = {api.key: ServedApi(api, 0, 3, handle)}
+        await KafkaListener.start(
+            world.network.host("node"),
+            NODE.host,
+            NODE.port,
+            connections=connections,
+            served=served,
+            budget=ByteBudget(1 << 20),
+        )
+        world.machine("bare")
+        transport, bare = await world.network.host("bare").connect(Bare, NODE.host, NODE.port)
+        assert isinstance(transport, asyncio.Transport)
+        assert isinstance(bare, Bare)
+        # The second is no request at all: whoever handles it ends the connection.
+        transport.write(framed(api, 0, api_versions.ApiVersionsRequest()) + bytes(4))
+        await asyncio.sleep(1)
+        gc.collect()
+        await asyncio.sleep(1)
+        assert not bare.closed.done()
+        return bare.answers
+
+    with World(0) as world:
+        assert world.run(main(world), limit_s=60) == []

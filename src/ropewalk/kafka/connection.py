@@ -290,15 +290,17 @@ class Connection(asyncio.BufferedProtocol):
         caller = Caller(
             self, client_id=header.client_id, host=self._host, version=header.version, meter=meter
         )
+        handling = served.handle(request, caller)
         if meter is None:
-            is_done = begin(served.handle(request, caller), answer.on_done)
+            is_done = begin(handling, answer.on_done)
         else:
             meter.on_decoded(end - position)
-            is_done = begin(served.handle(request, caller), answer.on_done)
+            is_done = begin(handling, answer.on_done)
             meter.on_wait()
             if meter.throttle_ms:
                 self.mute(meter.throttle_ms)
         if not is_done:
+            answer.handling = handling
             answer.held_bytes = served.weigh(request, end - position)
             if self._holds:  # a copy of its records is being looked at
                 answer.held_bytes += end - position
@@ -387,6 +389,7 @@ class _Answer:
         "_served",
         "_version",
         "chunks",
+        "handling",
         "held_bytes",
         "is_done",
         "size_bytes",
@@ -407,6 +410,9 @@ class _Answer:
         self._correlation_id = correlation_id
         self._arrived_at_ms = connection.active_at_ms
         self.chunks: list[Buffer] = []
+        self.handling: object = None
+        """What waits for an answer is kept by its connection. If only what it waits for kept it, and that were dropped, it would
+        be ended by the garbage collection, in any thread, and release the connection from there."""
         self.size_bytes = 0
         self.held_bytes = 0
         self.is_done = False
