@@ -125,9 +125,12 @@ class Shard(Generic[C, E, A]):
         self._carry_out(core, decide(core, self._time.now_ms()))
 
     def forget(self, token: int) -> None:
-        """Whoever asked is gone; its answer never comes."""
-        if self._asked.pop(token, None) is not None and self._core is not None:
-            self._core.forget(token)
+        """Whoever asked is gone. What is left of it hears so and ends, instead of waiting for ever."""
+        answer = self._asked.pop(token, None)
+        if answer is not None:
+            answer.set_exception(ShardUnavailable("nobody waits for the answer any more"))
+            if self._core is not None:
+                self._core.forget(token)
 
     def end(self, reason: RopewalkError) -> None:
         """The shard is no longer hosted here."""
