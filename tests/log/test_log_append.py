@@ -321,3 +321,17 @@ def test_a_segment_that_nothing_was_written_to_is_not_rolled() -> None:
     append(log, now_ms=6000)
     assert log.segment_count == 1
     assert len(read_all(log)) == 1
+
+
+@pytest.mark.parametrize("bytes_max", [0, -1, -(2**31)])
+def test_a_span_is_never_smaller_than_nothing(bytes_max: int) -> None:
+    """Readers count by its size, and where no index is in memory it is what they asked for."""
+    disk = a_disk()
+    log = open_log(disk, settings(segment_bytes=320))
+    append_many(log, 8)
+    close(log)
+    log = open_log(disk, settings(segment_bytes=320), recovery_point=int(log.end_offset), clean=True)
+    span = log.locate(Offset(0), limit_offset=log.end_offset, bytes_max=bytes_max)
+    assert span is not None
+    assert span.size_bytes >= 0
+    assert len(batches_in(bytes(span.read()))) == 1

@@ -48,6 +48,7 @@ class ByteBudget:
         return len(self._waiting) + sum(not granted.done() for granted, _ in self._grants)
 
     def take(self, count_bytes: int) -> None:
+        assert count_bytes >= 0, "fewer than no bytes cannot be taken"
         self.held_bytes += count_bytes
 
     def give_back(self, count_bytes: int) -> None:

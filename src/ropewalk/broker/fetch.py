@@ -164,7 +164,7 @@ class Fetch:
         found_bytes = 0
         is_full = has_error = False
         for interest in session.due:
-            budget = min(interest.bytes_max, self._bytes_max - found_bytes)
+            budget = max(0, min(interest.bytes_max, self._bytes_max - found_bytes))
             if is_full and not everyone:
                 break  # the others keep their places
             found = Found(interest, interest.partition)

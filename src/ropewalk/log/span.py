@@ -80,7 +80,7 @@ class Span:
         self.size_bytes = (
             plan.stop_position - plan.position
             if plan is not None
-            else min(wanted.bytes_max, wanted.segment_end_position)
+            else max(0, min(wanted.bytes_max, wanted.segment_end_position))
         )
 
     def read_cached(self) -> bytes | memoryview | None:
