@@ -17,7 +17,17 @@ from ropewalk.sim.platters import Platters
 from ropewalk.sim.process import PowerCut, Process
 from ropewalk.sim.sometimes import Sometimes
 from ropewalk.sim.trace import Trace
-from tests.log.given import TOPIC_ID, append_many, close, read_all, settings, sync
+from tests.log.given import (
+    TOPIC_ID,
+    append,
+    append_many,
+    batch,
+    close,
+    read_all,
+    settings,
+    sync,
+    values_of,
+)
 
 NAME = TopicPartition("orders", 0)
 OTHER_ID = TopicId(bytes(16))
@@ -283,3 +293,24 @@ def test_a_checkpoint_survives_the_loss_of_a_lines_end() -> None:
     data[len(data) // 2 - 1] ^= 0x01
     disk.open("/data/one", create=True).append(data)
     assert read_checked(disk, "/data/one", dict[str, int]) == {"orders-0": 1200}
+
+
+def test_what_is_read_of_a_deleted_partition_is_not_taken_for_its_successor() -> None:
+    """A read that began before the deletion ends after the name has been given to another (seed 772 of the simulator)."""
+    directory = open_directory(MemoryDisk())
+    directory.create_partition(NAME, TOPIC_ID)
+    former = directory.open_log(NAME, TOPIC_ID, settings(), now_ms=1)
+    append(former, batch([b"former"]))
+    sync(former)
+    directory.storage.files.forget(f"/data/{NAME}/{0:020}.log")  # as if it had been evicted
+    span = former.locate(Offset(0), limit_offset=former.end_offset, bytes_max=1000)
+    assert span is not None
+    span.read()
+    former.forget()
+    directory.delete_partitions([Held(NAME, TOPIC_ID)])
+    directory.create_partition(NAME, OTHER_ID)
+    latter = directory.open_log(NAME, OTHER_ID, settings(), now_ms=1)
+    former.on_read(span)
+    append(latter, batch([b"latter"]))
+    sync(latter)
+    assert values_of(b"".join(read_all(latter))) == [b"latter"]

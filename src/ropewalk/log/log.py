@@ -72,6 +72,7 @@ class Log:
     __slots__ = (
         "_cleaning",
         "_contents",
+        "_is_forgotten",
         "_names_unsynced",
         "_reader",
         "_scrub_cursor",
@@ -106,6 +107,7 @@ class Log:
         self.name = directory.rpartition("/")[2]
         self.settings = settings
         self._scrub_cursor = ScrubCursor()
+        self._is_forgotten = False
         self._adopt(contents, snapshots)
 
     @classmethod
@@ -277,7 +279,8 @@ class Log:
 
     def on_read(self, span: Span) -> None:
         """`span.read` has answered in the disk pool: remember what it opened, loaded and verified."""
-        self._reader.on_read(span)
+        if not self._is_forgotten:
+            self._reader.on_read(span)
 
     def offset_for_timestamp(self, timestamp: int, *, limit_offset: Offset) -> TimedOffset | None:
         """The first record below `limit_offset` whose timestamp is not below `timestamp`. Blocks."""
@@ -444,7 +447,8 @@ class Log:
 
     def on_installed(self, replacement: Replacement) -> None:
         """The compacted segment's file has its name."""
-        self._cleaning.on_installed(replacement)
+        if not self._is_forgotten:
+            self._cleaning.on_installed(replacement)
 
     def on_compacted(self, compaction: Compaction) -> None:
         """The pass is over."""
@@ -457,7 +461,12 @@ class Log:
         return self.take_snapshot(now_ms, force=True)
 
     def forget(self) -> None:
-        """The partition is being deleted: refuse writes and let go of its files."""
+        """The partition is being deleted: refuse writes and let go of its files.
+
+        From here on the paths may be those of another partition of the same name. What was begun in the disk pool
+        before comes to its end, and nothing of it is remembered under a path.
+        """
+        self._is_forgotten = True
         self._writer.refusal = f"{self.name} is deleted"
         for segment in self._segments.all:
             self._storage.let_go(segment)
