@@ -1,6 +1,7 @@
 """The host of replicated state, with a counter as its tenant: what is answered is in the log, for good."""
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -348,3 +349,17 @@ def test_whoever_asks_after_its_partition_has_ended_is_not_left_waiting() -> Non
                 await answer
 
     hosting(story)
+
+
+def test_an_answer_that_nobody_came_for_is_no_complaint() -> None:
+    async def story(host: Host) -> list[dict[str, object]]:
+        complaints: list[dict[str, object]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+        host.ask(5)
+        await a_turn()
+        host.bench.partition.end(node_stopping(host.bench.partition.name))
+        await a_turn()
+        gc.collect()
+        return complaints
+
+    assert hosting(story) == []

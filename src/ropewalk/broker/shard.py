@@ -128,7 +128,7 @@ class Shard(Generic[C, E, A]):
         """Whoever asked is gone. What is left of it hears so and ends, instead of waiting for ever."""
         answer = self._asked.pop(token, None)
         if answer is not None:
-            answer.set_exception(ShardUnavailable("nobody waits for the answer any more"))
+            _fail(answer, ShardUnavailable("nobody waits for the answer any more"))
             if self._core is not None:
                 self._core.forget(token)
 
@@ -266,7 +266,7 @@ class _Release(Struct, Generic[A]):
 def _answer(replies: "list[tuple[asyncio.Future[A], A | RopewalkError]]") -> None:
     for answer, reply in replies:
         if isinstance(reply, RopewalkError):
-            answer.set_exception(reply)
+            _fail(answer, reply)
         else:
             answer.set_result(reply)
 
@@ -275,4 +275,9 @@ def _refuse(
     answers: "Sequence[asyncio.Future[A]] | Iterator[asyncio.Future[A]]", reason: RopewalkError
 ) -> None:
     for answer in answers:
-        answer.set_exception(reason)
+        _fail(answer, reason)
+
+
+def _fail(answer: "asyncio.Future[A]", reason: RopewalkError) -> None:
+    answer.set_exception(reason)
+    answer.exception()  # whoever asked may be gone with its connection, and asyncio would complain of that
