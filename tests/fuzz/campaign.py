@@ -178,7 +178,7 @@ def _judge(plan: Plan, target: Target, report: Report) -> None:
             f"the node used {report.memory_mib_max} MiB, {plan.memory_bytes_max >> 20} are allowed"
         )
     if not target.is_alive:
-        violations.append("the node died")
+        violations.append(f"the node died; its last words:\n{target.last_words()}")
     else:
         report.memory_mib_end = target.memory_bytes >> 20
         code, report.stop_s = target.stop()

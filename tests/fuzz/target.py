@@ -112,6 +112,13 @@ class Target:
             if _ALARMS.search(line) and len(self.alarms) < ALARMS_KEPT:
                 self.alarms.append("\n    ".join(lines[number : number + ALARM_LINES]))
 
+    def last_words(self) -> str:
+        """Of a node that ended by itself."""
+        assert self._process is not None
+        lines = self._log_path.read_text(errors="replace").splitlines()
+        said = [line for line in lines if _ALARMS.search(line)] or lines
+        return "\n".join([f"exit code {self._process.returncode}", *said[-ALARM_LINES:]])
+
     @property
     def memory_bytes(self) -> int:
         return self._status_bytes("VmRSS")

@@ -140,12 +140,11 @@ class Partitions:
                     pass
                 case _:
                     touched[record.topic_id] = None
-        gone = [topic_id for topic_id in touched if topic_id not in self._image.topics_by_id]
-        for topic_id in gone:
-            await self._drop(topic_id)
-        await self._reconcile(
-            [self._image.topics_by_id[topic_id] for topic_id in touched if topic_id not in gone]
-        )
+        topics = self._image.topics_by_id
+        for gone in [topic_id for topic_id in touched if topic_id not in topics]:
+            await self._drop(gone)
+        # One that was deleted while others were being dropped is dropped when that record is followed.
+        await self._reconcile([topics[topic_id] for topic_id in touched if topic_id in topics])
 
     async def trim(self, partition: Partition, offset: Offset) -> None:
         """Delete the records below `offset`; returns when no restart can bring them back."""
