@@ -9,13 +9,14 @@ import pkgutil
 import struct
 from collections.abc import Mapping
 from functools import cache
+from types import ModuleType
 from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from ropewalk.wire import messages
+from ropewalk.wire import messages, peer
 from ropewalk.wire.api import AnyApi
 from ropewalk.wire.schema import Array, Blob, Kind, Structure, Text, fields_of
 from ropewalk.wire.types import VERSION_LAST, Fixed, Message, RecordSet
@@ -52,13 +53,22 @@ class Direction:
         return message
 
 
-DIRECTIONS: Final = [
-    Direction(importlib.import_module(f"{messages.__name__}.{module.name}").API, name)
-    for module in pkgutil.iter_modules(messages.__path__)
-    for name in ("request", "response")
-]
+def directions_in(package: ModuleType) -> list[Direction]:
+    return [
+        Direction(importlib.import_module(f"{package.__name__}.{module.name}").API, name)
+        for module in pkgutil.iter_modules(package.__path__)
+        for name in ("request", "response")
+    ]
 
-for_every_direction: Final = pytest.mark.parametrize("direction", DIRECTIONS, ids=str)
+
+DIRECTIONS: Final = directions_in(messages)
+"""Kafka's own."""
+
+PEER_DIRECTIONS: Final = directions_in(peer)
+"""Ours, between nodes."""
+
+for_every_direction_of_kafka: Final = pytest.mark.parametrize("direction", DIRECTIONS, ids=str)
+for_every_direction: Final = pytest.mark.parametrize("direction", [*DIRECTIONS, *PEER_DIRECTIONS], ids=str)
 
 
 def examples(count: int) -> settings:

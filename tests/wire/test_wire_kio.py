@@ -21,7 +21,14 @@ from ropewalk.wire.api import AnyApi
 from ropewalk.wire.error_code import RETRIABLE, ErrorCode
 from ropewalk.wire.schema import fields_of
 from ropewalk.wire.types import Message
-from tests.wire.invented import DIRECTIONS, Direction, as_of, examples, for_every_direction, messages_of
+from tests.wire.invented import (
+    DIRECTIONS,
+    Direction,
+    as_of,
+    examples,
+    for_every_direction_of_kafka,
+    messages_of,
+)
 
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
@@ -30,7 +37,7 @@ def in_kio(api: AnyApi, version: int) -> bool:
     return version in schema_name_map[api_key_map[api.key]]
 
 
-@for_every_direction
+@for_every_direction_of_kafka
 @examples(6)
 @given(data=st.data())
 def test_kio_reads_what_we_write_and_writes_the_same(direction: Direction, data: st.DataObject) -> None:

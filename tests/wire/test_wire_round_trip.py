@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from ropewalk.base.errors import ProtocolError
 from ropewalk.wire.messages import create_topics, fetch, metadata, produce
 from ropewalk.wire.types import Buffer
-from tests.wire.invented import DIRECTIONS, Direction, as_of, examples, for_every_direction, messages_of
+from tests.wire.invented import (
+    DIRECTIONS,
+    PEER_DIRECTIONS,
+    Direction,
+    as_of,
+    examples,
+    for_every_direction,
+    messages_of,
+)
 
 
 @for_every_direction
@@ -26,8 +34,10 @@ def test_a_message_survives_the_wire_in_every_version(direction: Direction, data
 
 
 def test_every_api_has_its_own_key_and_kafkas_names() -> None:
-    assert len(DIRECTIONS) == 2 * len({direction.api.key for direction in DIRECTIONS})
-    for direction in DIRECTIONS:
+    directions = [*DIRECTIONS, *PEER_DIRECTIONS]
+    assert len(directions) == 2 * len({direction.api.key for direction in directions})
+    assert all(direction.api.key >= 10000 for direction in PEER_DIRECTIONS)
+    for direction in directions:
         assert direction.message.__name__ == direction.api.name + direction.name.capitalize()
 
 

@@ -178,6 +178,9 @@ THROTTLE_MS_MAX: Final = 30_000
 """The longest that a client is kept waiting for having exceeded a quota. Clients give up on an answer after that, so one
 batch far above a tiny quota costs this and no more."""
 
+LOSSES_REMEMBERED_MAX: Final = 200
+"""Elections that may have lost records, of which the metadata tells. An operator has read the older ones, or never will."""
+
 TOPICS_DELETED_REMEMBERED_MAX: Final = 10_000
 """Deleted topics whose ids are kept, so that a node that was away removes their records, and only theirs. What
 it holds of older ones is left alone."""

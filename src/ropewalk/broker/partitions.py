@@ -30,9 +30,12 @@ from ropewalk.metadata.image import Image, Topic
 from ropewalk.metadata.image import Partition as PartitionFacts
 from ropewalk.metadata.records import (
     BrokerRegistered,
+    BrokerRemoved,
     BrokerSettingsChanged,
+    BrokerStateChanged,
     ClientQuotasChanged,
     ClusterCreated,
+    ControllerChanged,
     MetadataRecord,
     ProducerIdsAllocated,
 )
@@ -136,7 +139,15 @@ class Partitions:
             match record:
                 case BrokerSettingsChanged():
                     touched.update(dict.fromkeys(topic.topic_id for topic in self._image.topics.values()))
-                case ClusterCreated() | BrokerRegistered() | ProducerIdsAllocated() | ClientQuotasChanged():
+                case (
+                    ClusterCreated()
+                    | ControllerChanged()
+                    | BrokerRegistered()
+                    | BrokerStateChanged()
+                    | BrokerRemoved()
+                    | ProducerIdsAllocated()
+                    | ClientQuotasChanged()
+                ):
                     pass
                 case _:
                     touched[record.topic_id] = None

@@ -12,18 +12,25 @@ from msgspec import Struct, structs
 
 from ropewalk.base.errors import UnknownPartition, UnknownTopic, UnknownTopicId
 from ropewalk.base.ids import LeaderEpoch, NodeId, ProducerId, TopicId, format_id
-from ropewalk.base.limits import TOPICS_DELETED_REMEMBERED_MAX
+from ropewalk.base.limits import LOSSES_REMEMBERED_MAX, TOPICS_DELETED_REMEMBERED_MAX
 from ropewalk.metadata.records import (
+    ALL_ROLES,
     BrokerRegistered,
+    BrokerRemoved,
     BrokerSettingsChanged,
+    BrokerState,
+    BrokerStateChanged,
     ClientQuotasChanged,
     ClusterCreated,
+    ControllerChanged,
     Endpoint,
+    LossRecorded,
     MetadataRecord,
     PartitionChanged,
     PartitionCreated,
     ProducerIdsAllocated,
     QuotaEntity,
+    TopicChanged,
     TopicCreated,
     TopicDeleted,
     TopicSettingsChanged,
@@ -38,6 +45,13 @@ class Broker(Struct, frozen=True):
     directory: bytes
     endpoints: tuple[Endpoint, ...]
     rack: str | None
+    roles: tuple[str, ...] = ALL_ROLES
+    state: BrokerState = BrokerState.ACTIVE
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it may lead, and count as in sync."""
+        return self.state is BrokerState.ACTIVE
 
     def endpoint(self, listener: str) -> Endpoint | None:
         """Where clients of the listener of that name reach this broker, if it has one."""
@@ -51,6 +65,20 @@ class Partition(Struct, frozen=True):
     leader: NodeId | None
     leader_epoch: LeaderEpoch
     partition_epoch: int
+    eligible: tuple[NodeId, ...] = ()
+    last_leader: NodeId | None = None
+    adding: tuple[NodeId, ...] = ()
+    removing: tuple[NodeId, ...] = ()
+    observers: tuple[NodeId, ...] = ()
+
+    @property
+    def is_moving(self) -> bool:
+        return bool(self.adding or self.removing)
+
+    @property
+    def holders(self) -> tuple[NodeId, ...]:
+        """Everybody who keeps a copy."""
+        return (*self.replicas, *self.observers)
 
 
 class Topic(Struct, frozen=True):
@@ -60,10 +88,17 @@ class Topic(Struct, frozen=True):
     name: str
     partitions: tuple[Partition, ...] = ()
     settings: Mapping[str, str] = {}
+    owner: str | None = None
+    created_at_ms: int = 0
+    modified_at_ms: int = 0
 
     @property
     def replication_factor(self) -> int:
-        return len(self.partitions[0].replicas) if self.partitions else 0
+        """Of the first partition, as it will be when a move that is under way is done."""
+        if not self.partitions:
+            return 0
+        first = self.partitions[0]
+        return len(first.replicas) - len(first.removing)
 
 
 class Image:
@@ -77,8 +112,11 @@ class Image:
         "_topics_by_name",
         "client_quotas",
         "cluster_id",
+        "controller_epoch",
+        "controller_id",
         "end_offset",
         "end_producer_id",
+        "losses",
         "replica_count",
     )
 
@@ -87,6 +125,11 @@ class Image:
         """Records applied so far. It changes with every fact, so it serves as the version of anything cached."""
         self.cluster_id: str | None = None
         """None until the cluster has been created."""
+        self.controller_id: NodeId | None = None
+        """Who decided last. It may be gone; what it decides counts only if the log takes it."""
+        self.controller_epoch: int = 0
+        self.losses: tuple[LossRecorded, ...] = ()
+        """The newest elections that may have lost records."""
         self.end_producer_id: ProducerId = ProducerId(0)
         """The first producer id that has not been allocated."""
         self.client_quotas: Mapping[QuotaEntity, Mapping[str, float]] = {}
@@ -149,6 +192,9 @@ class Image:
             case ClusterCreated(cluster_id=cluster_id):
                 assert self.cluster_id is None, "a cluster is created once"
                 self.cluster_id = cluster_id
+            case ControllerChanged(node_id=node_id, epoch=epoch):
+                assert epoch > self.controller_epoch, "a controller's epoch is larger than all before it"
+                self.controller_id, self.controller_epoch = node_id, epoch
             case BrokerRegistered():
                 self._brokers[record.node_id] = Broker(
                     node_id=record.node_id,
@@ -156,18 +202,32 @@ class Image:
                     directory=record.directory,
                     endpoints=record.endpoints,
                     rack=record.rack,
+                    roles=record.roles,
+                    state=record.state,
                 )
+            case BrokerStateChanged(node_id=node_id, broker_epoch=broker_epoch, state=state):
+                broker = self._brokers[node_id]
+                assert broker.epoch == broker_epoch, f"broker {node_id} has started again meanwhile"
+                self._brokers[node_id] = structs.replace(broker, state=state)
+            case BrokerRemoved(node_id=node_id):
+                del self._brokers[node_id]
             case TopicCreated(topic_id=topic_id, name=name):
                 assert topic_id not in self._topics_by_id, f"{format_id(topic_id)} was created before"
                 assert name not in self._topics_by_name, f"{name} was created before"
-                self._put(Topic(topic_id=topic_id, name=name))
+                at_ms = record.created_at_ms
+                self._put(Topic(topic_id, name, (), {}, record.owner, at_ms, at_ms))
+            case TopicChanged(topic_id=topic_id, owner=owner, modified_at_ms=modified_at_ms):
+                topic = self._topics_by_id[topic_id]
+                self._put(structs.replace(topic, owner=owner, modified_at_ms=modified_at_ms))
+            case LossRecorded():
+                self.losses = (*self.losses, record)[-LOSSES_REMEMBERED_MAX:]
             case TopicDeleted(topic_id=topic_id):
                 self._on_deleted(topic_id)
             case PartitionCreated(topic_id=topic_id, index=index):
                 topic = self._topics_by_id[topic_id]
                 assert index == len(topic.partitions), f"{topic.name}-{index} leaves a gap"
                 self._put(structs.replace(topic, partitions=(*topic.partitions, _partition(record))))
-                self.replica_count += len(record.replicas)
+                self.replica_count += len(record.replicas) + len(record.observers)
             case PartitionChanged(topic_id=topic_id, index=index):
                 topic = self._topics_by_id[topic_id]
                 before = topic.partitions[index]
@@ -175,7 +235,7 @@ class Image:
                 assert record.leader_epoch >= before.leader_epoch, f"{topic.name}-{index} went back"
                 partitions = (*topic.partitions[:index], _partition(record), *topic.partitions[index + 1 :])
                 self._put(structs.replace(topic, partitions=partitions))
-                self.replica_count += len(record.replicas) - len(before.replicas)
+                self.replica_count += len(record.replicas) + len(record.observers) - len(before.holders)
             case TopicSettingsChanged(topic_id=topic_id, changes=changes):
                 topic = self._topics_by_id[topic_id]
                 self._put(structs.replace(topic, settings=_changed(topic.settings, changes)))
@@ -199,22 +259,33 @@ class Image:
         """The fewest records that rebuild this image, `end_offset` apart: what a snapshot holds."""
         if self.cluster_id is not None:
             yield ClusterCreated(self.cluster_id)
+        if self.controller_id is not None:
+            yield ControllerChanged(self.controller_id, self.controller_epoch)
         for broker in self._brokers.values():
             yield BrokerRegistered(
-                broker.node_id, broker.epoch, broker.directory, broker.endpoints, broker.rack
+                broker.node_id,
+                broker.epoch,
+                broker.directory,
+                broker.endpoints,
+                broker.rack,
+                broker.roles,
+                broker.state,
             )
         for node_id, settings in self._settings_by_node.items():
             yield BrokerSettingsChanged(node_id, dict(settings))
         for entity, quotas in self.client_quotas.items():
             yield ClientQuotasChanged(entity, dict(quotas))
         for topic in self._topics_by_name.values():
-            yield TopicCreated(topic.topic_id, topic.name)
+            yield TopicCreated(topic.topic_id, topic.name, topic.owner, topic.created_at_ms)
             for partition in topic.partitions:
                 yield PartitionCreated(topic.topic_id, **structs.asdict(partition))
             if topic.settings:
                 yield TopicSettingsChanged(topic.topic_id, dict(topic.settings))
+            if topic.modified_at_ms != topic.created_at_ms:
+                yield TopicChanged(topic.topic_id, topic.owner, topic.modified_at_ms)
         for topic_id in self._deleted:
             yield TopicDeleted(topic_id)
+        yield from self.losses
         if self.end_producer_id > 0:
             # Whose block was the last is of interest only while it is being handed out.
             yield ProducerIdsAllocated(NodeId(-1), self.end_producer_id)
@@ -223,7 +294,7 @@ class Image:
         topic = self._topics_by_id.pop(topic_id, None)
         if topic is not None:  # A snapshot remembers the deletion without the topic.
             del self._topics_by_name[topic.name]
-            self.replica_count -= sum(len(partition.replicas) for partition in topic.partitions)
+            self.replica_count -= sum(len(partition.holders) for partition in topic.partitions)
         self._deleted[topic_id] = None
         if len(self._deleted) > TOPICS_DELETED_REMEMBERED_MAX:
             del self._deleted[next(iter(self._deleted))]
@@ -244,6 +315,11 @@ def _partition(record: PartitionCreated | PartitionChanged) -> Partition:
         leader=record.leader,
         leader_epoch=record.leader_epoch,
         partition_epoch=record.partition_epoch,
+        eligible=record.eligible,
+        last_leader=record.last_leader,
+        adding=record.adding,
+        removing=record.removing,
+        observers=record.observers,
     )
 
 

@@ -7,6 +7,7 @@ A `type` it does not know makes the reader refuse, because a fact it cannot appl
 """
 
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import Final, TypeAlias
 
 import msgspec
@@ -21,6 +22,18 @@ class Endpoint(Struct, frozen=True, gc=False):
     listener: str
     host: str
     port: int
+
+
+class BrokerState(StrEnum):
+    FENCED = "fenced"
+    """Registered, and not to be relied on: it may not lead, nor count as in sync."""
+
+    ACTIVE = "active"
+    STOPPING = "stopping"
+    """It is about to stop or to be taken away: it keeps what it holds and is given nothing more to lead."""
+
+
+ALL_ROLES: Final = ("broker", "controller", "frontend")
 
 
 class ClusterCreated(Struct, frozen=True, gc=False, tag="cluster_created", tag_field="type"):
@@ -41,6 +54,29 @@ class BrokerRegistered(Struct, frozen=True, gc=False, tag="broker_registered", t
     directory: bytes
     endpoints: tuple[Endpoint, ...]
     rack: str | None = None
+    roles: tuple[str, ...] = ALL_ROLES
+    state: BrokerState = BrokerState.ACTIVE
+
+
+class BrokerStateChanged(Struct, frozen=True, gc=False, tag="broker_state_changed", tag_field="type"):
+    """The broker of that epoch is in service, out of it, or about to leave. Of an older epoch it would mean nothing."""
+
+    node_id: NodeId
+    broker_epoch: int
+    state: BrokerState
+
+
+class BrokerRemoved(Struct, frozen=True, gc=False, tag="broker_removed", tag_field="type"):
+    """The broker holds no replica and is not coming back."""
+
+    node_id: NodeId
+
+
+class ControllerChanged(Struct, frozen=True, gc=False, tag="controller_changed", tag_field="type"):
+    """The first record of a controller's epoch: from here on `node_id` decides."""
+
+    node_id: NodeId
+    epoch: int
 
 
 class TopicCreated(Struct, frozen=True, gc=False, tag="topic_created", tag_field="type"):
@@ -48,6 +84,16 @@ class TopicCreated(Struct, frozen=True, gc=False, tag="topic_created", tag_field
 
     topic_id: TopicId
     name: str
+    owner: str | None = None
+    created_at_ms: int = 0
+
+
+class TopicChanged(Struct, frozen=True, gc=False, tag="topic_changed", tag_field="type"):
+    """Something about the topic is another than before; the records that say what come with it."""
+
+    topic_id: TopicId
+    owner: str | None
+    modified_at_ms: int
 
 
 class TopicDeleted(Struct, frozen=True, gc=False, tag="topic_deleted", tag_field="type"):
@@ -66,6 +112,16 @@ class PartitionCreated(Struct, frozen=True, gc=False, tag="partition_created", t
     leader: NodeId | None
     leader_epoch: LeaderEpoch
     partition_epoch: int
+    eligible: tuple[NodeId, ...] = ()
+    """Out of sync since the ISR is below the minimum, yet they hold all that was acknowledged (KIP-966's ELR)."""
+    last_leader: NodeId | None = None
+    """Who led last, where nobody in sync or eligible is left."""
+    adding: tuple[NodeId, ...] = ()
+    """Those among `replicas` that a move has yet to bring in step."""
+    removing: tuple[NodeId, ...] = ()
+    """Those among `replicas` that leave when the move is done."""
+    observers: tuple[NodeId, ...] = ()
+    """Copies that nobody waits for; never among `replicas` or `isr`."""
 
 
 class PartitionChanged(Struct, frozen=True, gc=False, tag="partition_changed", tag_field="type"):
@@ -78,6 +134,27 @@ class PartitionChanged(Struct, frozen=True, gc=False, tag="partition_changed", t
     leader: NodeId | None
     leader_epoch: LeaderEpoch
     partition_epoch: int
+    eligible: tuple[NodeId, ...] = ()
+    """Out of sync since the ISR is below the minimum, yet they hold all that was acknowledged (KIP-966's ELR)."""
+    last_leader: NodeId | None = None
+    """Who led last, where nobody in sync or eligible is left."""
+    adding: tuple[NodeId, ...] = ()
+    """Those among `replicas` that a move has yet to bring in step."""
+    removing: tuple[NodeId, ...] = ()
+    """Those among `replicas` that leave when the move is done."""
+    observers: tuple[NodeId, ...] = ()
+    """Copies that nobody waits for; never among `replicas` or `isr`."""
+
+
+class LossRecorded(Struct, frozen=True, gc=False, tag="loss_recorded", tag_field="type"):
+    """A replica was made leader that may lack acknowledged records. Kept so that nobody has to guess later."""
+
+    topic_id: TopicId
+    index: int
+    leader: NodeId
+    leader_epoch: LeaderEpoch
+    at_ms: int
+    reason: str
 
 
 class TopicSettingsChanged(Struct, frozen=True, gc=False, tag="topic_settings_changed", tag_field="type"):
@@ -115,11 +192,16 @@ class ClientQuotasChanged(Struct, frozen=True, gc=False, tag="client_quotas_chan
 
 MetadataRecord: TypeAlias = (
     ClusterCreated
+    | ControllerChanged
     | BrokerRegistered
+    | BrokerStateChanged
+    | BrokerRemoved
     | TopicCreated
+    | TopicChanged
     | TopicDeleted
     | PartitionCreated
     | PartitionChanged
+    | LossRecorded
     | TopicSettingsChanged
     | BrokerSettingsChanged
     | ProducerIdsAllocated

@@ -1,0 +1,37 @@
+"""FetchMetadata (key 10006): the metadata log from an offset on, or a snapshot where it no longer reaches back that far.
+
+Records and snapshot are in the encoding of `metadata/`, which this layer does not know.
+"""
+
+from typing import Final
+
+from ropewalk.wire.api import Api
+from ropewalk.wire.types import Int16, Int32, Int64, Message
+
+
+class FetchMetadataRequest(Message, frozen=True):
+    node_id: Int32
+    start_offset: Int64
+    wait_ms: Int32
+    """How long to wait where there is nothing new."""
+
+
+class FetchMetadataResponse(Message, frozen=True):
+    error_code: Int16
+    error_message: str | None = None
+    controller_epoch: Int64 = 0
+    snapshot: bytes | None = None
+    """To start from instead of `start_offset`."""
+    end_offset: Int64 = 0
+    """After `records`, or the snapshot's."""
+    records: bytes | None = None
+
+
+API: Final = Api(
+    key=10006,
+    name="FetchMetadata",
+    versions=range(0, 0 + 1),
+    flexible_since=0,
+    request=FetchMetadataRequest,
+    response=FetchMetadataResponse,
+)

@@ -1,0 +1,36 @@
+"""Forward (key 10008): a client's request, carried to the controller with the name of whoever sent it.
+
+The body is the request's in Kafka's encoding without a header, and so is the answer's.
+"""
+
+from typing import Final
+
+from ropewalk.wire.api import Api
+from ropewalk.wire.types import Int16, Int64, Message
+
+
+class ForwardRequest(Message, frozen=True):
+    api_key: Int16
+    api_version: Int16
+    principal: str
+    client_id: str | None
+    host: str
+    body: bytes
+
+
+class ForwardResponse(Message, frozen=True):
+    error_code: Int16
+    error_message: str | None = None
+    metadata_offset: Int64 = 0
+    """Where the controller's metadata ends. Whoever forwarded waits for it, so that its client sees what it has done."""
+    body: bytes = b""
+
+
+API: Final = Api(
+    key=10008,
+    name="Forward",
+    versions=range(0, 0 + 1),
+    flexible_since=0,
+    request=ForwardRequest,
+    response=ForwardResponse,
+)

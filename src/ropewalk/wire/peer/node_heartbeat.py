@@ -1,0 +1,52 @@
+"""NodeHeartbeat (key 10004): a node is alive, has the metadata up to an offset, and carries so much load."""
+
+from typing import Final
+
+from ropewalk.wire.api import Api
+from ropewalk.wire.types import Int16, Int32, Int64, Message, Uuid
+
+
+class PartitionLoad(Message, frozen=True):
+    """Of one partition that the node leads, per second, over the last minute or so."""
+
+    topic_id: Uuid
+    index: Int32
+    bytes_in: Int64
+    bytes_out: Int64
+    records_in: Int64
+
+
+class NodeLoad(Message, frozen=True):
+    cpu_permille: Int32 = 0
+    disk_used_bytes: Int64 = 0
+    disk_total_bytes: Int64 = 0
+    partitions: tuple[PartitionLoad, ...] = ()
+
+
+class NodeHeartbeatRequest(Message, frozen=True):
+    node_id: Int32
+    broker_epoch: Int64
+    metadata_offset: Int64
+    """How far it has followed."""
+    wants_to_stop: bool
+    """Take leadership away from it: it stops when it has none left."""
+    load: NodeLoad | None
+    """None: nothing new since the last heartbeat."""
+
+
+class NodeHeartbeatResponse(Message, frozen=True):
+    error_code: Int16
+    error_message: str | None = None
+    is_fenced: bool = True
+    may_stop: bool = False
+    controller_id: Int32 = -1
+
+
+API: Final = Api(
+    key=10004,
+    name="NodeHeartbeat",
+    versions=range(0, 0 + 1),
+    flexible_since=0,
+    request=NodeHeartbeatRequest,
+    response=NodeHeartbeatResponse,
+)

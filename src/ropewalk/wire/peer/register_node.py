@@ -1,0 +1,49 @@
+"""RegisterNode (key 10003): a node has started and asks to be let in. It is fenced until it has caught up and heartbeats."""
+
+from typing import Final
+
+from ropewalk.wire.api import Api
+from ropewalk.wire.types import Int16, Int32, Int64, Message, Uuid
+
+
+class ListenerEndpoint(Message, frozen=True):
+    listener: str
+    host: str
+    port: Int32
+
+
+class ReplicaOfPartition(Message, frozen=True):
+    topic_id: Uuid
+    index: Int32
+
+
+class RegisterNodeRequest(Message, frozen=True):
+    node_id: Int32
+    cluster_id: str | None
+    directory_id: Uuid
+    endpoints: tuple[ListenerEndpoint, ...]
+    rack: str | None
+    roles: tuple[str, ...]
+    now_ms: Int64
+    """Its wall clock: one that is far off would expire records of others."""
+    is_clean: bool
+    """It stopped in order; otherwise what was only in the page cache may be gone."""
+    damaged: tuple[ReplicaOfPartition, ...]
+    """Replicas that lack durable records after recovery, whatever the rest is like."""
+
+
+class RegisterNodeResponse(Message, frozen=True):
+    error_code: Int16
+    error_message: str | None = None
+    broker_epoch: Int64 = -1
+    cluster_id: str = ""
+
+
+API: Final = Api(
+    key=10003,
+    name="RegisterNode",
+    versions=range(0, 0 + 1),
+    flexible_since=0,
+    request=RegisterNodeRequest,
+    response=RegisterNodeResponse,
+)
