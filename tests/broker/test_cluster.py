@@ -5,12 +5,20 @@ from collections.abc import Sequence
 
 import pytest
 
-from ropewalk.base.errors import InvalidRequest, NodeStopping, StorageFailed, TimedOut
-from ropewalk.base.ids import NodeId, ProducerId
+from ropewalk.base.errors import InvalidRequest, NodeStopping, NotController, StorageFailed, TimedOut
+from ropewalk.base.ids import NodeId, ProducerId, TopicId
 from ropewalk.broker.cluster import Cluster
+from ropewalk.broker.decisions import Decisions
+from ropewalk.broker.facts import Facts
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.log import AppendOutcome, Committed, Raced, Snapshot, Unknown
-from ropewalk.metadata.records import MetadataRecord, ProducerIdsAllocated
+from ropewalk.metadata.records import (
+    ControllerChanged,
+    MetadataRecord,
+    ProducerIdsAllocated,
+    TopicCreated,
+    TopicDeleted,
+)
 
 
 class ScriptedLog:
@@ -35,6 +43,9 @@ class ScriptedLog:
         assert expected_epoch == self.epoch
         if outcome == "full":
             raise StorageFailed("no room")
+        if outcome == "deposed":
+            self.records.append(ControllerChanged(NodeId(1), self.epoch + 1))
+            return Raced(self.epoch + 1, self.end_offset)
         if outcome == "raced":
             self.records += self.others
             return Raced(self.epoch, self.end_offset)
@@ -60,15 +71,23 @@ def allocate(image: Image) -> list[MetadataRecord]:
 
 
 async def running(log: ScriptedLog) -> tuple[Cluster, "asyncio.Future[tuple[None, None]]", list[int]]:
-    cluster = Cluster(log)
+    facts = Facts()
+    decisions = Decisions(log, facts)
     followed: list[int] = []
 
     async def follow(records: Sequence[MetadataRecord]) -> None:
         followed.append(len(records))
 
-    await cluster.load()
-    cluster.follow_with(follow)
-    return cluster, asyncio.gather(cluster.run(), cluster.run_following()), followed
+    await decisions.load()
+    facts.follow_with(follow)
+    return Cluster(facts, decisions), asyncio.gather(decisions.run(), facts.run_following()), followed
+
+
+def stop(cluster: Cluster) -> None:
+    decisions = cluster._decisions
+    assert decisions is not None
+    decisions.stop()
+    cluster.facts.stop()
 
 
 @pytest.mark.parametrize(
@@ -100,7 +119,7 @@ def test_what_is_committed_while_the_node_is_busy_is_followed_at_once() -> None:
             followed.append(len(records))
             await may_go_on.wait()
 
-        cluster.follow_with(follow)
+        cluster.facts.follow_with(follow)
         first = asyncio.ensure_future(cluster.propose(allocate))
         for _ in range(5):
             await cluster.commit(allocate)  # does not wait for the node
@@ -127,7 +146,7 @@ def test_a_node_that_cannot_follow_says_so_to_those_who_wait_and_goes_on() -> No
         async def refuse(_: Sequence[MetadataRecord]) -> None:
             raise StorageFailed("that directory is another's")
 
-        cluster.follow_with(refuse)
+        cluster.facts.follow_with(refuse)
         with pytest.raises(StorageFailed, match="another's"):
             await cluster.propose(allocate)
         assert cluster.image.end_producer_id == 10
@@ -135,7 +154,7 @@ def test_a_node_that_cannot_follow_says_so_to_those_who_wait_and_goes_on() -> No
         async def follow(records: Sequence[MetadataRecord]) -> None:
             followed.append(len(records))
 
-        cluster.follow_with(follow)
+        cluster.facts.follow_with(follow)
         await cluster.propose(allocate)
         assert followed == [1]
         task.cancel()
@@ -189,7 +208,7 @@ def test_whoever_waits_when_the_node_stops_is_sent_away() -> None:
         await asyncio.gather(task, return_exceptions=True)
         waiting = asyncio.ensure_future(cluster.propose(allocate))
         await asyncio.sleep(0)
-        cluster.stop()
+        stop(cluster)
         with pytest.raises(NodeStopping):
             await waiting
         with pytest.raises(NodeStopping):
@@ -207,14 +226,92 @@ def test_whoever_waits_for_the_node_to_follow_is_sent_away_when_it_stops() -> No
         async def never(_: Sequence[MetadataRecord]) -> None:
             await asyncio.Event().wait()
 
-        cluster.follow_with(never)
+        cluster.facts.follow_with(never)
         waiting = [asyncio.ensure_future(cluster.propose(allocate)) for _ in range(2)]
         for _ in range(10):
             await asyncio.sleep(0)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        cluster.stop()
+        stop(cluster)
         for outcome in await asyncio.gather(*waiting, return_exceptions=True):
             assert isinstance(outcome, NodeStopping)
+
+    asyncio.run(main())
+
+
+def test_a_controller_that_was_replaced_stops_deciding() -> None:
+    async def main() -> None:
+        log = ScriptedLog("deposed")
+        cluster, task, _ = await running(log)
+        waiting = [asyncio.ensure_future(cluster.propose(allocate)) for _ in range(3)]
+        for outcome in await asyncio.gather(*waiting, return_exceptions=True):
+            assert isinstance(outcome, NotController)
+        assert not cluster.decides
+        assert cluster.image.controller_id == 1
+        with pytest.raises(NotController):
+            await cluster.propose(allocate)
+        task.cancel()
+
+    asyncio.run(main())
+
+
+def test_where_nobody_decides_a_proposal_is_refused() -> None:
+    async def main() -> None:
+        cluster = Cluster(Facts(), None)
+        assert not cluster.decides
+        with pytest.raises(NotController):
+            await cluster.propose(allocate)
+
+    asyncio.run(main())
+
+
+def test_a_node_that_only_hears_of_changes_knows_when_it_has_reached_one() -> None:
+    async def main() -> None:
+        facts = Facts()
+        followed: list[int] = []
+
+        async def follow(records: Sequence[MetadataRecord]) -> None:
+            followed.append(len(records))
+
+        facts.follow_with(follow)
+        task = asyncio.ensure_future(facts.run_following())
+        waiting = asyncio.ensure_future(facts.reached(2))
+        facts.apply(allocate(facts.image))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        facts.apply(allocate(facts.image))
+        await waiting
+        assert sum(followed) == facts.followed_offset == 2
+        await facts.reached(1)
+        task.cancel()
+
+    asyncio.run(main())
+
+
+def test_a_snapshot_brings_a_node_that_fell_behind_up_to_date() -> None:
+    async def main() -> None:
+        facts, other = Facts(), Image()
+        followed: list[MetadataRecord] = []
+
+        async def follow(records: Sequence[MetadataRecord]) -> None:
+            followed.extend(records)
+
+        facts.follow_with(follow)
+        facts.apply([TopicCreated(TopicId(b"a" * 16), "kept"), TopicCreated(TopicId(b"b" * 16), "deleted")])
+        facts.begin()
+        task = asyncio.ensure_future(facts.run_following())
+        for record in (
+            TopicCreated(TopicId(b"a" * 16), "kept"),
+            TopicCreated(TopicId(b"c" * 16), "made"),
+            *allocate(other),
+        ):
+            other.apply(record)
+        facts.restart(Snapshot(3, 40, tuple(other.facts())))
+        await facts.reached(40)
+        assert [*facts.image.facts()] == [*other.facts()]
+        assert facts.image.end_offset == facts.followed_offset == 40
+        assert TopicDeleted(TopicId(b"b" * 16)) in followed
+        assert TopicCreated(TopicId(b"c" * 16), "made") in followed
+        task.cancel()
 
     asyncio.run(main())

@@ -18,6 +18,7 @@
       LeaderNotAvailable        the replica that should lead cannot, or no replica can
       NoReassignment            a move was to be given up, and none is under way
       NotLeader                 this node does not lead the partition
+      NotController             this node does not decide about the cluster, or no more
       FencedEpoch               the caller knows an older leader epoch than ours
       UnknownEpoch              the caller knows a newer leader epoch than ours
       NotEnoughReplicas         the in-sync replicas are fewer than min.insync.replicas
@@ -126,6 +127,10 @@ class NoReassignment(RopewalkError):
 
 
 class NotLeader(RopewalkError):
+    pass
+
+
+class NotController(RopewalkError):
     pass
 
 

@@ -72,7 +72,7 @@ class Housekeeping:
         for partition in self._disk.commits.waiting():
             partition.expire(now_ms)
         if self._partitions.unopened_count:
-            await self._cluster.propose(lambda _: ())  # nothing changes, but the partitions follow again
+            await self._cluster.followed()  # nothing has changed, but the partitions follow again
         await _tolerating_a_full_disk(self._save_recovery_points())
         await _tolerating_a_full_disk(self._write_snapshots())
         if now_ms >= self._retention_due_ms:

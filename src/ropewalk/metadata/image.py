@@ -5,7 +5,7 @@ is a bug in a decision and an `assert` says so. Everything else only reads. Topi
 never changed in place, so that a caller may keep one across an `await` and compare it afterwards.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeVar, assert_never
 
 from msgspec import Struct, structs
@@ -121,6 +121,9 @@ class Image:
     )
 
     def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
         self.end_offset: int = 0
         """Records applied so far. It changes with every fact, so it serves as the version of anything cached."""
         self.cluster_id: str | None = None
@@ -254,6 +257,13 @@ class Image:
             case _:
                 assert_never(record)
         self.end_offset += 1
+
+    def replace(self, facts: Iterable[MetadataRecord], end_offset: int) -> None:
+        """Become what a snapshot says, whatever was there before."""
+        self._clear()
+        for fact in facts:
+            self.apply(fact)
+        self.end_offset = end_offset
 
     def facts(self) -> Iterator[MetadataRecord]:
         """The fewest records that rebuild this image, `end_offset` apart: what a snapshot holds."""

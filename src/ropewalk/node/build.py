@@ -24,6 +24,8 @@ from ropewalk.base.limits import NODE_BUFFER_BYTES_MAX
 from ropewalk.base.metrics import Source
 from ropewalk.base.ports import Disk, Ports
 from ropewalk.broker.cluster import Cluster
+from ropewalk.broker.decisions import Decisions
+from ropewalk.broker.facts import Facts
 from ropewalk.broker.fetch_sessions import FetchSessions
 from ropewalk.broker.group_commit import GroupCommit
 from ropewalk.broker.groups import Groups
@@ -120,7 +122,8 @@ class Node:
         self._listener.abort()
         self._parts.instruments.abort_door()
         await self._parts.supervisor.stop()
-        self._parts.cluster.stop()
+        self._parts.decisions.stop()
+        self._parts.facts.stop()
         self._parts.groups.stop()
         self._parts.disk.log_starts.stop()
         self._parts.partitions.end()
@@ -132,7 +135,8 @@ class Node:
         self._listener.stop()
         parts.partitions.refuse()
         await parts.supervisor.stop()
-        parts.cluster.stop()
+        parts.decisions.stop()
+        parts.facts.stop()
         parts.groups.stop()
         parts.disk.log_starts.stop()
         for partition in parts.partitions:
@@ -176,6 +180,8 @@ class _Parts:
     config: Config
     ports: Ports
     directory: DataDirectory
+    facts: Facts
+    decisions: Decisions
     cluster: Cluster
     topics: Topics
     disk: Home
@@ -195,8 +201,10 @@ async def _assemble(config: Config, ports: Ports, directory: DataDirectory) -> _
     metadata_log = await ports.pool.run(
         LocalMetadataLog.open, ports.disk, ports.pool, f"{directory.path}/metadata"
     )
-    cluster = Cluster(metadata_log)
-    await cluster.load()
+    facts = Facts()
+    decisions = Decisions(metadata_log, facts)
+    await decisions.load()
+    cluster = Cluster(facts, decisions)
     topics = Topics(cluster, node_id, config.broker_overrides, ports.rng)
     disk = _home(directory, ports.disk, ports)
     in_memory = DataDirectory.open(Storage(MemoryDisk()), "/memory", node_id=node_id, rng=ports.rng)
@@ -228,6 +236,8 @@ async def _assemble(config: Config, ports: Ports, directory: DataDirectory) -> _
         config=config,
         ports=ports,
         directory=directory,
+        facts=facts,
+        decisions=decisions,
         cluster=cluster,
         topics=topics,
         disk=disk,
@@ -259,8 +269,8 @@ async def _bring_up(parts: _Parts) -> Node:
 async def _begin_to_serve(parts: _Parts) -> KafkaListener:
     ports, cluster, identity = parts.ports, parts.cluster, parts.directory.identity
     for name, work in (
-        ("metadata", cluster.run()),
-        ("following the metadata", cluster.run_following()),
+        ("metadata", parts.decisions.run()),
+        ("following the metadata", parts.facts.run_following()),
         ("group commit", parts.disk.commits.run()),
         ("group commit in memory", parts.memory.commits.run()),
         ("log starts", parts.disk.log_starts.run()),
@@ -276,7 +286,7 @@ async def _begin_to_serve(parts: _Parts) -> KafkaListener:
     await parts.partitions.open_all(held)
     await parts.groups.follow(())
     parts.instruments.health.stage = Stage.JOINING
-    cluster.follow_with(partial(_follow, parts))
+    parts.facts.follow_with(partial(_follow, parts))
     connections = _connections(parts)
     listener = await _listen(parts, connections)
     try:

@@ -1,0 +1,138 @@
+"""Changes of the cluster's facts, on the node that decides: one at a time, each on the newest image.
+
+A change is a decision: a function that looks at the image and answers records. They are appended to the metadata log and
+applied. The next is decided only then, so a decision is never made on an image that is about to change.
+
+What a reader could get wrong
+    A decision may be made twice, when the log has moved on in between; it must not do anything but decide.
+    An error raised by the decision, or by the log as definite, changes nothing. `TimedOut` means that nobody knows.
+    The log takes records only from the newest controller. Whoever has been replaced learns of it from the log, whatever
+    it believed: `run` returns, and those who still wait hear `NotController`.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from ropewalk.base.errors import (
+    NodeStopping,
+    NotController,
+    RopewalkError,
+    StorageFailed,
+    Throttled,
+    TimedOut,
+)
+from ropewalk.base.limits import METADATA_CHANGES_WAITING_MAX
+from ropewalk.broker.facts import Facts, tell
+from ropewalk.metadata.image import Image
+from ropewalk.metadata.log import Committed, MetadataLog, Raced, Snapshot
+from ropewalk.metadata.records import MetadataRecord
+
+Decide: TypeAlias = Callable[[Image], Sequence[MetadataRecord]]
+
+
+class _Proposal(Struct):
+    decide: Decide
+    until_followed: bool
+    done: asyncio.Future[None]
+
+
+class Decisions:
+    def __init__(self, log: MetadataLog, facts: Facts) -> None:
+        self._log = log
+        self._facts = facts
+        self._proposals: deque[_Proposal] = deque()
+        self._wake: asyncio.Future[None] | None = None
+        self.refusal: RopewalkError | None = None
+        """What whoever asks is told where this node does not decide at present."""
+
+    async def load(self) -> None:
+        """Read what the log holds; call before anything else."""
+        self._facts.restart(await self._log.snapshot())
+        await self.catch_up()
+        self._facts.begin()
+
+    async def ask(self, decide: Decide, *, until_followed: bool) -> None:
+        """Decide, commit and apply; with `until_followed` return when the node has followed too."""
+        if self.refusal is not None:
+            raise self.refusal.with_traceback(None)
+        if len(self._proposals) >= METADATA_CHANGES_WAITING_MAX:
+            raise Throttled(f"{len(self._proposals)} changes of the cluster are waiting; try again later")
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._proposals.append(_Proposal(decide, until_followed, done))
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+        await done
+
+    async def run(self) -> None:
+        """Carry out what is asked for, until another controller has taken over."""
+        while True:
+            if not self._proposals:
+                self._wake = asyncio.get_running_loop().create_future()
+                await self._wake
+            proposal = self._proposals.popleft()
+            try:
+                await self.carry_out(proposal.decide)
+            except RopewalkError as error:
+                tell([proposal.done], error)
+                self._facts.follow_soon()  # the log may hold more than was known
+                if isinstance(error, NotController):
+                    self.refuse(error)
+                    return
+            else:
+                if proposal.until_followed:
+                    self._facts.follow_soon(proposal.done)
+                else:
+                    tell([proposal.done], None)
+
+    def refuse(self, error: RopewalkError) -> None:
+        """This node does not decide, or no more: send away whoever waits, and whoever asks."""
+        self.refusal = error
+        tell([proposal.done for proposal in self._proposals], error)
+        self._proposals.clear()
+
+    def stop(self) -> None:
+        """Call after `run` has been cancelled."""
+        self.refuse(NodeStopping("the node is shutting down"))
+
+    async def carry_out(self, decide: Decide) -> None:
+        """For whoever has the log for itself: `run`, and a controller that begins."""
+        while True:
+            records = decide(self._facts.image)
+            if not records:
+                return
+            outcome = await self._log.append(
+                records,
+                expected_epoch=self._log.epoch,
+                expected_end_offset=self._facts.image.end_offset,
+            )
+            if isinstance(outcome, Committed):
+                self._facts.apply(records)
+                await self._snapshot_if_due()
+                return
+            await self.catch_up()
+            if not isinstance(outcome, Raced):
+                raise TimedOut(f"whether the change was made is not known: {outcome.reason}")
+            if outcome.epoch != self._log.epoch:
+                raise NotController(f"another controller has taken over in epoch {outcome.epoch}")
+
+    async def catch_up(self) -> None:
+        """Apply what the log holds beyond the image."""
+        records = await self._log.tail(self._facts.image.end_offset)
+        if records is None:  # another controller has trimmed it meanwhile
+            self._facts.restart(await self._log.snapshot())
+            records = await self._log.tail(self._facts.image.end_offset)
+            assert records is not None, "the log reaches back to its newest snapshot"
+        self._facts.apply(records)
+
+    async def _snapshot_if_due(self) -> None:
+        if self._log.snapshot_due:
+            image = self._facts.image
+            with suppress(StorageFailed):  # no room: the log only grows longer, and the change is made
+                await self._log.write_snapshot(
+                    Snapshot(self._log.epoch, image.end_offset, tuple(image.facts()))
+                )
