@@ -14,7 +14,7 @@ from ropewalk.base.errors import CorruptMetadata, StorageFailed
 from ropewalk.base.ids import NodeId, ProducerId
 from ropewalk.base.ports import File
 from ropewalk.metadata.local import LocalMetadataLog
-from ropewalk.metadata.log import Committed, Raced, Snapshot
+from ropewalk.metadata.log import Committed, Holder, Raced, Snapshot
 from ropewalk.metadata.records import ClusterCreated, MetadataRecord, ProducerIdsAllocated
 from ropewalk.runtime.memory_disk import MemoryDisk, MemoryFile
 
@@ -316,3 +316,18 @@ def test_a_log_without_its_snapshot_refuses_to_start() -> None:
     disk.remove(f"{DIRECTORY}/snapshot")
     with pytest.raises(CorruptMetadata, match="records 0 to 0 are missing"):
         opened(disk)
+
+
+def test_each_take_over_begins_a_larger_epoch_and_the_former_holder_is_raced() -> None:
+    async def scenario() -> None:
+        log = opened(MemoryDisk())
+        first = await log.take_over(NodeId(0), expected_epoch=0)
+        assert first is not None
+        assert await log.take_over(NodeId(0), expected_epoch=0) is None
+        second = await log.take_over(NodeId(0), expected_epoch=first)
+        assert second is not None
+        assert second > first
+        assert log.holder == Holder(NodeId(0), second)
+        assert await log.append([fact(1)], expected_epoch=first, expected_end_offset=0) == Raced(second, 0)
+
+    asyncio.run(scenario())

@@ -37,6 +37,7 @@
       ProducerFenced            a producer epoch older than the newest seen
       StorageFailed             the disk refused: full, failing, or the range is corrupt
       CorruptMetadata           acknowledged facts about the cluster cannot be read back; the node does not start
+      MetadataUnavailable       the home of the cluster's facts cannot be reached; nothing was changed
       DirectoryInUse            another process holds the data directory
       DirectoryRefused          the data directory is another node's, or of a layout that is not known
       TimedOut                  not done in the time the client allowed; it may still be done later
@@ -208,6 +209,10 @@ class StorageFailed(RopewalkError):
 
 class CorruptMetadata(RopewalkError):
     pass
+
+
+class MetadataUnavailable(RopewalkError):
+    """Facts can neither be changed nor read anew until the home is back; what is known already goes on to count."""
 
 
 class DirectoryInUse(RopewalkError):

@@ -12,6 +12,7 @@ What a reader could get wrong
 """
 
 import asyncio
+import ssl
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol, TypeVar
 
@@ -127,8 +128,14 @@ class Network(Protocol):
     async def listen(self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int) -> Listener: ...
 
     async def connect(
-        self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int
-    ) -> tuple[asyncio.BaseTransport, asyncio.BaseProtocol]: ...
+        self,
+        factory: Callable[[], asyncio.BaseProtocol],
+        host: str,
+        port: int,
+        *,
+        tls: ssl.SSLContext | None = None,
+    ) -> tuple[asyncio.BaseTransport, asyncio.BaseProtocol]:
+        """With `tls` the other side proves that it is `host`, as far as the context asks for proof."""
 
 
 class Usage(Struct, frozen=True, kw_only=True):

@@ -42,6 +42,7 @@ CODES: Final[dict[type[RopewalkError], ErrorCode]] = {
     errors.OutOfOrderSequence: ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
     errors.ProducerFenced: ErrorCode.INVALID_PRODUCER_EPOCH,
     errors.StorageFailed: ErrorCode.KAFKA_STORAGE_ERROR,
+    errors.MetadataUnavailable: ErrorCode.REQUEST_TIMED_OUT,
     errors.TimedOut: ErrorCode.REQUEST_TIMED_OUT,
     errors.NodeStopping: ErrorCode.NOT_LEADER_OR_FOLLOWER,
     errors.Throttled: ErrorCode.THROTTLING_QUOTA_EXCEEDED,

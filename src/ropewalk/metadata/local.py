@@ -14,6 +14,7 @@ snapshot covers already; they are skipped. Everything in the log is also held in
 `METADATA_LOG_BYTES_MAX`, and tailing it then needs no disk.
 """
 
+import asyncio
 from collections.abc import Sequence
 from errno import EDQUOT, ENOSPC
 from typing import Final
@@ -23,10 +24,12 @@ from crc32c import crc32c
 from msgspec import Struct
 
 from ropewalk.base.errors import CorruptMetadata, StorageFailed
+from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import METADATA_LOG_BYTES_MAX
 from ropewalk.base.ports import Disk, File, Pool, read_whole, write_atomically
+from ropewalk.metadata.bell import Bell
 from ropewalk.metadata.frames import Frame, encode_frame, find_frame
-from ropewalk.metadata.log import AppendOutcome, Committed, Raced, Snapshot, Unknown
+from ropewalk.metadata.log import AppendOutcome, Committed, Holder, Raced, Snapshot, Unknown
 from ropewalk.metadata.records import MetadataRecord, decode_records, encode_records
 
 _SNAPSHOT_MAGIC: Final = b"rwsnap01"
@@ -58,6 +61,8 @@ class LocalMetadataLog:
         self._records_offset = 0
         self._epoch = 0
         self._broken: str | None = None
+        self._holder: Holder | None = None
+        self._bell = Bell()
         self.recovery: Recovery
 
     @classmethod
@@ -76,12 +81,33 @@ class LocalMetadataLog:
         return self._epoch
 
     @property
+    def holder(self) -> Holder | None:
+        return self._holder
+
+    @property
+    def trouble(self) -> str | None:
+        return self._broken
+
+    @property
     def end_offset(self) -> int:
         return self._records_offset + len(self._records)
 
     @property
     def snapshot_due(self) -> bool:
         return self._size_bytes > METADATA_LOG_BYTES_MAX
+
+    async def run(self) -> None:
+        """Nobody else appends: there is nothing to hear."""
+        await asyncio.get_running_loop().create_future()
+
+    async def take_over(self, node_id: NodeId, *, expected_epoch: int) -> int | None:
+        """The directory is locked, so there is nobody to take over from but oneself."""
+        if expected_epoch != (self._holder.epoch if self._holder is not None else 0):
+            return None
+        self._epoch += 1
+        self._holder = Holder(node_id, self._epoch)
+        self._bell.ring()
+        return self._epoch
 
     async def append(
         self, records: Sequence[MetadataRecord], *, expected_epoch: int, expected_end_offset: int
@@ -108,16 +134,24 @@ class LocalMetadataLog:
             raise
         self._broken = None
         self._records.extend(records)
+        self._bell.ring()
         return Committed(end_offset)
 
     async def snapshot(self) -> Snapshot:
         return self._snapshot
 
     async def tail(self, start_offset: int) -> tuple[MetadataRecord, ...] | None:
+        return self.heard(start_offset)
+
+    def heard(self, start_offset: int) -> tuple[MetadataRecord, ...] | None:
         assert start_offset <= self.end_offset, f"{start_offset} is beyond the end at {self.end_offset}"
         if start_offset < self._records_offset:
             return None
         return tuple(self._records[start_offset - self._records_offset :])
+
+    async def news(self, *, end_offset: int, holder_epoch: int, timeout_ms: float) -> None:
+        if end_offset >= self.end_offset and holder_epoch == (self._holder.epoch if self._holder else 0):
+            await self._bell.wait(timeout_ms)
 
     async def write_snapshot(self, snapshot: Snapshot) -> None:
         assert snapshot.end_offset == self.end_offset, "a snapshot stands for every record there is"
@@ -132,6 +166,9 @@ class LocalMetadataLog:
         self._records.clear()
         self._records_offset = snapshot.end_offset
         self._size_bytes = self._file.size()
+
+    def close(self) -> None:
+        """The file is closed with the last reference to it."""
 
     def _write(self, frame: bytes, end_offset: int) -> int:
         """Runs in the pool. Returns the size of the file."""

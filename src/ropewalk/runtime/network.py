@@ -1,6 +1,7 @@
 """TCP through the running event loop, which in the simulator is an in-memory network."""
 
 import asyncio
+import ssl
 from collections.abc import Callable
 
 from ropewalk.base.limits import LISTEN_BACKLOG
@@ -27,6 +28,11 @@ class TcpNetwork:
         return TcpListener(server)
 
     async def connect(
-        self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int
+        self,
+        factory: Callable[[], asyncio.BaseProtocol],
+        host: str,
+        port: int,
+        *,
+        tls: ssl.SSLContext | None = None,
     ) -> tuple[asyncio.BaseTransport, asyncio.BaseProtocol]:
-        return await asyncio.get_running_loop().create_connection(factory, host, port)
+        return await asyncio.get_running_loop().create_connection(factory, host, port, ssl=tls)

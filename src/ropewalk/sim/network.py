@@ -8,6 +8,7 @@ under the host's name.
 import asyncio
 import errno
 import random
+import ssl
 from collections.abc import Callable
 from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Final
@@ -206,8 +207,14 @@ class HostNetwork:
         return listener
 
     async def connect(
-        self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int
+        self,
+        factory: Callable[[], asyncio.BaseProtocol],
+        host: str,
+        port: int,
+        *,
+        tls: ssl.SSLContext | None = None,
     ) -> tuple[SimulatedTransport, asyncio.BaseProtocol]:
+        assert tls is None, "there is nobody to hide from on a simulated wire"
         target = self._name if host in OWN_HOST_NAMES else host
         listener = await self._knock(target, port)
         local = (self._name, self._fabric.draw_port())
