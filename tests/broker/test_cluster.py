@@ -11,7 +11,7 @@ from ropewalk.broker.cluster import Cluster
 from ropewalk.broker.decisions import Decisions
 from ropewalk.broker.facts import Facts
 from ropewalk.metadata.image import Image
-from ropewalk.metadata.log import AppendOutcome, Committed, Raced, Snapshot, Unknown
+from ropewalk.metadata.log import AppendOutcome, Committed, Holder, Raced, Snapshot, Unknown
 from ropewalk.metadata.records import (
     ControllerChanged,
     MetadataRecord,
@@ -26,6 +26,8 @@ class ScriptedLog:
 
     epoch = 1
     snapshot_due = False
+    holder: Holder | None = None
+    trouble: str | None = None
 
     def __init__(self, *outcomes: str) -> None:
         self._outcomes = list(outcomes)
@@ -64,6 +66,21 @@ class ScriptedLog:
 
     async def write_snapshot(self, snapshot: Snapshot) -> None:
         raise AssertionError("none is due")
+
+    def heard(self, start_offset: int) -> tuple[MetadataRecord, ...]:
+        return tuple(self.records[start_offset:])
+
+    async def take_over(self, node_id: NodeId, *, expected_epoch: int) -> int | None:
+        raise AssertionError("the epoch has begun already")
+
+    async def news(self, *, end_offset: int, holder_epoch: int, timeout_ms: float) -> None:
+        raise AssertionError("nobody waits")
+
+    async def run(self) -> None:
+        raise AssertionError("there is nothing to hear")
+
+    def close(self) -> None:
+        pass
 
 
 def allocate(image: Image) -> list[MetadataRecord]:
