@@ -21,6 +21,7 @@
       NotController             this node does not decide about the cluster, or no more
       FencedEpoch               the caller knows an older leader epoch than ours
       UnknownEpoch              the caller knows a newer leader epoch than ours
+      ControllerUnavailable     the node that decides cannot be reached, or there is none; nothing was changed
       NotEnoughReplicas         the in-sync replicas are fewer than min.insync.replicas
       FetchSessionUnknown       no such fetch session, or no longer; begin anew with all partitions
       FetchSessionEpochInvalid  not the fetch that the session expects next
@@ -140,6 +141,10 @@ class FencedEpoch(RopewalkError):
 
 
 class UnknownEpoch(RopewalkError):
+    pass
+
+
+class ControllerUnavailable(RopewalkError):
     pass
 
 

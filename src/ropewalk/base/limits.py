@@ -114,6 +114,39 @@ CLIENT_REQUESTS_MAX: Final = 1024
 CLIENT_RESPONSE_BYTES_MAX: Final = 1 << 28
 """The largest answer a client takes: Fetch's limit, a first batch of 100 MiB beyond it, and its headers."""
 
+CLUSTER_SECRET_CHARACTERS_MIN: Final = 16
+"""Whoever connects gets a proof to try secrets against; so many random characters cannot be tried."""
+
+PEER_NONCE_BYTES: Final = 32
+"""What each end adds to a proof. Two are never the same, and the proof itself is no longer."""
+
+PEER_CONNECT_MS_MAX: Final = 2_000
+"""To connect to another node, and to prove each other's right. A node that takes longer is as good as gone."""
+
+PEER_RECONNECT_MS_MIN: Final = 50
+"""After a connection to another node could not be made; twice as long after each further failure."""
+
+PEER_RECONNECT_MS_MAX: Final = 1_000
+"""A node that comes back is noticed within this, and one that does not costs a packet or two in a second."""
+
+PEER_COMPLAINT_MS: Final = 60_000
+"""How often the same complaint about another node is repeated in the log. It tries again every second."""
+
+PEER_COMPLAINTS_MAX: Final = 1_000
+"""Different complaints that are remembered as made: their texts name nodes and addresses, which are others' choice."""
+
+CONTROLLER_ASK_MS_MAX: Final = 1_000
+"""How long one round of asking all nodes who the controller is may take; whoever is alive answers in a few milliseconds."""
+
+CONTROLLER_RETRY_MS_MIN: Final = 50
+"""Before the controller is looked for again; twice as long after each further failure."""
+
+CONTROLLER_RETRY_MS_MAX: Final = 500
+"""A new controller is found within this."""
+
+CONTROLLER_NODES_ASKED_MAX: Final = 32
+"""Nodes that are asked at once who the controller is. In a large cluster some of any thirty are alive."""
+
 PRODUCERS_PER_PARTITION_MAX: Final = 16_384
 """Idempotent producers a partition remembers, about 500 bytes each; beyond it the longest silent are forgotten."""
 

@@ -78,6 +78,10 @@ class Connection:
         """What was written is still sent; what waits for an answer ends with `ConnectionLost`."""
         self._socket.end(ConnectionLost(f"the connection to {self.address} was closed"), orderly=True)
 
+    async def wait_end(self) -> None:
+        """Return when the connection is no longer open, for whatever reason."""
+        await self._socket.wait_end()
+
     async def call(
         self, api: Api[Q, R], request: Q, *, deadline_ms: float, version_max: int | None = None
     ) -> R:
@@ -188,6 +192,7 @@ class _Socket(asyncio.Protocol):
         self._ended_by: RopewalkError | None = None
         self._is_paused = False
         self._waiting_to_write: deque[asyncio.Future[None]] = deque()
+        self._waiting_for_end: list[asyncio.Future[None]] = []
 
     @property
     def is_writable(self) -> bool:
@@ -203,6 +208,12 @@ class _Socket(asyncio.Protocol):
                 await waiter
             finally:
                 handle.cancel()
+
+    async def wait_end(self) -> None:
+        if self.is_open:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting_for_end.append(waiter)
+            await waiter
 
     def write(self, client_id: str, api: Api[Q, R], version: int, request: Q) -> int:
         """The correlation id under which the answer will come."""
@@ -232,6 +243,10 @@ class _Socket(asyncio.Protocol):
         while self._expected:
             self._expected.popleft().fail(self._ended_by)
         self._wake_writers()
+        waiting, self._waiting_for_end = self._waiting_for_end, []
+        for waiter in waiting:
+            if not waiter.done():
+                waiter.set_result(None)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports have the methods of `asyncio.Transport` but not the class.

@@ -25,6 +25,7 @@ CODES: Final[dict[type[RopewalkError], ErrorCode]] = {
     errors.NoReassignment: ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
     errors.NotLeader: ErrorCode.NOT_LEADER_OR_FOLLOWER,
     errors.NotController: ErrorCode.NOT_CONTROLLER,
+    errors.ControllerUnavailable: ErrorCode.NOT_CONTROLLER,
     errors.FencedEpoch: ErrorCode.FENCED_LEADER_EPOCH,
     errors.UnknownEpoch: ErrorCode.UNKNOWN_LEADER_EPOCH,
     errors.NotEnoughReplicas: ErrorCode.NOT_ENOUGH_REPLICAS,

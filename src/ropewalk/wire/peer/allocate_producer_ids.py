@@ -3,7 +3,8 @@
 from typing import Final
 
 from ropewalk.wire.api import Api
-from ropewalk.wire.types import Int16, Int32, Int64, Message
+from ropewalk.wire.peer.controller_answer import ControllerAnswer
+from ropewalk.wire.types import Int32, Int64, Message
 
 
 class AllocateProducerIdsRequest(Message, frozen=True):
@@ -11,9 +12,7 @@ class AllocateProducerIdsRequest(Message, frozen=True):
     broker_epoch: Int64
 
 
-class AllocateProducerIdsResponse(Message, frozen=True):
-    error_code: Int16
-    error_message: str | None = None
+class AllocateProducerIdsResponse(ControllerAnswer, frozen=True):
     first_producer_id: Int64 = -1
     count: Int32 = 0
 

@@ -7,6 +7,7 @@ perhaps with an empty disk, is not let in by an old request (KIP-903).
 from typing import Final
 
 from ropewalk.wire.api import Api
+from ropewalk.wire.peer.controller_answer import ControllerAnswer
 from ropewalk.wire.types import Int16, Int32, Int64, Message, Uuid
 
 
@@ -41,9 +42,7 @@ class PartitionAltered(Message, frozen=True):
     isr: tuple[Int32, ...] = ()
 
 
-class AlterPartitionResponse(Message, frozen=True):
-    error_code: Int16
-    error_message: str | None = None
+class AlterPartitionResponse(ControllerAnswer, frozen=True):
     partitions: tuple[PartitionAltered, ...] = ()
 
 

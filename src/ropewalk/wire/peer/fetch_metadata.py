@@ -6,7 +6,8 @@ Records and snapshot are in the encoding of `metadata/`, which this layer does n
 from typing import Final
 
 from ropewalk.wire.api import Api
-from ropewalk.wire.types import Int16, Int32, Int64, Message
+from ropewalk.wire.peer.controller_answer import ControllerAnswer
+from ropewalk.wire.types import Int32, Int64, Message
 
 
 class FetchMetadataRequest(Message, frozen=True):
@@ -16,9 +17,7 @@ class FetchMetadataRequest(Message, frozen=True):
     """How long to wait where there is nothing new."""
 
 
-class FetchMetadataResponse(Message, frozen=True):
-    error_code: Int16
-    error_message: str | None = None
+class FetchMetadataResponse(ControllerAnswer, frozen=True):
     controller_epoch: Int64 = 0
     snapshot: bytes | None = None
     """To start from instead of `start_offset`."""

@@ -6,6 +6,7 @@ The body is the request's in Kafka's encoding without a header, and so is the an
 from typing import Final
 
 from ropewalk.wire.api import Api
+from ropewalk.wire.peer.controller_answer import ControllerAnswer
 from ropewalk.wire.types import Int16, Int64, Message
 
 
@@ -18,9 +19,7 @@ class ForwardRequest(Message, frozen=True):
     body: bytes
 
 
-class ForwardResponse(Message, frozen=True):
-    error_code: Int16
-    error_message: str | None = None
+class ForwardResponse(ControllerAnswer, frozen=True):
     metadata_offset: Int64 = 0
     """Where the controller's metadata ends. Whoever forwarded waits for it, so that its client sees what it has done."""
     body: bytes = b""

@@ -3,7 +3,8 @@
 from typing import Final
 
 from ropewalk.wire.api import Api
-from ropewalk.wire.types import Int16, Int32, Int64, Message, Uuid
+from ropewalk.wire.peer.controller_answer import ControllerAnswer
+from ropewalk.wire.types import Int32, Int64, Message, Uuid
 
 
 class PartitionLoad(Message, frozen=True):
@@ -34,9 +35,7 @@ class NodeHeartbeatRequest(Message, frozen=True):
     """None: nothing new since the last heartbeat."""
 
 
-class NodeHeartbeatResponse(Message, frozen=True):
-    error_code: Int16
-    error_message: str | None = None
+class NodeHeartbeatResponse(ControllerAnswer, frozen=True):
     is_fenced: bool = True
     may_stop: bool = False
     controller_id: Int32 = -1

@@ -3,7 +3,8 @@
 from typing import Final
 
 from ropewalk.wire.api import Api
-from ropewalk.wire.types import Int16, Int32, Int64, Message, Uuid
+from ropewalk.wire.peer.controller_answer import ControllerAnswer
+from ropewalk.wire.types import Int32, Int64, Message, Uuid
 
 
 class ListenerEndpoint(Message, frozen=True):
@@ -32,9 +33,7 @@ class RegisterNodeRequest(Message, frozen=True):
     """Replicas that lack durable records after recovery, whatever the rest is like."""
 
 
-class RegisterNodeResponse(Message, frozen=True):
-    error_code: Int16
-    error_message: str | None = None
+class RegisterNodeResponse(ControllerAnswer, frozen=True):
     broker_epoch: Int64 = -1
     cluster_id: str = ""
 

@@ -1,0 +1,196 @@
+"""Links from this node to the internal listeners of others.
+
+What a reader could get wrong
+    A link is a promise to connect, not a connection: one is made when somebody calls, and again after it was lost. While a node cannot
+    be reached the link fails at once until the next attempt is due, so nobody waits behind a node that is gone.
+    The answers of one connection come in order, so what may take long has a lane of its own: a heartbeat must not wait for a long poll.
+    `ConnectionLost` and `TimedOut` leave open what the other node did. Only the caller knows whether it may ask again.
+"""
+
+import asyncio
+from collections.abc import Callable
+from enum import Enum
+from typing import Final, TypeVar
+
+import structlog
+
+from ropewalk.base.complaints import Complaints
+from ropewalk.base.ids import NodeId
+from ropewalk.base.limits import PEER_CONNECT_MS_MAX, PEER_RECONNECT_MS_MAX, PEER_RECONNECT_MS_MIN
+from ropewalk.base.ports import Clock, Network, Rng
+from ropewalk.client.address import Address
+from ropewalk.client.errors import Unreachable
+from ropewalk.client.peer_connection import Credentials, PeerConnection, PeerRefused, open_peer
+from ropewalk.client.single_flight import SingleFlight
+from ropewalk.metadata.image import Image
+from ropewalk.security.cluster_secret import ClusterSecret
+from ropewalk.wire.api import Api
+from ropewalk.wire.types import Message
+
+_log = structlog.get_logger()
+
+Q = TypeVar("Q", bound=Message)
+R = TypeVar("R", bound=Message)
+
+PEER_LISTENER: Final = "PEER"
+"""The name under which a node's internal listener stands among its endpoints."""
+
+
+class Lane(Enum):
+    HEARTBEATS = "heartbeats"
+    CALLS = "calls"
+    METADATA = "metadata"
+    REPLICAS = "replicas"
+    FORWARDS = "forwards"
+
+
+class PeerLink:
+    """To one node, in one lane. Made by `PeerLinks`."""
+
+    def __init__(self, links: "PeerLinks", locate: Callable[[], Address], node_id: NodeId | None) -> None:
+        self._links = links
+        self._locate = locate
+        self._node_id = node_id
+        self._peer: PeerConnection | None = None
+        self._connecting: SingleFlight[None, PeerConnection] = SingleFlight()
+        self._failure: Unreachable | None = None
+        self._delay_ms = PEER_RECONNECT_MS_MIN
+        self._retry_at_ms = 0.0
+        self._is_closed = False
+
+    @property
+    def is_connected(self) -> bool:
+        return self._peer is not None and self._peer.connection.is_open
+
+    @property
+    def retry_at_ms(self) -> float:
+        """When, on the monotonic clock, the next attempt to connect may be made; in the past if at once."""
+        return self._retry_at_ms
+
+    async def call(
+        self, api: Api[Q, R], request: Q, *, deadline_ms: float, version_max: int | None = None
+    ) -> R:
+        """Connect if need be, send, and wait for the answer. `Unreachable` means that nothing was sent."""
+        peer = await self.peer(deadline_ms=deadline_ms)
+        return await peer.connection.call(api, request, deadline_ms=deadline_ms, version_max=version_max)
+
+    async def peer(self, *, deadline_ms: float) -> PeerConnection:
+        """The open connection and who is at its other end."""
+        if self._peer is not None and self._peer.connection.is_open:
+            return self._peer
+        now_ms = self._links.clock.monotonic_ms()
+        if self._failure is not None and now_ms < self._retry_at_ms:
+            raise Unreachable(self._failure.address, self._failure.reason)
+        # The attempt has a limit of its own: who shares it may have more time than who began it.
+        try:
+            async with asyncio.timeout((deadline_ms - now_ms) / 1000):
+                return await self._connecting.run(None, lambda: self._connect(now_ms + PEER_CONNECT_MS_MAX))
+        except TimeoutError:
+            raise Unreachable(self._name, f"no connection within {deadline_ms - now_ms:.0f} ms") from None
+
+    async def wait_lost(self) -> None:
+        """Return when there is no connection, at once if there is none now."""
+        if self._peer is not None:
+            await self._peer.connection.wait_end()
+
+    def close(self) -> None:
+        """Whoever waits for an answer loses the connection; no other is made."""
+        self._is_closed = True
+        if self._peer is not None:
+            self._peer.connection.close()
+
+    @property
+    def _name(self) -> str:
+        return str(self._locate()) if self._node_id is None else f"node {self._node_id}"
+
+    async def _connect(self, deadline_ms: float) -> PeerConnection:
+        try:
+            peer = await self._open(deadline_ms)
+        except Unreachable as error:
+            self._on_failed(error)
+            raise
+        self._failure, self._delay_ms = None, PEER_RECONNECT_MS_MIN
+        self._peer = peer
+        if self._is_closed:
+            peer.connection.close()
+        return peer
+
+    async def _open(self, deadline_ms: float) -> PeerConnection:
+        if self._is_closed:
+            raise Unreachable(self._name, "this node is stopping")
+        address = self._locate()
+        peer = await self._links.open(address, deadline_ms=deadline_ms)
+        if self._node_id is not None and peer.node_id != self._node_id:
+            peer.connection.close()
+            raise PeerRefused(address, f"it is node {peer.node_id}, not {self._node_id}")
+        return peer
+
+    def _on_failed(self, error: Unreachable) -> None:
+        now_ms = self._links.clock.monotonic_ms()
+        self._failure = error
+        self._retry_at_ms = now_ms + self._delay_ms * self._links.rng.uniform(0.8, 1.2)
+        self._delay_ms = min(2 * self._delay_ms, PEER_RECONNECT_MS_MAX)
+        if isinstance(error, PeerRefused) and self._links.complaints.is_due(str(error), now_ms):
+            _log.warning("no connection to another node", peer=error.address, reason=error.reason)
+
+
+class PeerLinks:
+    """All links of this node: to others by id, where the image says they are, or by address, before anything is known."""
+
+    def __init__(
+        self,
+        network: Network,
+        clock: Clock,
+        rng: Rng,
+        *,
+        node_id: NodeId,
+        image: Image,
+        secret: ClusterSecret,
+        cluster_id: Callable[[], str | None],
+    ) -> None:
+        """`cluster_id` says which cluster this node belongs to, None if to none yet."""
+        self.clock = clock
+        self.rng = rng
+        self.node_id = node_id
+        self.complaints = Complaints()
+        self._network = network
+        self._image = image
+        self._secret = secret
+        self._cluster_id = cluster_id
+        self._by_node: dict[tuple[NodeId, Lane], PeerLink] = {}
+        self._by_address: dict[tuple[Address, Lane], PeerLink] = {}
+
+    def to_node(self, node_id: NodeId, lane: Lane) -> PeerLink:
+        """Always the same link, whether or not the node is known. Where it is gets looked up at each attempt to connect."""
+        link = self._by_node.get((node_id, lane))
+        if link is None:
+            link = self._by_node[node_id, lane] = PeerLink(self, lambda: self.locate(node_id), node_id)
+        return link
+
+    def to_address(self, address: Address, lane: Lane) -> PeerLink:
+        link = self._by_address.get((address, lane))
+        if link is None:
+            link = self._by_address[address, lane] = PeerLink(self, lambda: address, None)
+        return link
+
+    def locate(self, node_id: NodeId) -> Address:
+        broker = self._image.brokers.get(node_id)
+        endpoint = broker.endpoint(PEER_LISTENER) if broker is not None else None
+        if endpoint is None:
+            raise Unreachable(f"node {node_id}", "its address is not known")
+        return Address(endpoint.host, endpoint.port)
+
+    async def open(self, address: Address, *, deadline_ms: float) -> PeerConnection:
+        credentials = Credentials(self.node_id, self._cluster_id(), self._secret)
+        peer = await open_peer(
+            self._network, self.clock, self.rng, address, credentials=credentials, deadline_ms=deadline_ms
+        )
+        ours = credentials.cluster_id
+        if ours is not None and peer.cluster_id is not None and peer.cluster_id != ours:
+            peer.connection.close()
+            raise PeerRefused(address, f"it belongs to cluster {peer.cluster_id}, this node to {ours}")
+        return peer
+
+    def close(self) -> None:
+        for link in (*self._by_node.values(), *self._by_address.values()):
+            link.close()
