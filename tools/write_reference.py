@@ -26,7 +26,7 @@ from ropewalk.kafka.errors import CODES
 from ropewalk.metadata.settings.broker import BROKER_SETTINGS
 from ropewalk.metadata.settings.setting import Change, Setting
 from ropewalk.metadata.settings.topic import TOPIC_SETTINGS
-from ropewalk.node.config import NODE_SETTINGS
+from ropewalk.node.settings import NODE_SETTINGS
 
 PAGES: Final = Path(__file__).resolve().parent.parent / "docs" / "reference"
 _REGION: Final = re.compile(r"(<!-- table: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)

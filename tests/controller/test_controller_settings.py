@@ -57,6 +57,11 @@ def cluster(**overrides: str) -> tuple[Image, SettingsView]:
         pytest.param(
             [Alteration("cleanup.policy", SUBTRACT, "delete")], {"cleanup.policy": ""}, id="subtract"
         ),
+        pytest.param(
+            [Alteration("min.insync.replicas", SET, "majority")],
+            {"min.insync.replicas": "1"},
+            id="a majority is kept as a number",
+        ),
         pytest.param([Alteration("storage", SET, "disk")], {"storage": "disk"}, id="storage as it is"),
     ],
 )

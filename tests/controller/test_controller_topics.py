@@ -55,6 +55,14 @@ def create(image: Image, command: CreateTopic, **configuration: str) -> list[Met
     return records
 
 
+@pytest.mark.parametrize(("replicas", "majority"), [(1, "1"), (2, "2"), (3, "2"), (4, "3"), (5, "3")])
+def test_a_majority_of_a_new_topic_is_kept_as_a_number(replicas: int, majority: str) -> None:
+    image = cluster(brokers=5)
+    settings = {"min.insync.replicas": "majority"}
+    create(image, CreateTopic(name="t", replication_factor=replicas, settings=settings))
+    assert image.topic("t").settings == {"min.insync.replicas": majority}
+
+
 def nodes(*numbers: int) -> tuple[NodeId, ...]:
     return tuple(NodeId(number) for number in numbers)
 

@@ -35,6 +35,66 @@ def test_only_what_was_set_overrides_the_brokers_defaults() -> None:
     assert config.broker_overrides == {"num.partitions": "4", "flush": "os"}
 
 
+SECRET = "cluster.secret=sixteen letters."
+
+
+def test_a_node_with_a_secret_belongs_to_a_cluster() -> None:
+    options = NodeOptions(
+        peer="h:1", seeds=("a:9192", "b:9192"), roles=("broker",), node_id=7, rack="r", settings=(SECRET,)
+    )
+    config = load(options, {})
+    assert not config.is_alone
+    assert config.peer_listen == ("h", 1)
+    assert config.seeds == (("a", 9192), ("b", 9192))
+    assert (config.roles, config.node_id, config["broker.rack"]) == (("broker",), 7, "r")
+    assert config.cluster_secret == b"sixteen letters."
+
+
+def test_a_node_without_a_secret_stands_alone_and_does_not_listen_for_others() -> None:
+    config = load(NodeOptions(), {})
+    assert config.is_alone
+    assert (config.peer_listen, config.seeds, config.etcd_endpoints) == (None, (), ())
+    assert config.roles == ("broker", "controller", "frontend")
+
+
+def test_passwords_are_not_shown() -> None:
+    entries = dict(load(NodeOptions(settings=(SECRET,)), {}).entries())
+    assert entries["cluster.secret"].shown("cluster.secret") == "(hidden)"
+    assert entries["metadata.etcd.password"].shown("metadata.etcd.password") == ""
+    assert entries["node.id"].shown("node.id") == "0"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        pytest.param(("cluster.seeds=a:1",), "needs cluster.secret", id="seeds without a secret"),
+        pytest.param(("peer.listen=a:1",), "needs cluster.secret", id="a listener without a secret"),
+        pytest.param(("cluster.secret=short",), "has 5 characters", id="a short secret"),
+        pytest.param((SECRET, "cluster.seeds=a"), "'a' is not HOST:PORT", id="a seed without a port"),
+        pytest.param((SECRET, "cluster.seeds=a:0"), "name the port", id="a seed at port 0"),
+        pytest.param((SECRET, "node.roles=broker"), "needs cluster.seeds", id="nobody to follow"),
+        pytest.param((SECRET, "node.roles="), "node.roles is empty", id="no role"),
+        pytest.param((SECRET, "node.roles=king"), "must be one of", id="an unknown role"),
+        pytest.param(
+            (SECRET, "metadata.home=etcd"), "needs metadata.etcd.endpoints", id="etcd, but nobody says where"
+        ),
+        pytest.param(
+            (SECRET, "metadata.home=etcd", "metadata.etcd.endpoints=h:2379"),
+            "does not begin with http",
+            id="an endpoint that is no URL",
+        ),
+        pytest.param(
+            ("node.heartbeat.interval.ms=4000",),
+            "at least twice",
+            id="a session that ends between heartbeats",
+        ),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(settings: tuple[str, ...], message: str) -> None:
+    with pytest.raises(InvalidSetting, match=message):
+        load(NodeOptions(settings=settings), {})
+
+
 @pytest.mark.parametrize(
     ("options", "environment", "message"),
     [

@@ -58,15 +58,17 @@ def show(
     if chosen_output(ctx, output) is Output.JSON:
         print_json(
             {
-                name: {"value": configured.value, "origin": configured.origin} if origin else configured.value
+                name: {"value": configured.shown(name), "origin": configured.origin}
+                if origin
+                else configured.shown(name)
                 for name, configured in entries
             }
         )
     elif origin:
-        rows = [(name, configured.value, configured.origin) for name, configured in entries]
+        rows = [(name, configured.shown(name), configured.origin) for name, configured in entries]
         print_table(("SETTING", "VALUE", "ORIGIN"), rows)
     else:
-        print_table(("SETTING", "VALUE"), [(name, configured.value) for name, configured in entries])
+        print_table(("SETTING", "VALUE"), [(name, configured.shown(name)) for name, configured in entries])
 
 
 @app.command("describe")
@@ -81,7 +83,7 @@ def describe(
     """Explain settings: of nodes and brokers, and of topics."""
     from ropewalk.metadata.settings.broker import BROKER_SETTINGS
     from ropewalk.metadata.settings.topic import TOPIC_SETTINGS
-    from ropewalk.node.config import NODE_SETTINGS
+    from ropewalk.node.settings import NODE_SETTINGS
 
     catalogues = (("node", NODE_SETTINGS), ("topic", TOPIC_SETTINGS), ("broker", BROKER_SETTINGS))
     known = [(scope, setting) for scope, catalogue in catalogues for setting in catalogue.values()]

@@ -20,6 +20,27 @@ HttpOption = Annotated[
         help="Where metrics and health are served; port 0 is any free one, none is none. [127.0.0.1:9644]",
     ),
 ]
+PeerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--peer", metavar="HOST:PORT", help="Where the other nodes of a cluster connect. [127.0.0.1:9192]"
+    ),
+]
+SeedOption = Annotated[
+    list[str] | None,
+    typer.Option("--seed", metavar="HOST:PORT", help="The peer address of a node to ask for the cluster."),
+]
+RoleOption = Annotated[
+    list[str] | None,
+    typer.Option("--role", metavar="ROLE", help="broker, controller or frontend; all three unless given."),
+]
+NodeIdOption = Annotated[
+    int | None, typer.Option("--node-id", min=0, help="The number of this node in its cluster. [0]")
+]
+RackOption = Annotated[
+    str | None,
+    typer.Option("--rack", help="Where this node stands; replicas are spread over racks."),
+]
 DataOption = Annotated[
     str | None, typer.Option("--data", metavar="DIR", help="Where the node keeps its data. [./ropewalk-data]")
 ]

@@ -13,7 +13,12 @@ from ropewalk.cli.node_options import (
     KafkaOption,
     LogLevelOption,
     MemoryOption,
+    NodeIdOption,
+    PeerOption,
+    RackOption,
     ReadyFileOption,
+    RoleOption,
+    SeedOption,
     SetOption,
 )
 from ropewalk.cli.options import Output, OutputOption, chosen_output
@@ -29,6 +34,11 @@ def up(
     ctx: typer.Context,
     kafka: KafkaOption = None,
     http: HttpOption = None,
+    peer: PeerOption = None,
+    seeds: SeedOption = None,
+    roles: RoleOption = None,
+    node_id: NodeIdOption = None,
+    rack: RackOption = None,
     data: DataOption = None,
     memory: MemoryOption = False,
     nodes: Annotated[
@@ -52,6 +62,11 @@ def up(
         NodeOptions(
             kafka=kafka,
             http=http,
+            peer=peer,
+            seeds=tuple(seeds or ()),
+            roles=tuple(roles or ()),
+            node_id=node_id,
+            rack=rack,
             data=data,
             memory=memory,
             nodes=nodes,

@@ -5,6 +5,7 @@ Behaviour worth knowing
     Taking a setting away that was not set, or that does not exist, is a success, as it is in Kafka.
     APPEND and SUBTRACT work on lists only; an item that is there already is not added twice, and one that is not there
     may be taken away.
+    `min.insync.replicas=majority` of a topic is kept as a number, more than half of its replicas as they are then.
     What a topic's `storage` is was decided when it was created: changing it would mean losing the records.
 """
 
@@ -38,11 +39,17 @@ class Alteration(Struct, frozen=True):
     value: str | None = None
 
 
-def check_topic_settings(settings: Mapping[str, str | None]) -> dict[str, str | None]:
-    """The overrides of a topic about to be created, or `InvalidSetting`."""
-    for name, value in settings.items():
+def check_topic_settings(
+    settings: Mapping[str, str | None], replication_factor: int
+) -> dict[str, str | None]:
+    """The overrides of a topic about to be created with that many replicas, or `InvalidSetting`."""
+    resolved = {
+        name: _resolved(name, value, replication_factor) if value is not None else None
+        for name, value in settings.items()
+    }
+    for name, value in resolved.items():
         _check_value(known_setting(TOPIC_SETTINGS, name), value)
-    return dict(settings)
+    return resolved
 
 
 def decide_alter_topic_settings(
@@ -51,7 +58,11 @@ def decide_alter_topic_settings(
     topic = image.topic(topic_name)
     _check_named_once(alterations)
     changes: dict[str, str | None] = {}
-    for alteration in _meaningful(alterations, TOPIC_SETTINGS):
+    for asked in _meaningful(alterations, TOPIC_SETTINGS):
+        alteration = asked
+        if asked.operation is Operation.SET and asked.value is not None:
+            number = _resolved(asked.name, asked.value, topic.replication_factor)
+            alteration = Alteration(asked.name, Operation.SET, number)
         effective = view.of_topic(topic, alteration.name)
         value = _altered(effective, alteration)
         if effective.setting.change is Change.READ_ONLY and value != effective.value:
@@ -127,6 +138,13 @@ def _meaningful(alterations: Sequence[Alteration], catalogue: Mapping[str, Setti
             raise InvalidRequest(f"{alteration.name} needs a value")
         else:
             yield alteration
+
+
+def _resolved(name: str, value: str, replication_factor: int) -> str:
+    """`majority` as the number it is now: who adds replicas later says whether more of them must have a write."""
+    if name == "min.insync.replicas" and value.strip() == "majority":
+        return str(replication_factor // 2 + 1)
+    return value
 
 
 def _check_value(setting: Setting, value: str | None) -> None:

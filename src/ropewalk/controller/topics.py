@@ -67,11 +67,11 @@ def decide_create_topic(
     if command.name in image.topics:
         raise TopicExists(f"topic {command.name!r} exists already")
     check_collision(command.name, image.topics)
-    settings = check_topic_settings(command.settings)
     if command.assignments:
         replicas = _assigned_by_hand(image, command)
     else:
         replicas = _placed(image, command, broker_settings, rng)
+    settings = check_topic_settings(command.settings, len(replicas[0]))
     if command.name not in INTERNAL_TOPICS:  # the node's own topics must not depend on what clients left
         _check_room(image, broker_settings, replicas)
     topic_id = _new_topic_id(image, rng)

@@ -4,7 +4,7 @@
 
 A TOML file may nest: `[kafka] listen = "…"` and `"kafka.listen" = "…"` say the same. In the environment the
 name is in capitals with two underscores for each dot: `ROPEWALK_KAFKA__LISTEN`, `ROPEWALK_NUM__PARTITIONS`.
-On the command line it is `--set kafka.listen=…`. Names are our few own, listed here, and Kafka's broker
+On the command line it is `--set kafka.listen=…`. Names are our few own, from `settings.py`, and Kafka's broker
 settings from the catalogue in `metadata/settings`. A name that is neither is refused: a setting that is
 silently ignored is a setting somebody believes in.
 """
@@ -19,76 +19,25 @@ from msgspec import Struct
 
 from ropewalk.base.errors import InvalidSetting
 from ropewalk.base.ids import NodeId
+from ropewalk.metadata.records import ALL_ROLES
 from ropewalk.metadata.settings.broker import BROKER_SETTINGS
-from ropewalk.metadata.settings.setting import Change, Kind, Setting
+from ropewalk.metadata.settings.setting import Kind
 from ropewalk.node.options import NodeOptions
+from ropewalk.node.settings import NODE_SETTINGS, SECRET_CHARACTERS_MIN
 
 ENVIRONMENT_PREFIX: Final = "ROPEWALK_"
-
-NODE_SETTINGS: Final[Mapping[str, Setting]] = {
-    setting.name: setting
-    for setting in (
-        Setting(
-            "node.data",
-            Kind.STRING,
-            "./ropewalk-data",
-            "The directory that holds everything this node keeps.",
-            change=Change.READ_ONLY,
-        ),
-        Setting(
-            "kafka.listen",
-            Kind.STRING,
-            "127.0.0.1:9092",
-            "Where Kafka clients connect, as HOST:PORT; port 0 takes any free one.",
-            change=Change.READ_ONLY,
-        ),
-        Setting(
-            "kafka.advertise",
-            Kind.STRING,
-            "",
-            "The HOST:PORT that clients are told to use, where it differs from the one listened on.",
-            change=Change.READ_ONLY,
-        ),
-        Setting(
-            "http.listen",
-            Kind.STRING,
-            "127.0.0.1:9644",
-            "Where metrics and health are served over HTTP, as HOST:PORT; port 0 takes any free one, none leaves it out.",
-            change=Change.READ_ONLY,
-        ),
-        Setting(
-            "telemetry.interval.ms",
-            Kind.LONG,
-            "10000",
-            "How often samples of partitions, groups and the node are written to __telemetry; 0 is never, which is also "
-            "the default where storage is memory.",
-            minimum=0,
-            change=Change.READ_ONLY,
-        ),
-        Setting(
-            "node.log.level",
-            Kind.STRING,
-            "info",
-            "The least serious message that is logged.",
-            choices=("debug", "info", "warning", "error"),
-            change=Change.READ_ONLY,
-        ),
-        Setting(
-            "node.log.format",
-            Kind.STRING,
-            "auto",
-            "Logs as text or as one JSON object per line; auto is text on a terminal.",
-            choices=("auto", "text", "json"),
-            change=Change.READ_ONLY,
-        ),
-    )
-}
 
 
 class Configured(Struct, frozen=True):
     value: str
     origin: str
     """As shown by `config show --origin`: default, a file's path, an environment variable, or an option."""
+
+    def shown(self, name: str) -> str:
+        """The value for people to read: a password is not."""
+        setting = NODE_SETTINGS.get(name)
+        is_secret = setting is not None and setting.kind is Kind.PASSWORD
+        return "(hidden)" if is_secret and self.value else self.value
 
 
 class Config:
@@ -108,6 +57,9 @@ class Config:
         """Whether nobody chose the value."""
         return self._configured[name].origin == _DEFAULT
 
+    def origin(self, name: str) -> str:
+        return self._configured[name].origin
+
     def entries(self) -> Iterator[tuple[str, Configured]]:
         """All settings that have a value, by name."""
         return iter(sorted(self._configured.items()))
@@ -115,6 +67,34 @@ class Config:
     @property
     def node_id(self) -> NodeId:
         return NodeId(int(self["node.id"]))
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        return _items(self["node.roles"])
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether this node is its whole cluster: nobody could prove to it that they belong there."""
+        return not self["cluster.secret"]
+
+    @property
+    def cluster_secret(self) -> bytes:
+        """Empty for a node that is alone."""
+        return self["cluster.secret"].encode()
+
+    @property
+    def seeds(self) -> tuple[tuple[str, int], ...]:
+        return tuple(parse_address(item, "cluster.seeds") for item in _items(self["cluster.seeds"]))
+
+    @property
+    def peer_listen(self) -> tuple[str, int] | None:
+        """Where to listen for other nodes; None for a node that is alone."""
+        return None if self.is_alone else parse_address(self["peer.listen"], "peer.listen")
+
+    @property
+    def etcd_endpoints(self) -> tuple[str, ...]:
+        """URLs of etcd's members; empty where the metadata's home is local."""
+        return _items(self["metadata.etcd.endpoints"]) if self["metadata.home"] == "etcd" else ()
 
     @property
     def in_memory(self) -> bool:
@@ -159,7 +139,9 @@ def load(options: NodeOptions, environment: Mapping[str, str]) -> Config:
     ):
         _check(name, value, origin)
         configured[name] = Configured(value, origin)
-    return Config(configured)
+    config = Config(configured)
+    _check_cluster(config)
+    return config
 
 
 _DEFAULT: Final = "default"
@@ -212,6 +194,16 @@ def _from_options(options: NodeOptions) -> Iterator[tuple[str, str, str]]:
         yield "kafka.listen", options.kafka, "--kafka"
     if options.http is not None:
         yield "http.listen", options.http, "--http"
+    if options.peer is not None:
+        yield "peer.listen", options.peer, "--peer"
+    if options.seeds:
+        yield "cluster.seeds", ",".join(options.seeds), "--seed"
+    if options.roles:
+        yield "node.roles", ",".join(options.roles), "--role"
+    if options.node_id is not None:
+        yield "node.id", str(options.node_id), "--node-id"
+    if options.rack is not None:
+        yield "broker.rack", options.rack, "--rack"
     if options.data is not None:
         yield "node.data", options.data, "--data"
     if options.memory:
@@ -230,6 +222,50 @@ def _check(name: str, value: str, origin: str) -> None:
         setting.parse(value)
     except InvalidSetting as error:
         raise InvalidSetting(f"{origin}: {error}") from None
+
+
+def _check_cluster(config: Config) -> None:
+    """Refuse what would leave a node outside the cluster it was meant for, or a cluster open to anybody."""
+    secret = config["cluster.secret"]
+    if secret and len(secret) < SECRET_CHARACTERS_MIN:
+        raise InvalidSetting(
+            f"cluster.secret has {len(secret)} characters, needs at least {SECRET_CHARACTERS_MIN}"
+        )
+    if config.is_alone:
+        for name in ("cluster.seeds", "peer.listen", "peer.advertise", "node.roles", "metadata.home"):
+            if not config.is_default(name):
+                raise InvalidSetting(
+                    f"{config.origin(name)}: {name} is for a node of a cluster, which needs cluster.secret"
+                )
+    _check_addresses(config)
+    if config["metadata.home"] == "etcd" and not config.etcd_endpoints:
+        raise InvalidSetting("metadata.home is etcd, which needs metadata.etcd.endpoints")
+    if not config.roles:
+        raise InvalidSetting(f"node.roles is empty, must name some of {', '.join(ALL_ROLES)}")
+    if "controller" not in config.roles and not config.seeds:
+        raise InvalidSetting("a node without the role controller needs cluster.seeds to find one")
+    interval_ms, timeout_ms = config["node.heartbeat.interval.ms"], config["node.session.timeout.ms"]
+    if int(timeout_ms) < 2 * int(interval_ms):
+        raise InvalidSetting(
+            f"node.session.timeout.ms is {timeout_ms}, must be at least twice node.heartbeat.interval.ms, "
+            f"which is {interval_ms}"
+        )
+
+
+def _check_addresses(config: Config) -> None:
+    for host, port in config.seeds:
+        if port == 0:
+            raise InvalidSetting(f"cluster.seeds: {host}:0 is nowhere, name the port")
+    for name in ("peer.listen", "peer.advertise"):
+        if config[name]:
+            parse_address(config[name], name)
+    for url in config.etcd_endpoints:
+        if not url.startswith(("http://", "https://")):
+            raise InvalidSetting(f"metadata.etcd.endpoints: {url!r} does not begin with http:// or https://")
+
+
+def _items(text: str) -> tuple[str, ...]:
+    return tuple(item.strip() for item in text.split(",")) if text else ()
 
 
 def parse_address(text: str, origin: str) -> tuple[str, int]:

@@ -12,6 +12,15 @@ class NodeOptions(Struct, frozen=True, kw_only=True):
     http: str | None = None
     """HOST:PORT of the HTTP door; port 0 takes any free one, `none` leaves it out."""
 
+    peer: str | None = None
+    """HOST:PORT where the other nodes of the cluster connect."""
+
+    seeds: tuple[str, ...] = ()
+    """HOST:PORT of nodes to ask for the cluster."""
+
+    roles: tuple[str, ...] = ()
+    node_id: int | None = None
+    rack: str | None = None
     data: str | None = None
     memory: bool = False
     nodes: int = 1

@@ -16,6 +16,7 @@ from ropewalk.metadata.settings.setting import Value
 
 
 class TopicSettings(Struct, frozen=True, kw_only=True):
+    ack_policy: Literal["isr", "quorum"]
     cleanup_policy: tuple[Literal["compact", "delete"], ...]
     compression_type: Literal["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"]
     compression_gzip_level: int
@@ -33,11 +34,15 @@ class TopicSettings(Struct, frozen=True, kw_only=True):
     min_compaction_lag_ms: int
     min_insync_replicas: int
     """Never more than the topic has replicas."""
+    partitions_auto_max: int | None
+    """None where the topic does not grow by itself."""
+    replica_straggler_ms: int
     retention_bytes: int
     retention_ms: int
     segment_bytes: int
     segment_ms: int
     storage: Literal["disk", "memory"]
+    unclean_leader_election_enable: bool
 
     @property
     def compression_level(self) -> int | None:
@@ -65,14 +70,19 @@ class TopicSettings(Struct, frozen=True, kw_only=True):
 
 class BrokerSettings(Struct, frozen=True, kw_only=True):
     auto_create_topics_enable: bool
+    auto_leader_rebalance_enable: bool
     connections_max_idle_ms: int
+    controlled_shutdown_enable: bool
     default_replication_factor: int
     delete_topic_enable: bool
     fetch_max_bytes: int
+    follower_replication_throttled_rate: int
     group_initial_rebalance_delay_ms: int
     group_max_session_timeout_ms: int
     group_max_size: int
     group_min_session_timeout_ms: int
+    leader_imbalance_check_interval_seconds: int
+    leader_replication_throttled_rate: int
     log_retention_check_interval_ms: int
     max_broker_partitions: int
     max_connections: int
@@ -88,6 +98,13 @@ class BrokerSettings(Struct, frozen=True, kw_only=True):
     offsets_topic_replication_factor: int
     offsets_topic_segment_bytes: int
     producer_id_expiration_ms: int
+    replica_fetch_backoff_ms: int
+    replica_fetch_max_bytes: int
+    replica_fetch_min_bytes: int
+    replica_fetch_response_max_bytes: int
+    replica_fetch_wait_max_ms: int
+    replica_lag_time_max_ms: int
+    replica_selector_class: str | None
     socket_request_max_bytes: int
 
 

@@ -1,6 +1,6 @@
 """The catalogue of broker settings.
 
-Three kinds make it up: settings of the node itself, listed here; defaults of topics, derived from the topic
+Four kinds make it up: settings of the node itself, listed here; those of replication; defaults of topics, derived from the topic
 catalogue; and settings that Kafka has and this version does not act on. Most are read when the node starts and
 cannot be changed while it runs.
 """
@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ropewalk.metadata.settings.inherited import INHERITED_SETTINGS
+from ropewalk.metadata.settings.replication import REPLICATION_SETTINGS
 from ropewalk.metadata.settings.setting import Change, Kind, Setting
 from ropewalk.metadata.settings.topic_defaults import TOPIC_DEFAULT_SETTINGS
 
@@ -302,6 +303,7 @@ _CATALOGUE: Final = (
 
 BROKER_SETTINGS: Final[Mapping[str, Setting]] = {
     **{setting.name: setting for setting in _CATALOGUE},
+    **REPLICATION_SETTINGS,
     **TOPIC_DEFAULT_SETTINGS,
     **INHERITED_SETTINGS,
 }

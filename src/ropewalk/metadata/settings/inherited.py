@@ -12,14 +12,6 @@ from ropewalk.metadata.settings.setting import Change, Kind, Setting
 
 _ROWS: Final[tuple[tuple[str, Kind, str | None, int | None, str], ...]] = (
     # Name, type, default, minimum, and what it means to Kafka.
-    # Topics.
-    (
-        "auto.leader.rebalance.enable",
-        Kind.BOOLEAN,
-        "true",
-        None,
-        "Whether leaders are moved back to the first replica of their partition.",
-    ),
     # Connections and requests.
     (
         "max.connections.per.ip.overrides",
@@ -172,29 +164,6 @@ _ROWS: Final[tuple[tuple[str, Kind, str | None, int | None, str], ...]] = (
     ),
     # Between brokers.
     ("num.replica.fetchers", Kind.INT, "1", 1, "Connections over which a follower copies from one leader."),
-    ("replica.fetch.max.bytes", Kind.INT, "1048576", 0, "Bytes a follower asks of one partition at a time."),
-    (
-        "replica.fetch.wait.max.ms",
-        Kind.INT,
-        "500",
-        None,
-        "How long a leader may hold a follower's empty fetch.",
-    ),
-    (
-        "replica.lag.time.max.ms",
-        Kind.LONG,
-        "30000",
-        None,
-        "How long a follower may be behind and stay in sync.",
-    ),
-    ("replica.selector.class", Kind.STRING, None, None, "How a consumer's nearest replica is chosen."),
-    (
-        "controlled.shutdown.enable",
-        Kind.BOOLEAN,
-        "true",
-        None,
-        "Whether a stopping broker hands its partitions over first.",
-    ),
     # Kafka's threads, which have no counterpart here.
     ("num.network.threads", Kind.INT, "3", 1, "Threads that read requests."),
     ("num.io.threads", Kind.INT, "8", 1, "Threads that answer requests."),

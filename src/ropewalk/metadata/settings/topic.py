@@ -19,6 +19,15 @@ _NO_TIER: Final = "this version has no remote tier"
 
 _CATALOGUE: Final = (
     Setting(
+        "ack.policy",
+        Kind.STRING,
+        "isr",
+        "Whom a write with acks=all waits for: `isr` for every in-sync replica, `quorum` for no replica that is behind for "
+        "longer than replica.straggler.ms while a majority is in step; such a one leaves the in-sync replicas until it has caught up.",
+        choices=("isr", "quorum"),
+        synonyms=(Synonym("ack.policy"),),
+    ),
+    Setting(
         "cleanup.policy",
         Kind.LIST,
         "delete",
@@ -111,7 +120,6 @@ _CATALOGUE: Final = (
         Kind.LIST,
         "",
         "Replicas that copy with a limited rate, as partition:broker pairs, or `*`.",
-        without_effect=True,
     ),
     Setting(
         "index.interval.bytes",
@@ -126,7 +134,6 @@ _CATALOGUE: Final = (
         Kind.LIST,
         "",
         "Replicas that are copied from with a limited rate, as partition:broker pairs, or `*`.",
-        without_effect=True,
     ),
     Setting(
         "local.retention.bytes",
@@ -207,9 +214,17 @@ _CATALOGUE: Final = (
         "min.insync.replicas",
         Kind.INT,
         "1",
-        "In-sync replicas a write with acks=all needs. Unless set, 2 with three or more replicas, else 1; never more than there are replicas.",
+        "In-sync replicas a write with acks=all needs. Unless set, 2 with three or more replicas, else 1; never more than there are replicas. "
+        "For a topic `majority` may be said, and is kept as the number it is then.",
         minimum=1,
         synonyms=(Synonym("min.insync.replicas"),),
+    ),
+    Setting(
+        "partitions.auto.max",
+        Kind.INT,
+        None,
+        "Up to how many partitions the topic grows by itself under load; it does not unless this is set, since growth changes where keys go.",
+        minimum=1,
     ),
     Setting(
         "preallocate",
@@ -239,6 +254,14 @@ _CATALOGUE: Final = (
         "false",
         "Whether closed segments are copied to a remote tier.",
         refused={"true": _NO_TIER},
+    ),
+    Setting(
+        "replica.straggler.ms",
+        Kind.LONG,
+        "100",
+        "With ack.policy=quorum: how long writes wait for a replica that is behind before they go on without it.",
+        minimum=1,
+        synonyms=(Synonym("replica.straggler.ms"),),
     ),
     Setting(
         "retention.bytes",
@@ -308,7 +331,6 @@ _CATALOGUE: Final = (
         "false",
         "Whether a replica that may lack acknowledged records can lead when no other is left.",
         synonyms=(Synonym("unclean.leader.election.enable"),),
-        without_effect=True,
     ),
 )
 

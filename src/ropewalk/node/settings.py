@@ -1,0 +1,193 @@
+"""The catalogue of a node's own settings: what Kafka has no name for.
+
+They are read when the node starts. Where one needs another, `config.load` says so.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from ropewalk.metadata.records import ALL_ROLES
+from ropewalk.metadata.settings.setting import Change, Kind, Setting
+
+SECRET_CHARACTERS_MIN: Final = 16
+"""Whoever records a handshake between nodes can try secrets against it at leisure."""
+
+NODE_SETTINGS: Final[Mapping[str, Setting]] = {
+    setting.name: setting
+    for setting in (
+        Setting(
+            "node.data",
+            Kind.STRING,
+            "./ropewalk-data",
+            "The directory that holds everything this node keeps.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "kafka.listen",
+            Kind.STRING,
+            "127.0.0.1:9092",
+            "Where Kafka clients connect, as HOST:PORT; port 0 takes any free one.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "kafka.advertise",
+            Kind.STRING,
+            "",
+            "The HOST:PORT that clients are told to use, where it differs from the one listened on.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "http.listen",
+            Kind.STRING,
+            "127.0.0.1:9644",
+            "Where metrics and health are served over HTTP, as HOST:PORT; port 0 takes any free one, none leaves it out.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "kafka.route",
+            Kind.STRING,
+            "direct",
+            "Where clients are sent for a partition: `direct` to its leader, or `proxy`, with which a node that is no broker names "
+            "itself and passes requests on, so that brokers need no address that clients can reach.",
+            choices=("direct", "proxy"),
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "node.roles",
+            Kind.LIST,
+            "broker,controller,frontend",
+            "What this node does: `broker` holds partitions, `controller` may decide for the cluster, `frontend` serves clients.",
+            choices=ALL_ROLES,
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "cluster.secret",
+            Kind.PASSWORD,
+            "",
+            f"What the nodes of a cluster prove to each other, at least {SECRET_CHARACTERS_MIN} characters, the same on all. "
+            "A node without one stands alone.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "cluster.seeds",
+            Kind.LIST,
+            "",
+            "Peer addresses of nodes to ask for the cluster, as HOST:PORT; a name may have several addresses.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "peer.listen",
+            Kind.STRING,
+            "127.0.0.1:9192",
+            "Where the other nodes of the cluster connect, as HOST:PORT; port 0 takes any free one. A node without cluster.secret "
+            "does not listen there.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "peer.advertise",
+            Kind.STRING,
+            "",
+            "The HOST:PORT that other nodes are told to use, where it differs from the one listened on.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "metadata.home",
+            Kind.STRING,
+            "local",
+            "Where the cluster's metadata lives: `local`, in the data directory of the one node that is controller, or `etcd`, "
+            "which survives the loss of any node.",
+            choices=("local", "etcd"),
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "metadata.etcd.endpoints",
+            Kind.LIST,
+            "",
+            "URLs of etcd's members, as http://HOST:PORT or https://HOST:PORT.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "metadata.etcd.prefix",
+            Kind.STRING,
+            "/ropewalk/",
+            "What the names of the cluster's keys in etcd begin with; clusters that share an etcd need one each.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "metadata.etcd.user",
+            Kind.STRING,
+            "",
+            "The user that etcd knows; empty where it asks for none.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "metadata.etcd.password",
+            Kind.PASSWORD,
+            "",
+            "The password of metadata.etcd.user.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "metadata.etcd.ca",
+            Kind.STRING,
+            "",
+            "A PEM file of the authorities that vouch for etcd; empty for the system's.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "metadata.etcd.cert",
+            Kind.STRING,
+            "",
+            "A PEM file with the certificate shown to etcd.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "metadata.etcd.key",
+            Kind.STRING,
+            "",
+            "A PEM file with the key of metadata.etcd.cert.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "node.session.timeout.ms",
+            Kind.INT,
+            "6000",
+            "How long the controller may hear nothing of a node before it takes its partitions from it.",
+            minimum=100,
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "node.heartbeat.interval.ms",
+            Kind.INT,
+            "500",
+            "How often a node tells the controller that it lives.",
+            minimum=10,
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "telemetry.interval.ms",
+            Kind.LONG,
+            "10000",
+            "How often samples of partitions, groups and the node are written to __telemetry; 0 is never, which is also "
+            "the default where storage is memory.",
+            minimum=0,
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "node.log.level",
+            Kind.STRING,
+            "info",
+            "The least serious message that is logged.",
+            choices=("debug", "info", "warning", "error"),
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "node.log.format",
+            Kind.STRING,
+            "auto",
+            "Logs as text or as one JSON object per line; auto is text on a terminal.",
+            choices=("auto", "text", "json"),
+            change=Change.READ_ONLY,
+        ),
+    )
+}
