@@ -13,6 +13,7 @@ from ropewalk.broker.facts import Facts
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.log import AppendOutcome, Committed, Holder, Raced, Snapshot, Unknown
 from ropewalk.metadata.records import (
+    ChangeAbandoned,
     ControllerChanged,
     MetadataRecord,
     ProducerIdsAllocated,
@@ -267,6 +268,28 @@ def test_a_controller_that_was_replaced_stops_deciding() -> None:
         assert cluster.image.controller_id == 1
         with pytest.raises(NotController):
             await cluster.propose(allocate)
+        task.cancel()
+
+    asyncio.run(main())
+
+
+def test_a_large_change_that_failed_half_way_is_given_up_before_the_next() -> None:
+    topics: list[MetadataRecord] = [
+        TopicCreated(TopicId(bytes([number]) * 16), f"topic-{number}", "o" * 600_000) for number in range(4)
+    ]
+
+    async def main() -> None:
+        log = ScriptedLog("committed", "committed", "full")
+        cluster, task, followed = await running(log)
+        with pytest.raises(StorageFailed):
+            await cluster.propose(lambda _: topics)
+        assert cluster.image.is_amid_change
+        await cluster.propose(allocate)
+        assert not cluster.image.topics
+        assert ChangeAbandoned() in log.records
+        await cluster.propose(lambda _: topics)
+        assert len(cluster.image.topics) == 4
+        assert sum(followed) == 1 + 4
         task.cancel()
 
     asyncio.run(main())

@@ -3,7 +3,7 @@
 import asyncio
 
 from ropewalk.base.ids import TopicId
-from ropewalk.metadata.records import MetadataRecord, TopicDeleted, TopicSettingsChanged
+from ropewalk.metadata.records import Fact, TopicDeleted, TopicSettingsChanged
 from tests.kafka.door import Door, at_the_door
 
 
@@ -12,7 +12,7 @@ def test_a_topic_may_be_deleted_while_the_node_still_drops_another() -> None:
         dropped, changed = [TopicId(await door.create(name)) for name in ("dropped", "changed")]
         image = door.node._parts.cluster.image
         image.apply(TopicDeleted(dropped))
-        records: list[MetadataRecord] = [TopicDeleted(dropped), TopicSettingsChanged(changed, {})]
+        records: list[Fact] = [TopicDeleted(dropped), TopicSettingsChanged(changed, {})]
         following = asyncio.ensure_future(door.node.partitions.follow(records))
         while any(partition.topic_id == dropped for partition in door.node.partitions):
             await asyncio.sleep(0)

@@ -102,6 +102,9 @@ METADATA_LOG_BYTES_MAX: Final = 1 << 22
 TOPIC_SETTINGS_REMEMBERED_MAX: Final = 256
 """Sets of settings that are kept resolved. Topics that differ in their settings are few, unless somebody tries."""
 
+METADATA_APPEND_BYTES_MAX: Final = 1 << 20
+"""Records that the metadata log takes at once; a larger change is cut. etcd takes requests of 1.5 MiB unless told otherwise."""
+
 METADATA_CHANGES_WAITING_MAX: Final = 10_000
 """Changes of cluster facts that may wait for the ones before them; a burst of topic creations, not a flood."""
 

@@ -19,6 +19,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from ropewalk.base.errors import (
+    MetadataUnavailable,
     NodeStopping,
     NotController,
     RopewalkError,
@@ -28,9 +29,10 @@ from ropewalk.base.errors import (
 )
 from ropewalk.base.limits import METADATA_CHANGES_WAITING_MAX
 from ropewalk.broker.facts import Facts, tell
+from ropewalk.metadata.changes import appends_of
 from ropewalk.metadata.image import Image
-from ropewalk.metadata.log import Committed, MetadataLog, Raced, Snapshot
-from ropewalk.metadata.records import MetadataRecord
+from ropewalk.metadata.log import Committed, MetadataLog, Raced, Snapshot, Unknown
+from ropewalk.metadata.records import ChangeAbandoned, MetadataRecord
 
 Decide: TypeAlias = Callable[[Image], Sequence[MetadataRecord]]
 
@@ -102,23 +104,41 @@ class Decisions:
     async def carry_out(self, decide: Decide) -> None:
         """For whoever has the log for itself: `run`, and a controller that begins."""
         while True:
+            if self._facts.image.is_amid_change:  # an append in the middle of it failed
+                await self._commit((ChangeAbandoned(),))
+                continue
             records = decide(self._facts.image)
             if not records:
                 return
-            outcome = await self._log.append(
-                records,
-                expected_epoch=self._log.epoch,
-                expected_end_offset=self._facts.image.end_offset,
-            )
-            if isinstance(outcome, Committed):
-                self._facts.apply(records)
+            for part in appends_of(records):
+                if not await self._commit(part):
+                    break
+            else:
                 await self._snapshot_if_due()
                 return
-            await self.catch_up()
-            if not isinstance(outcome, Raced):
-                raise TimedOut(f"whether the change was made is not known: {outcome.reason}")
-            if outcome.epoch != self._log.epoch:
-                raise NotController(f"another controller has taken over in epoch {outcome.epoch}")
+
+    async def _commit(self, records: Sequence[MetadataRecord]) -> bool:
+        """Append and apply; False if the log had moved on, and the image has now."""
+        outcome = await self._log.append(
+            records,
+            expected_epoch=self._log.epoch,
+            expected_end_offset=self._facts.image.end_offset,
+        )
+        match outcome:
+            case Committed():
+                self._facts.apply(records)
+                return True
+            case Unknown(reason=reason):
+                with suppress(
+                    MetadataUnavailable
+                ):  # then the next append will find that the log has moved on
+                    await self.catch_up()
+                raise TimedOut(f"whether the change was made is not known: {reason}")
+            case Raced(epoch=epoch):
+                await self.catch_up()
+                if epoch != self._log.epoch:
+                    raise NotController(f"another controller has taken over in epoch {epoch}")
+                return False
 
     async def catch_up(self) -> None:
         """Apply what the log holds beyond the image."""
@@ -132,7 +152,8 @@ class Decisions:
     async def _snapshot_if_due(self) -> None:
         if self._log.snapshot_due:
             image = self._facts.image
-            with suppress(StorageFailed):  # no room: the log only grows longer, and the change is made
+            # No room, or out of reach: the log only grows longer, and the change is made.
+            with suppress(StorageFailed, MetadataUnavailable):
                 await self._log.write_snapshot(
                     Snapshot(self._log.epoch, image.end_offset, tuple(image.facts()))
                 )

@@ -19,11 +19,11 @@ import structlog
 from ropewalk.base.errors import NodeStopping, RopewalkError
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.log import Snapshot
-from ropewalk.metadata.records import MetadataRecord, TopicDeleted
+from ropewalk.metadata.records import Fact, MetadataRecord, TopicDeleted
 
 _log = structlog.get_logger()
 
-Follow: TypeAlias = Callable[[Sequence[MetadataRecord]], Awaitable[None]]
+Follow: TypeAlias = Callable[[Sequence[Fact]], Awaitable[None]]
 
 
 class Facts:
@@ -32,7 +32,7 @@ class Facts:
         self.followed_offset = 0
         """How much of the metadata log the node has followed, as far as it can."""
         self._follow: Follow = _follow_nothing
-        self._unfollowed: list[MetadataRecord] = []
+        self._unfollowed: list[Fact] = []
         self._followers: list[asyncio.Future[None]] = []
         """Those who wait until the node has followed what was applied before they asked."""
         self._following: list[asyncio.Future[None]] = []
@@ -45,16 +45,15 @@ class Facts:
     def apply(self, records: Sequence[MetadataRecord]) -> None:
         """The next records of the log."""
         for record in records:
-            self.image.apply(record)
-        self._unfollowed += records
+            self._unfollowed += self.image.apply(record)
         self._on_moved()
 
     def restart(self, snapshot: Snapshot) -> None:
         """Go on from a snapshot that is ahead of the image. What it no longer names is followed as deleted."""
         before = dict(self.image.topics_by_id)
-        self.image.replace(snapshot.facts, snapshot.end_offset)
+        facts = self.image.replace(snapshot.facts, snapshot.end_offset)
         gone = [topic_id for topic_id in before if topic_id not in self.image.topics_by_id]
-        self._unfollowed += [*(TopicDeleted(topic_id) for topic_id in gone), *snapshot.facts]
+        self._unfollowed += [*(TopicDeleted(topic_id) for topic_id in gone), *facts]
         self._on_moved()
 
     def begin(self) -> None:
@@ -150,5 +149,5 @@ def _stopping() -> NodeStopping:
     return NodeStopping("the node is shutting down")
 
 
-async def _follow_nothing(_records: Sequence[MetadataRecord]) -> None:
+async def _follow_nothing(_records: Sequence[Fact]) -> None:
     pass

@@ -21,7 +21,7 @@ from ropewalk.groups.events import Event
 from ropewalk.groups.settings import GroupSettings
 from ropewalk.groups.shards import shard_of
 from ropewalk.metadata.internal_topics import OFFSETS_TOPIC
-from ropewalk.metadata.records import MetadataRecord, TopicDeleted
+from ropewalk.metadata.records import Fact, TopicDeleted
 from ropewalk.metadata.settings.applied import BrokerSettings
 
 
@@ -81,7 +81,7 @@ class Groups:
         """Ask every shard of this node; raises if one of them is being loaded."""
         return [shard.ask(command) for shard in self._shards]
 
-    async def follow(self, records: Sequence[MetadataRecord]) -> None:
+    async def follow(self, records: Sequence[Fact]) -> None:
         """The cluster's facts have changed by `records`, and the partitions have followed them."""
         await self._shards.follow()
         if not any(isinstance(record, TopicDeleted) for record in records):

@@ -36,7 +36,7 @@ from ropewalk.metadata.records import (
     ClientQuotasChanged,
     ClusterCreated,
     ControllerChanged,
-    MetadataRecord,
+    Fact,
     ProducerIdsAllocated,
 )
 from ropewalk.metadata.settings.applied import (
@@ -129,7 +129,7 @@ class Partitions:
         # once told would seem to have moved back.
         await self._disk.commits.settle()
 
-    async def follow(self, records: Sequence[MetadataRecord]) -> None:
+    async def follow(self, records: Sequence[Fact]) -> None:
         """Bring the partitions in step with records that have just been applied to the image.
 
         What could not be opened before is tried again, so following nothing at all has its use.

@@ -5,7 +5,7 @@ is a bug in a decision and an `assert` says so. Everything else only reads. Topi
 never changed in place, so that a caller may keep one across an `await` and compare it afterwards.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar, assert_never
 
 from msgspec import Struct, structs
@@ -20,10 +20,14 @@ from ropewalk.metadata.records import (
     BrokerSettingsChanged,
     BrokerState,
     BrokerStateChanged,
+    ChangeAbandoned,
+    ChangeBegun,
+    ChangeEnded,
     ClientQuotasChanged,
     ClusterCreated,
     ControllerChanged,
     Endpoint,
+    Fact,
     LossRecorded,
     MetadataRecord,
     PartitionChanged,
@@ -106,6 +110,7 @@ class Image:
 
     __slots__ = (
         "_brokers",
+        "_change",
         "_deleted",
         "_settings_by_node",
         "_topics_by_id",
@@ -139,6 +144,8 @@ class Image:
         """Another mapping after every change, so that whoever keeps what follows from it can tell."""
         self.replica_count: int = 0
         """Replicas of all partitions together, which is what the brokers have to carry."""
+        self._change: list[Fact] | None = None
+        """What waits for its `ChangeEnded`."""
         self._brokers: dict[NodeId, Broker] = {}
         self._topics_by_name: dict[str, Topic] = {}
         self._topics_by_id: dict[TopicId, Topic] = {}
@@ -190,7 +197,37 @@ class Image:
         """Overrides of one broker, or with None those of all brokers."""
         return self._settings_by_node.get(node_id, _NO_SETTINGS)
 
-    def apply(self, record: MetadataRecord) -> None:
+    @property
+    def is_amid_change(self) -> bool:
+        """Whether a change has begun and is neither done nor given up. Nothing else may be appended before that."""
+        return self._change is not None
+
+    def apply(self, record: MetadataRecord) -> Sequence[Fact]:
+        """Answers what took effect: mostly the record, nothing amid a change, and all of a change at its end."""
+        self.end_offset += 1
+        match record:
+            case ChangeBegun():
+                assert self._change is None, "a change begins within another"
+                self._change = []
+                return ()
+            case ChangeEnded():
+                assert self._change is not None, "a change ends that has not begun"
+                change, self._change = self._change, None
+                for fact in change:
+                    self._take_effect(fact)
+                return change
+            case ChangeAbandoned():
+                self._change = None
+                return ()
+            case ControllerChanged():
+                self._change = None  # whoever began it can never end it
+        if self._change is not None:
+            self._change.append(record)
+            return ()
+        self._take_effect(record)
+        return (record,)
+
+    def _take_effect(self, record: Fact) -> None:
         match record:
             case ClusterCreated(cluster_id=cluster_id):
                 assert self.cluster_id is None, "a cluster is created once"
@@ -256,14 +293,13 @@ class Image:
                 self.client_quotas = {**others, entity: quotas} if quotas else others
             case _:
                 assert_never(record)
-        self.end_offset += 1
 
-    def replace(self, facts: Iterable[MetadataRecord], end_offset: int) -> None:
-        """Become what a snapshot says, whatever was there before."""
+    def replace(self, facts: Iterable[MetadataRecord], end_offset: int) -> list[Fact]:
+        """Become what a snapshot says, whatever was there before. Answers what took effect."""
         self._clear()
-        for fact in facts:
-            self.apply(fact)
+        effective = [fact for record in facts for fact in self.apply(record)]
         self.end_offset = end_offset
+        return effective
 
     def facts(self) -> Iterator[MetadataRecord]:
         """The fewest records that rebuild this image, `end_offset` apart: what a snapshot holds."""
@@ -299,6 +335,9 @@ class Image:
         if self.end_producer_id > 0:
             # Whose block was the last is of interest only while it is being handed out.
             yield ProducerIdsAllocated(NodeId(-1), self.end_producer_id)
+        if self._change is not None:
+            yield ChangeBegun()
+            yield from self._change
 
     def _on_deleted(self, topic_id: TopicId) -> None:
         topic = self._topics_by_id.pop(topic_id, None)

@@ -190,7 +190,19 @@ class ClientQuotasChanged(Struct, frozen=True, gc=False, tag="client_quotas_chan
     changes: dict[str, float | None]
 
 
-MetadataRecord: TypeAlias = (
+class ChangeBegun(Struct, frozen=True, gc=False, tag="change_begun", tag_field="type"):
+    """What follows takes effect together, at `ChangeEnded`: it is too large for one append."""
+
+
+class ChangeEnded(Struct, frozen=True, gc=False, tag="change_ended", tag_field="type"):
+    """Everything since `ChangeBegun` takes effect here."""
+
+
+class ChangeAbandoned(Struct, frozen=True, gc=False, tag="change_abandoned", tag_field="type"):
+    """Nothing since `ChangeBegun` ever takes effect. A `ControllerChanged` says the same of what it finds begun."""
+
+
+Fact: TypeAlias = (
     ClusterCreated
     | ControllerChanged
     | BrokerRegistered
@@ -207,6 +219,9 @@ MetadataRecord: TypeAlias = (
     | ProducerIdsAllocated
     | ClientQuotasChanged
 )
+"""Says something about the cluster."""
+
+MetadataRecord: TypeAlias = Fact | ChangeBegun | ChangeEnded | ChangeAbandoned
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _DECODER: Final = msgspec.msgpack.Decoder(tuple[MetadataRecord, ...])

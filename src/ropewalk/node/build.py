@@ -48,7 +48,7 @@ from ropewalk.kafka.listener import KafkaListener
 from ropewalk.log.directory import DataDirectory
 from ropewalk.log.storage import Storage
 from ropewalk.metadata.local import LocalMetadataLog
-from ropewalk.metadata.records import Endpoint, MetadataRecord
+from ropewalk.metadata.records import Endpoint, Fact
 from ropewalk.node.config import Config, parse_address
 from ropewalk.node.instruments import Instruments
 from ropewalk.runtime.memory_disk import MemoryDisk
@@ -310,7 +310,7 @@ async def _begin_to_serve(parts: _Parts) -> KafkaListener:
     return listener
 
 
-async def _follow(parts: _Parts, records: Sequence[MetadataRecord]) -> None:
+async def _follow(parts: _Parts, records: Sequence[Fact]) -> None:
     """First the partitions, then what lives on them."""
     await parts.partitions.follow(records)
     await parts.groups.follow(records)
