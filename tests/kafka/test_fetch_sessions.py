@@ -255,7 +255,7 @@ def test_a_new_leader_epoch_reaches_a_quiet_reader() -> None:
         named = fetch.FetchRequest(session_epoch=0, topics=(fetch.FetchTopic("t", partitions=(known,)),))
         client.apply(await door.call(fetch.API, BY_NAME, named))
         answer = await waiting(door, client)
-        (partition,) = door.node.partitions
+        (partition,) = door.node.partitions.all_led()
         partition.set_leader_epoch(LeaderEpoch(1))
         assert client.apply(await answer)["t", 0].error_code == ErrorCode.FENCED_LEADER_EPOCH
 
@@ -318,7 +318,7 @@ def test_nothing_waits_for_a_reader_that_has_gone() -> None:
         client.epoch = -1
         client.follow(topic_id)
         answer = await waiting(leaver, client)
-        (partition,) = door.node.partitions
+        (partition,) = door.node.partitions.all_led()
         assert partition.watcher_count == 1
         await hang_up(leaver, answer)
         assert partition.watcher_count == 0
@@ -332,7 +332,7 @@ def test_a_session_that_its_reader_never_heard_of_is_not_kept() -> None:
         client = SessionClient()
         client.follow(topic_id)
         await reset_all(door, await waiting(door, client))
-        (partition,) = door.node.partitions
+        (partition,) = door.node.partitions.all_led()
         assert partition.watcher_count == 0
 
     at_the_door(story)

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ropewalk.base.limits import COMPACTION_BYTES_PER_TICK
 from ropewalk.base.ports import Clock, Pool
-from ropewalk.broker.partition import Partition
+from ropewalk.broker.hosted import Hosted
 from ropewalk.log.compaction import Compaction
 from ropewalk.log.rewrite import Replacement
 
@@ -21,7 +21,7 @@ _log = structlog.get_logger()
 
 
 class _Pass(Struct):
-    partition: Partition
+    partition: Hosted
     compaction: Compaction
     size_bytes_before: int
     installed: Replacement | None = None
@@ -29,11 +29,11 @@ class _Pass(Struct):
 
 
 class Compactor:
-    def __init__(self, partitions: Iterable[Partition], pool: Pool, clock: Clock) -> None:
+    def __init__(self, partitions: Iterable[Hosted], pool: Pool, clock: Clock) -> None:
         self._partitions = partitions
         self._pool = pool
         self._clock = clock
-        self._candidates: Iterator[Partition] = iter(partitions)
+        self._candidates: Iterator[Hosted] = iter(partitions)
         self._pass: _Pass | None = None
         self.pass_count = 0
         self.removed_count = 0

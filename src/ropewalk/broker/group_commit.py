@@ -15,7 +15,7 @@ import asyncio
 from ropewalk.base.durations import Durations
 from ropewalk.base.limits import SYNC_FILES_SINGLY_MAX
 from ropewalk.base.ports import Clock, Disk, Pool
-from ropewalk.broker.partition import Partition
+from ropewalk.broker.hosted import Hosted
 from ropewalk.log.log import SyncTargets
 
 
@@ -24,29 +24,29 @@ class GroupCommit:
         self._disk = disk
         self._pool = pool
         self._clock = clock
-        self._dirty: dict[Partition, None] = {}
-        self._syncing: dict[Partition, SyncTargets] = {}
-        self._moved: dict[Partition, None] = {}
+        self._dirty: dict[Hosted, None] = {}
+        self._syncing: dict[Hosted, SyncTargets] = {}
+        self._moved: dict[Hosted, None] = {}
         self._wake: asyncio.Future[None] | None = None
         self._settled: list[asyncio.Future[None]] = []
         self.durations = Durations()
 
-    def note(self, partition: Partition) -> None:
+    def note(self, partition: Hosted) -> None:
         """`partition` has bytes that somebody waits for."""
         self._dirty[partition] = None
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
 
-    def forget(self, partition: Partition) -> None:
+    def forget(self, partition: Hosted) -> None:
         self._dirty.pop(partition, None)
         self._syncing.pop(partition, None)
         self._moved.pop(partition, None)
 
-    def waiting(self) -> list[Partition]:
+    def waiting(self) -> list[Hosted]:
         """The partitions on which somebody may be waiting for the disk."""
         return [*self._syncing, *self._dirty]
 
-    def take_moved(self) -> list[Partition]:
+    def take_moved(self) -> list[Hosted]:
         """The partitions whose durable offset has moved since this was asked last."""
         moved, self._moved = list(self._moved), {}
         return moved

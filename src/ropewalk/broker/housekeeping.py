@@ -22,9 +22,10 @@ from ropewalk.base.limits import PARTITIONS_PER_TURN, SCRUB_BYTES_PER_TICK, SCRU
 from ropewalk.base.ports import Clock, Pool
 from ropewalk.broker.cluster import Cluster
 from ropewalk.broker.compactor import Compactor
+from ropewalk.broker.home import Home
+from ropewalk.broker.hosted import Hosted
 from ropewalk.broker.log_starts import NO_ROOM
-from ropewalk.broker.partition import Partition
-from ropewalk.broker.partitions import Home, Partitions
+from ropewalk.broker.partitions import Partitions
 from ropewalk.metadata.settings.effective import SettingsView
 
 _log = structlog.get_logger()
@@ -51,12 +52,12 @@ class Housekeeping:
         self._pool = pool
         self._clock = clock
         self._points_moved = False
-        self._snapshotting: Iterator[Partition] = iter(partitions)
+        self._snapshotting: Iterator[Hosted] = iter(partitions)
         self._retention_due_ms = 0.0
         self.compactor = Compactor(partitions, pool, clock)
         self._compaction_due_ms = 0.0
         self._scrub_due_ms = 0.0
-        self._scrubbing: Iterator[Partition] = iter(partitions)
+        self._scrubbing: Iterator[Hosted] = iter(partitions)
 
     async def run(self) -> None:
         now_ms = self._clock.monotonic_ms()
@@ -85,7 +86,7 @@ class Housekeeping:
 
     async def apply_retention(self) -> None:
         """Delete what has expired, in all partitions."""
-        expired: list[Partition] = []
+        expired: list[Hosted] = []
         now_ms = self._clock.now_ms()
         for count, partition in enumerate(self._partitions, 1):
             if count % PARTITIONS_PER_TURN == 0:
@@ -109,7 +110,7 @@ class Housekeeping:
             if here:
                 await self._remove(home, here)
 
-    async def _remove(self, home: Home, expired: list[Partition]) -> None:
+    async def _remove(self, home: Home, expired: list[Hosted]) -> None:
         try:
             durable = await home.log_starts.save()
         except StorageFailed as error:

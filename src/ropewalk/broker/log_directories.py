@@ -6,7 +6,8 @@ from msgspec import Struct
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.base.ports import Pool
-from ropewalk.broker.partitions import Home, Partitions
+from ropewalk.broker.home import Home
+from ropewalk.broker.partitions import Partitions
 
 UNKNOWN_BYTES = -1
 

@@ -8,6 +8,7 @@ What a reader could get wrong
 import asyncio
 from collections.abc import Sequence
 
+import structlog
 from msgspec import Struct
 
 from ropewalk.base.ids import LeaderEpoch, TopicId, TopicPartition
@@ -17,6 +18,8 @@ from ropewalk.broker.log_starts import NO_ROOM
 from ropewalk.log.directory import DataDirectory, Held
 from ropewalk.log.log import Log
 from ropewalk.log.settings import LogSettings
+
+_log = structlog.get_logger()
 
 
 class Opening(Struct, frozen=True):
@@ -68,3 +71,30 @@ def _no_room(error: OSError) -> OSError:
     if error.errno not in NO_ROOM:
         raise error
     return error
+
+
+def report_recovery(name: TopicPartition, log: Log) -> None:
+    """One line for a log that was not closed in order, a warning where something is lost or damaged."""
+    found = log.recovered
+    if found.cut_bytes:
+        _log.warning(
+            "partition recovered: an unacknowledged tail was cut",
+            partition=str(name),
+            end_offset=found.end_offset,
+            cut_bytes=found.cut_bytes,
+            reason=found.cut_reason,
+        )
+    elif not found.is_clean and found.scanned_bytes:
+        _log.info(
+            "partition recovered",
+            partition=str(name),
+            end_offset=found.end_offset,
+            scanned_bytes=found.scanned_bytes,
+        )
+    for damaged in found.damaged:
+        _log.error(
+            "partition is damaged: reads of this range are refused",
+            partition=str(name),
+            start_offset=damaged.start_offset,
+            end_offset=damaged.end_offset,
+        )

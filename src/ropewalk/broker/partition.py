@@ -18,16 +18,16 @@ from typing import Protocol
 from msgspec import Struct
 
 from ropewalk.base.errors import (
-    FencedEpoch,
     InvalidTopicName,
     NodeStopping,
     RopewalkError,
     TimedOut,
-    UnknownEpoch,
     UnknownTopic,
 )
 from ropewalk.base.ids import LeaderEpoch, Offset, TopicId, TopicPartition
 from ropewalk.base.ports import Clock
+from ropewalk.broker.leader_epochs import check_leader_epoch
+from ropewalk.broker.watchers import Watcher, Watchers
 from ropewalk.log.log import Log, SyncTargets
 from ropewalk.log.storage import Removal
 from ropewalk.metadata.internal_topics import INTERNAL_TOPICS
@@ -48,22 +48,6 @@ class Commits(Protocol):
     """Where a partition says that it holds bytes that are not yet durable."""
 
     def note(self, partition: "Partition") -> None: ...
-
-
-class Watcher(Protocol):
-    """Somebody who wants to hear when there is more to read, or when what is there has changed.
-
-    None of these may watch or unwatch: the partition is going through its watchers while it calls.
-    """
-
-    def on_growth(self, grown_bytes: int) -> None:
-        """The high watermark has passed so many bytes more."""
-
-    def on_change(self) -> None:
-        """The log's start or the leader epoch is another."""
-
-    def on_end(self) -> None:
-        """The partition is gone from here; look again."""
 
 
 class Ticket(Struct, frozen=True):
@@ -124,7 +108,7 @@ class Partition:
         self._commits = commits
         self._clock = clock
         self._waiting: deque[_Waiting] = deque()
-        self._watchers: dict[Watcher, None] = {}
+        self._watchers = Watchers()
         self._end: RopewalkError | None = None
         self._has_ended = False
         self._segment_count = log.segment_count
@@ -233,27 +217,22 @@ class Partition:
         before = self.log.start_offset
         removal = self.log.take_removal(start_offset_durable=start_offset_durable)
         if self.log.start_offset != before:
-            self._tell_of_change()
+            self._watchers.tell_of_change()
         return removal
 
     def set_leader_epoch(self, leader_epoch: LeaderEpoch) -> None:
         if leader_epoch != self.leader_epoch:
             self.leader_epoch = leader_epoch
-            self._tell_of_change()
+            self._watchers.tell_of_change()
 
     def check_epoch(self, caller_epoch: int) -> None:
-        """KIP-320: a caller whose metadata is older or newer than ours must hear of it. -1: it does not care."""
-        if caller_epoch == -1 or caller_epoch == self.leader_epoch:
-            return
-        if caller_epoch < self.leader_epoch:
-            raise FencedEpoch(f"{self.name} is in epoch {self.leader_epoch}, not {caller_epoch}")
-        raise UnknownEpoch(f"{self.name} is in epoch {self.leader_epoch}, not yet {caller_epoch}")
+        check_leader_epoch(self.name, self.leader_epoch, caller_epoch)
 
     def watch(self, watcher: Watcher) -> None:
-        self._watchers[watcher] = None
+        self._watchers.add(watcher)
 
     def unwatch(self, watcher: Watcher) -> None:
-        self._watchers.pop(watcher, None)
+        self._watchers.remove(watcher)
 
     @property
     def watcher_count(self) -> int:
@@ -271,9 +250,7 @@ class Partition:
             waiting = self._waiting.popleft()
             if not waiting.acknowledged.done():
                 waiting.acknowledged.set_exception(reason)
-        for watcher in self._watchers:
-            watcher.on_end()
-        self._watchers.clear()
+        self._watchers.end()
 
     def check_readable(self) -> None:
         if self._end is not None:
@@ -294,12 +271,7 @@ class Partition:
             waiting = self._waiting.popleft()
             if not waiting.acknowledged.done():  # its time may be over
                 waiting.acknowledged.set_result(None)
-        for watcher in self._watchers:
-            watcher.on_growth(grown_bytes)
-
-    def _tell_of_change(self) -> None:
-        for watcher in self._watchers:
-            watcher.on_change()
+        self._watchers.tell_of_growth(grown_bytes)
 
 
 def topic_deleted(name: TopicPartition) -> RopewalkError:

@@ -1,6 +1,12 @@
 """All partitions of this node, in step with the image: opened when it names them, closed when it does not.
 
-`find` and `find_by_id` are the way from a door to a partition.
+A partition that the node holds is led here or copied from another node, by two kinds of object over one log. When
+the image says that the leader is another, the log goes over from the one to the other; whoever waited hears `NotLeader`.
+`find` and `find_by_id` are the way from a door to a partition that is led here.
+
+What a reader could get wrong
+    What the node holds no longer is removed when a committed record says so, which this node has followed itself. That an
+    image names the node nowhere is no proof while it is being read: it may be older than the files.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,6 +15,7 @@ import structlog
 
 from ropewalk.base.errors import (
     NotLeader,
+    RopewalkError,
     StorageFailed,
     UnknownPartition,
     UnknownTopic,
@@ -17,13 +24,15 @@ from ropewalk.base.errors import (
 from ropewalk.base.ids import NodeId, Offset, TopicId, TopicPartition, format_id
 from ropewalk.base.limits import SNAPSHOTS_TOGETHER_BYTES_MAX
 from ropewalk.base.ports import Clock, Pool
-from ropewalk.broker.group_commit import GroupCommit
-from ropewalk.broker.log_starts import LogStarts
-from ropewalk.broker.opening import Opening, open_logs
+from ropewalk.broker.home import Home
+from ropewalk.broker.hosted import Hosted
+from ropewalk.broker.opening import Opening, open_logs, report_recovery
 from ropewalk.broker.partition import Partition, node_stopping, topic_deleted
-from ropewalk.broker.topic_rules import log_settings, record_rules
+from ropewalk.broker.replica import Replica
+from ropewalk.broker.roles import Roles
+from ropewalk.broker.topic_rules import log_settings
 from ropewalk.log.checkpoints import CheckpointWrite
-from ropewalk.log.directory import DataDirectory, Held
+from ropewalk.log.directory import Held
 from ropewalk.log.log import Log
 from ropewalk.log.snapshot import SnapshotWrite, write_snapshots
 from ropewalk.metadata.image import Image, Topic
@@ -39,22 +48,9 @@ from ropewalk.metadata.records import (
     Fact,
     ProducerIdsAllocated,
 )
-from ropewalk.metadata.settings.applied import (
-    AppliedSettings,
-    BrokerSettings,
-    TopicSettings,
-)
+from ropewalk.metadata.settings.applied import AppliedSettings, TopicSettings
 
 _log = structlog.get_logger()
-
-
-class Home:
-    """A directory that holds partitions, and who makes them durable there."""
-
-    def __init__(self, directory: DataDirectory, log_starts: LogStarts, commits: GroupCommit) -> None:
-        self.directory = directory
-        self.log_starts = log_starts
-        self.commits = commits
 
 
 class Partitions:
@@ -76,14 +72,26 @@ class Partitions:
         self._memory = memory
         self._pool = pool
         self._clock = clock
+        self._roles = Roles(node_id, disk, memory, clock)
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._by_id: dict[TopicId, dict[int, Partition]] = {}
+        """Those that are led here."""
+        self._followed: dict[TopicId, dict[int, Replica]] = {}
         self._unopened: dict[tuple[TopicId, int], StorageFailed] = {}
         """Partitions that could not be opened for want of room; tried again by `follow`."""
 
-    def __iter__(self) -> Iterator[Partition]:
+    def __iter__(self) -> Iterator[Hosted]:
+        """All that are held here."""
+        yield from self.all_led()
+        yield from self.all_followed()
+
+    def all_led(self) -> Iterator[Partition]:
         for partitions in list(self._by_id.values()):
             yield from list(partitions.values())
+
+    def all_followed(self) -> Iterator[Replica]:
+        for replicas in list(self._followed.values()):
+            yield from list(replicas.values())
 
     def find(self, topic: str, index: int) -> Partition:
         """The partition, if it is led here; else an error that says where it stands."""
@@ -109,8 +117,13 @@ class Partitions:
         partitions = self._by_id.get(topic_id)
         return None if partitions is None else partitions.get(index)
 
+    def followed(self, topic_id: TopicId, index: int) -> Replica | None:
+        """None where this node keeps no copy of another's, or has not opened it yet."""
+        replicas = self._followed.get(topic_id)
+        return None if replicas is None else replicas.get(index)
+
     async def open_all(self, held_partitions: Sequence[Held]) -> None:
-        """Open what the image says this node leads, and remove what it no longer names of what the disk holds."""
+        """Open what the image says this node holds, and remove the topics that it says are deleted."""
         wanted = {topic.topic_id for topic in self._image.topics.values()}
         for held in held_partitions:
             if held.topic_id in wanted:
@@ -128,6 +141,17 @@ class Partitions:
         # What recovery found may not be on disk yet. Nobody is served before it is: the end of a partition that was
         # once told would seem to have moved back.
         await self._disk.commits.settle()
+
+    async def remove_strays(self, held_partitions: Sequence[Held]) -> None:
+        """Remove what the disk holds and the image gives to others: a node that went down before it got to it.
+
+        Only for an image that has reached this node's own registration, and is so at least as new as the files.
+        """
+        strays = [held for held in held_partitions if self._is_stray(held)]
+        if strays:
+            await self._pool.run(self._disk.directory.delete_partitions, strays)
+        for stray in strays:
+            self._disk.directory.forget_partition(stray.name)
 
     async def follow(self, records: Sequence[Fact]) -> None:
         """Bring the partitions in step with records that have just been applied to the image.
@@ -157,7 +181,7 @@ class Partitions:
         # One that was deleted while others were being dropped is dropped when that record is followed.
         await self._reconcile([topics[topic_id] for topic_id in touched if topic_id in topics])
 
-    async def trim(self, partition: Partition, offset: Offset) -> None:
+    async def trim(self, partition: Hosted, offset: Offset) -> None:
         """Delete the records below `offset`; returns when no restart can bring them back."""
         home = self.home_of(partition)
         partition.log.plan_start(offset, limit_offset=partition.high_watermark)
@@ -165,7 +189,7 @@ class Partitions:
         durable = await home.log_starts.save()
         await self.remove_expired(partition, durable)
 
-    async def remove_expired(self, partition: Partition, durable_starts: CheckpointWrite) -> None:
+    async def remove_expired(self, partition: Hosted, durable_starts: CheckpointWrite) -> None:
         """Start where the log does durably, and remove the files below."""
         start_offset = durable_starts.offset_of(str(partition.name))
         removal = partition.take_removal(start_offset_durable=start_offset)
@@ -177,11 +201,12 @@ class Partitions:
         """Partitions for which there was no room."""
         return len(self._unopened)
 
-    def hosts(self, partition: Partition) -> bool:
-        """Whether it is still here: a topic may be deleted while somebody goes through them all."""
-        return self._by_id.get(partition.topic_id, {}).get(partition.name.partition) is partition
+    def hosts(self, partition: Hosted) -> bool:
+        """Whether it is still here, in this role: a topic may be deleted while somebody goes through them all."""
+        hosted = self._by_id if isinstance(partition, Partition) else self._followed
+        return hosted.get(partition.topic_id, {}).get(partition.name.partition) is partition
 
-    def home_of(self, partition: Partition) -> Home:
+    def home_of(self, partition: Hosted) -> Home:
         return self._memory if partition.in_memory else self._disk
 
     def refuse(self) -> None:
@@ -219,15 +244,16 @@ class Partitions:
         vacant: list[tuple[Topic, PartitionFacts, TopicSettings]] = []
         for topic in topics:
             settings = self._settings.of_topic(topic)
-            hosted = self._by_id.setdefault(topic.topic_id, {})
-            self._by_name[topic.name] = hosted
+            self._by_name[topic.name] = self._by_id.setdefault(topic.topic_id, {})
             for facts in topic.partitions:
-                if facts.leader != self._node_id:
-                    continue
-                if facts.index in hosted:
-                    self._update(hosted[facts.index], facts, settings, broker_settings)
-                else:
+                hosted = self._hosted(topic.topic_id, facts.index)
+                if self._node_id not in facts.holders:
+                    if hosted is not None:
+                        await self._remove([hosted], _moved_away(hosted))
+                elif hosted is None:
                     vacant.append((topic, facts, settings))
+                else:
+                    await self._update(hosted, facts, settings)
         openings = [
             Opening(
                 self._home_for(settings).directory,
@@ -247,54 +273,72 @@ class Partitions:
                 _log.warning("a partition cannot be opened; it is tried again", reason=str(reason))
                 self._unopened[topic.topic_id, facts.index] = reason
 
+    def _hosted(self, topic_id: TopicId, index: int) -> Hosted | None:
+        return self.led(topic_id, index) or self.followed(topic_id, index)
+
+    def _is_stray(self, held: Held) -> bool:
+        topic, index = self._image.topics_by_id.get(held.topic_id), held.name.partition
+        return (
+            topic is not None
+            and index < len(topic.partitions)
+            and self._node_id not in topic.partitions[index].holders
+            and self._hosted(held.topic_id, index) is None
+        )
+
     def _host(self, topic: Topic, facts: PartitionFacts, settings: TopicSettings, log: Log) -> None:
         name = TopicPartition(topic.name, facts.index)
-        home = self._home_for(settings)
         self._unopened.pop((topic.topic_id, facts.index), None)
-        _report(name, log)
-        partition = Partition(
-            name,
-            topic.topic_id,
-            log,
-            leader_epoch=facts.leader_epoch,
-            rules=record_rules(settings),
-            durable_first=settings.flush == "group" and home is not self._memory,
-            in_memory=home is self._memory,
-            commits=home.commits,
-            clock=self._clock,
-        )
-        self._by_id[topic.topic_id][facts.index] = partition
-        if log.dirty and partition.durable_first:
-            home.commits.note(partition)
+        report_recovery(name, log)
+        in_memory = self._home_for(settings) is self._memory
+        self._put(self._roles.make(name, topic.topic_id, log, facts, settings, in_memory=in_memory))
+
+    def _put(self, hosted: Hosted) -> None:
+        if isinstance(hosted, Partition):
+            self._by_id[hosted.topic_id][hosted.name.partition] = hosted
+        else:
+            self._followed.setdefault(hosted.topic_id, {})[hosted.name.partition] = hosted
+        if hosted.log.dirty and hosted.durable_first:
+            self.home_of(hosted).commits.note(hosted)
 
     def _home_for(self, settings: TopicSettings) -> Home:
         return self._memory if settings.storage == "memory" else self._disk
 
-    def _update(
-        self,
-        partition: Partition,
-        facts: PartitionFacts,
-        settings: TopicSettings,
-        broker_settings: BrokerSettings,
-    ) -> None:
-        partition.set_leader_epoch(facts.leader_epoch)
-        partition.rules = record_rules(settings)
-        partition.log.settings = log_settings(settings, broker_settings)
-        partition.set_durable_first(settings.flush == "group" and not partition.in_memory)
+    async def _update(self, hosted: Hosted, facts: PartitionFacts, settings: TopicSettings) -> None:
+        hosted.log.settings = log_settings(settings, self._settings.of_broker)
+        if not self._roles.update(hosted, facts, settings):
+            await self._send_away(hosted, NotLeader(f"{hosted.name} is led by node {facts.leader} now"))
+            self._put(self._roles.replace(hosted, facts, settings))
+
+    async def _send_away(self, hosted: Hosted, reason: RopewalkError) -> None:
+        """Let go of a role; its log is nobody's then."""
+        hosted.end(reason)
+        if isinstance(hosted, Replica):
+            await hosted.idle()
+        roles = self._by_id if isinstance(hosted, Partition) else self._followed
+        roles.get(hosted.topic_id, {}).pop(hosted.name.partition, None)
+        self.home_of(hosted).commits.forget(hosted)
 
     async def _drop(self, topic_id: TopicId) -> None:
+        """The topic is deleted. It may have been made and deleted before it was opened."""
+        gone: list[Hosted] = [
+            *self._by_id.get(topic_id, {}).values(),
+            *self._followed.get(topic_id, {}).values(),
+        ]
         partitions = self._by_id.pop(topic_id, None)
-        if partitions is None:  # made and deleted before it was opened
-            return
         self._by_name = {name: led for name, led in self._by_name.items() if led is not partitions}
         self._unopened = {key: reason for key, reason in self._unopened.items() if key[0] != topic_id}
-        for partition in partitions.values():
-            partition.end(topic_deleted(partition.name))
-            self.home_of(partition).commits.forget(partition)
-            partition.log.forget()
+        for hosted in gone:  # before the first wait
+            hosted.end(topic_deleted(hosted.name))
+        await self._remove(gone, None)
+        self._followed.pop(topic_id, None)
+
+    async def _remove(self, gone: Sequence[Hosted], reason: RopewalkError | None) -> None:
+        """Give up partitions and delete their files; with a reason, tell it to whoever waits."""
+        for hosted in gone:
+            await self._send_away(hosted, reason or topic_deleted(hosted.name))
+            hosted.log.forget()
         for home in (self._disk, self._memory):
-            here = [each for each in partitions.values() if self.home_of(each) is home]
-            held = [Held(each.name, topic_id) for each in here]
+            held = [Held(each.name, each.topic_id) for each in gone if self.home_of(each) is home]
             if held:
                 await self._pool.run(home.directory.delete_partitions, held)
             for each in held:
@@ -310,28 +354,5 @@ class Partitions:
         return UnknownPartition(f"{topic} has {len(facts)} partitions, so none is numbered {index}")
 
 
-def _report(name: TopicPartition, log: Log) -> None:
-    """One line for a log that was not closed in order, a warning where something is lost or damaged."""
-    found = log.recovered
-    if found.cut_bytes:
-        _log.warning(
-            "partition recovered: an unacknowledged tail was cut",
-            partition=str(name),
-            end_offset=found.end_offset,
-            cut_bytes=found.cut_bytes,
-            reason=found.cut_reason,
-        )
-    elif not found.is_clean and found.scanned_bytes:
-        _log.info(
-            "partition recovered",
-            partition=str(name),
-            end_offset=found.end_offset,
-            scanned_bytes=found.scanned_bytes,
-        )
-    for damaged in found.damaged:
-        _log.error(
-            "partition is damaged: reads of this range are refused",
-            partition=str(name),
-            start_offset=damaged.start_offset,
-            end_offset=damaged.end_offset,
-        )
+def _moved_away(hosted: Hosted) -> RopewalkError:
+    return NotLeader(f"{hosted.name} is kept by other nodes now")

@@ -111,7 +111,7 @@ class Sampler:
     def _changed_partitions(self, now_ms: int) -> Iterator[Sampled | None]:
         told = self._partitions_told
         present: dict[Partition, None] = {}
-        for partition in self._partitions:
+        for partition in self._partitions.all_led():
             name, log = partition.name, partition.log
             if name.topic == TELEMETRY_TOPIC:
                 continue

@@ -30,11 +30,12 @@ from ropewalk.broker.fetch_sessions import FetchSessions
 from ropewalk.broker.group_commit import GroupCommit
 from ropewalk.broker.groups import Groups
 from ropewalk.broker.health import Stage
+from ropewalk.broker.home import Home
 from ropewalk.broker.housekeeping import Housekeeping
 from ropewalk.broker.leadership import Leadership
 from ropewalk.broker.log_directories import LogDirectories
 from ropewalk.broker.log_starts import LogStarts
-from ropewalk.broker.partitions import Home, Partitions
+from ropewalk.broker.partitions import Partitions
 from ropewalk.broker.producer_ids import ProducerIds
 from ropewalk.broker.quota_changes import QuotaChanges
 from ropewalk.broker.quotas import ClientQuotas

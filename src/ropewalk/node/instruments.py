@@ -12,10 +12,11 @@ from ropewalk.broker.cluster import Cluster
 from ropewalk.broker.group_figures import GroupFigures
 from ropewalk.broker.groups import Groups
 from ropewalk.broker.health import Health
+from ropewalk.broker.home import Home
 from ropewalk.broker.housekeeping import Housekeeping
 from ropewalk.broker.node_figures import NodeFigures
 from ropewalk.broker.partition_figures import PartitionFigures
-from ropewalk.broker.partitions import Home, Partitions
+from ropewalk.broker.partitions import Partitions
 from ropewalk.broker.telemetry import Telemetry
 from ropewalk.broker.telemetry_samples import Sampler
 from ropewalk.broker.topics import Topics
