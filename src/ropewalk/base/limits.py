@@ -291,3 +291,12 @@ TELEMETRY_BATCH_COUNT: Final = 200
 
 TELEMETRY_SLICE_COUNT: Final = 1000
 """Partitions and groups looked at between two turns of the event loop, at half a microsecond each where nothing changed."""
+
+ALTERATION_RETRY_MS: Final = 100
+"""From an alteration of the replicas in sync that came to nothing, or to nobody knows what, to the next of the partition."""
+
+STRAGGLER_DROP_INTERVAL_MS: Final = 30_000
+"""How often a node may be dropped as too slow to wait for. Each time costs a metadata commit, and one more for its return."""
+
+STRAGGLER_REJOIN_MS: Final = 10_000
+"""How long a node that was dropped as too slow must have kept up before it is waited for again."""
