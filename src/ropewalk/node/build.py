@@ -42,9 +42,9 @@ from ropewalk.broker.quotas import ClientQuotas
 from ropewalk.broker.topics import Topics
 from ropewalk.controller.brokers import decide_create_cluster, decide_register_broker
 from ropewalk.kafka.apis import SERVED_APIS, serve
+from ropewalk.kafka.brokers import LISTENER
 from ropewalk.kafka.connections import Connections
 from ropewalk.kafka.figures import KafkaFigures
-from ropewalk.kafka.handlers.metadata import LISTENER
 from ropewalk.kafka.listener import KafkaListener
 from ropewalk.log.directory import DataDirectory
 from ropewalk.log.storage import Storage

@@ -1,11 +1,16 @@
-"""DescribeCluster: the brokers and which of them to ask for changes."""
+"""DescribeCluster: the brokers and which of them to ask for changes.
+
+Behaviour worth knowing
+    Brokers that are fenced are named, and marked, only to those who ask for them.
+"""
 
 from typing import Final
 
+from ropewalk.kafka.brokers import controller_for_clients, reachable_brokers, registered_brokers
 from ropewalk.kafka.caller import Caller
-from ropewalk.kafka.handlers.metadata import LISTENER
 from ropewalk.kafka.operations import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED
 from ropewalk.metadata.image import Image
+from ropewalk.metadata.records import BrokerState
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -24,16 +29,22 @@ async def handle(request: DescribeClusterRequest, caller: Caller, *, image: Imag
             error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
             error_message="controllers have no listener for clients here",
         )
+    known = registered_brokers(image) if request.include_fenced_brokers else reachable_brokers(image)
     brokers = tuple(
-        DescribeClusterBroker(broker.node_id, endpoint.host, endpoint.port, broker.rack)
-        for broker in image.brokers.values()
-        if (endpoint := broker.endpoint(LISTENER)) is not None
+        DescribeClusterBroker(
+            broker.node_id,
+            endpoint.host,
+            endpoint.port,
+            broker.rack,
+            is_fenced=broker.state is BrokerState.FENCED,
+        )
+        for broker, endpoint in known
     )
     return DescribeClusterResponse(
         throttle_ms=0,
         error_code=ErrorCode.NONE,
         cluster_id=image.cluster_id or "",
-        controller_id=brokers[0].broker_id if brokers else -1,
+        controller_id=controller_for_clients(image),
         brokers=brokers,
         cluster_authorized_operations=CLUSTER_OPERATIONS
         if request.include_cluster_authorized_operations

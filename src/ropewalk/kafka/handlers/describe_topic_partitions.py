@@ -5,13 +5,15 @@ Behaviour worth knowing
     Topics that do not exist come first and do not count towards the limit.
     A cursor names the first partition to be answered. With topics named it must be one of them; with all of them
     asked for it may have been deleted meanwhile, and the answer goes on behind it.
+    The last known eligible leader is the last leader of a partition that nobody may lead for the moment.
 """
 
 from typing import Final
 
 from ropewalk.base.errors import InvalidRequest, RopewalkError
-from ropewalk.base.ids import TOPIC_ID_NONE
+from ropewalk.base.ids import TOPIC_ID_NONE, NodeId
 from ropewalk.controller.topic_names import check_topic_name
+from ropewalk.kafka.brokers import offline_replicas, serving_nodes
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.kafka.operations import TOPIC_OPERATIONS
@@ -46,6 +48,7 @@ async def handle(
     missing = [_missing(name) for name in names if name not in image.topics]
     found = [image.topics[name] for name in names if name in image.topics]
     room = max(1, min(request.response_partition_limit, partitions_max))
+    serving = serving_nodes(image)
     described: list[DescribeTopicPartitionsResponseTopic] = []
     next_cursor: Cursor | None = None
     for topic in found:
@@ -54,7 +57,7 @@ async def handle(
             next_cursor = Cursor(topic.name, first)
             break
         page = topic.partitions[first : first + room]
-        described.append(_describe(topic, page))
+        described.append(_describe(topic, page, serving))
         room -= len(page)
         if first + len(page) < len(topic.partitions):
             next_cursor = Cursor(topic.name, first + len(page))
@@ -85,7 +88,9 @@ def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
     )
 
 
-def _describe(topic: Topic, page: tuple[Partition, ...]) -> DescribeTopicPartitionsResponseTopic:
+def _describe(
+    topic: Topic, page: tuple[Partition, ...], serving: frozenset[NodeId]
+) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         error_code=ErrorCode.NONE,
         name=topic.name,
@@ -99,8 +104,9 @@ def _describe(topic: Topic, page: tuple[Partition, ...]) -> DescribeTopicPartiti
                 leader_epoch=partition.leader_epoch,
                 replica_nodes=partition.replicas,
                 isr_nodes=partition.isr,
-                eligible_leader_replicas=(),
-                last_known_elr=(),
+                eligible_leader_replicas=partition.eligible,
+                last_known_elr=() if partition.last_leader is None else (partition.last_leader,),
+                offline_replicas=offline_replicas(partition.replicas, serving),
             )
             for partition in page
         ),

@@ -12,9 +12,9 @@ from typing import Final
 from ropewalk.base.errors import InvalidRequest, RopewalkError, ShardUnavailable
 from ropewalk.broker.groups import Groups
 from ropewalk.groups.errors import InvalidGroupId
+from ropewalk.kafka.brokers import LISTENER
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
-from ropewalk.kafka.handlers.metadata import LISTENER
 from ropewalk.metadata.image import Image
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.find_coordinator import (

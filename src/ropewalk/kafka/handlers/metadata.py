@@ -13,7 +13,13 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 from ropewalk.base.errors import RopewalkError, TopicExists, UnknownTopicId
-from ropewalk.base.ids import TopicId
+from ropewalk.base.ids import NodeId, TopicId
+from ropewalk.kafka.brokers import (
+    controller_for_clients,
+    offline_replicas,
+    reachable_brokers,
+    serving_nodes,
+)
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.kafka.operations import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, TOPIC_OPERATIONS
@@ -30,7 +36,6 @@ from ropewalk.wire.messages.metadata import (
 )
 from ropewalk.wire.types import UUID_ZERO
 
-LISTENER: Final = "kafka"
 _BY_ID_SINCE: Final = 12
 
 
@@ -48,7 +53,8 @@ async def handle(
     asked = request.topics
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else OPERATIONS_NOT_ASKED
     if asked is None or (caller.version == 0 and not asked):
-        topics = tuple([_describe(topic, operations) for topic in image.topics.values()])
+        serving = serving_nodes(image)
+        topics = tuple([_describe(topic, operations, serving) for topic in image.topics.values()])
     else:
         may_create = request.allow_auto_topic_creation and creation.creates_automatically
         found: list[MetadataResponseTopic] = []
@@ -56,15 +62,13 @@ async def handle(
             await caller.next_item()
             found.append(await _find(topic, image, caller, creation if may_create else None, operations))
         topics = tuple(found)
-    brokers = [
-        MetadataResponseBroker(broker.node_id, endpoint.host, endpoint.port, broker.rack)
-        for broker in image.brokers.values()
-        if (endpoint := broker.endpoint(LISTENER)) is not None
-    ]
     return MetadataResponse(
-        brokers=tuple(brokers),
+        brokers=tuple(
+            MetadataResponseBroker(broker.node_id, endpoint.host, endpoint.port, broker.rack)
+            for broker, endpoint in reachable_brokers(image)
+        ),
         cluster_id=image.cluster_id,
-        controller_id=brokers[0].node_id if brokers else -1,
+        controller_id=controller_for_clients(image),
         topics=topics,
         cluster_authorized_operations=CLUSTER_OPERATIONS
         if request.include_cluster_authorized_operations
@@ -83,12 +87,12 @@ async def _find(
         if asked.name is None:
             if caller.version < _BY_ID_SINCE:
                 return MetadataResponseTopic(ErrorCode.INVALID_REQUEST, "", asked.topic_id)
-            return _describe(image.topic_by_id(TopicId(asked.topic_id)), operations)
+            return _describe(image.topic_by_id(TopicId(asked.topic_id)), operations, serving_nodes(image))
         if asked.name not in image.topics and creation is not None:
             with caller.hold():
                 await _create(asked.name, creation)
                 caller.charge_mutations(len(image.topic(asked.name).partitions))
-        return _describe(image.topic(asked.name), operations)
+        return _describe(image.topic(asked.name), operations, serving_nodes(image))
     except UnknownTopicId:
         return MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, asked.topic_id)
     except RopewalkError as error:
@@ -100,7 +104,7 @@ async def _create(name: str, creation: AutoCreation) -> None:
         await creation.create_automatically(name)
 
 
-def _describe(topic: Topic, operations: int) -> MetadataResponseTopic:
+def _describe(topic: Topic, operations: int, serving: frozenset[NodeId]) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         error_code=ErrorCode.NONE,
         name=topic.name,
@@ -117,6 +121,7 @@ def _describe(topic: Topic, operations: int) -> MetadataResponseTopic:
                     leader_epoch=partition.leader_epoch,
                     replica_nodes=partition.replicas,
                     isr_nodes=partition.isr,
+                    offline_replicas=offline_replicas(partition.replicas, serving),
                 )
                 for partition in topic.partitions
             ]
