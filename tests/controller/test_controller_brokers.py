@@ -1,24 +1,25 @@
 """Clusters, brokers and producer ids: first starts, restarts, and what must never be given twice."""
 
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ropewalk.base.errors import CorruptMetadata, InvalidRequest
-from ropewalk.base.ids import NodeId, ProducerId
-from ropewalk.controller.brokers import decide_create_cluster, decide_register_broker
+from ropewalk.base.errors import (
+    CorruptMetadata,
+    DuplicateBroker,
+    InvalidRequest,
+    OtherCluster,
+    RopewalkError,
+)
+from ropewalk.base.ids import NodeId, ProducerId, TopicId
+from ropewalk.controller.brokers import Registration, decide_create_cluster, decide_register_broker
 from ropewalk.controller.producer_ids import allocated_block, decide_allocate_producer_ids
 from ropewalk.metadata.image import Image
-from ropewalk.metadata.records import BrokerRegistered, ClusterCreated, Endpoint, ProducerIdsAllocated
-
-ENDPOINTS = (Endpoint("PLAINTEXT", "localhost", 9092),)
-
-
-def register(image: Image, node_id: int, directory: bytes) -> None:
-    for record in decide_register_broker(image, NodeId(node_id), directory=directory, endpoints=ENDPOINTS):
-        image.apply(record)
+from ropewalk.metadata.records import BrokerState, ClusterCreated, ProducerIdsAllocated
+from tests.controller.imagined import ENDPOINTS, NOW_MS, ImaginedCluster, directory, losses
 
 
 def test_a_cluster_is_created_once() -> None:
@@ -45,31 +46,143 @@ def test_partitions_without_metadata_are_no_new_cluster() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1)), max_size=10))
 def test_every_start_of_a_broker_has_a_larger_epoch(starts: list[tuple[int, int]]) -> None:
-    image = Image()
-    image.apply(ClusterCreated("c"))
-    for node_id, generation in starts:
-        before = image.brokers.get(NodeId(node_id))
-        register(image, node_id, bytes([node_id, generation] * 8))
-        after = image.brokers[NodeId(node_id)]
+    cluster = ImaginedCluster()
+    for number, generation in starts:
+        before = cluster.image.brokers.get(NodeId(number))
+        cluster.register(number, generation=generation)
+        after = cluster.image.brokers[NodeId(number)]
         assert before is None or after.epoch > before.epoch
-        assert after.directory == bytes([node_id, generation] * 8)
+        assert after.epoch == cluster.image.end_offset - 1
+        assert after.directory == directory(number, generation)
 
 
-def test_a_copied_data_directory_is_found_out() -> None:
-    image = Image()
-    register(image, 0, b"d" * 16)
-    with pytest.raises(InvalidRequest, match="is that of broker 0"):
-        register(image, 1, b"d" * 16)
+def registration(
+    number: int = 4,
+    *,
+    generation: int = 0,
+    skew_ms: int = 0,
+    cluster_id: str | None = None,
+    directory_of: int | None = None,
+) -> Registration:
+    return Registration(
+        node_id=NodeId(number),
+        directory=directory(number if directory_of is None else directory_of, generation),
+        endpoints=ENDPOINTS,
+        rack="r",
+        cluster_id=cluster_id,
+        clock_ms=NOW_MS + skew_ms,
+    )
 
 
-def test_a_negative_node_id_is_refused() -> None:
-    with pytest.raises(InvalidRequest, match="node id is -1"):
-        register(Image(), -1, b"d" * 16)
+@pytest.mark.parametrize(
+    ("asked", "is_live", "expected", "match"),
+    [
+        pytest.param(registration(-1, directory_of=9), False, InvalidRequest, "node id is -1", id="negative"),
+        pytest.param(
+            registration(directory_of=0),
+            False,
+            InvalidRequest,
+            "is that of broker 0",
+            id="a copied directory",
+        ),
+        pytest.param(
+            registration(cluster_id="other"),
+            False,
+            OtherCluster,
+            "cluster other, this is cluster c",
+            id="cluster",
+        ),
+        pytest.param(
+            registration(skew_ms=3_600_000), False, InvalidRequest, "3600 s ahead, at most 300 s", id="ahead"
+        ),
+        pytest.param(registration(skew_ms=-3_600_000), False, InvalidRequest, "3600 s behind", id="behind"),
+        pytest.param(
+            registration(0, generation=1),
+            True,
+            DuplicateBroker,
+            "id 0 and another data directory",
+            id="twice",
+        ),
+    ],
+)
+def test_registrations_that_are_refused(
+    asked: Registration, is_live: bool, expected: type[RopewalkError], match: str
+) -> None:
+    cluster = ImaginedCluster(1)
+    with pytest.raises(expected, match=match):
+        decide_register_broker(
+            cluster.image, asked, settings=cluster.settings, now_ms=NOW_MS, is_live=is_live
+        )
 
 
-def test_registration_carries_endpoints_and_rack() -> None:
-    (record,) = decide_register_broker(Image(), NodeId(4), directory=b"d" * 16, endpoints=ENDPOINTS, rack="r")
-    assert record == BrokerRegistered(NodeId(4), 0, b"d" * 16, ENDPOINTS, "r")
+@pytest.mark.parametrize(
+    ("asked", "is_live"),
+    [
+        pytest.param(registration(0), True, id="started again before it was missed"),
+        pytest.param(registration(0, generation=1), False, id="another directory after it was missed"),
+        pytest.param(
+            registration(cluster_id="c", skew_ms=299_000), False, id="a member with a clock of its own"
+        ),
+    ],
+)
+def test_registrations_that_are_accepted(asked: Registration, is_live: bool) -> None:
+    cluster = ImaginedCluster(1)
+    cluster.apply(
+        decide_register_broker(
+            cluster.image, asked, settings=cluster.settings, now_ms=NOW_MS, is_live=is_live
+        )
+    )
+    broker = cluster.image.brokers[asked.node_id]
+    assert (broker.rack, broker.endpoints, broker.state) == ("r", ENDPOINTS, BrokerState.FENCED)
+
+
+def test_a_lone_node_is_in_service_at_once_and_leads_what_it_led() -> None:
+    cluster = ImaginedCluster()
+    cluster.register(0, is_lone=True)
+    cluster.topic("orders", (0,))
+    assert len(cluster.register(0, is_lone=True, is_clean=False)) == 1
+    assert cluster.image.brokers[NodeId(0)].is_active
+    assert cluster.seats("orders") == (0, (0,), ())
+    assert cluster.partition("orders").leader_epoch == 0
+
+
+def test_a_lone_node_with_another_directory_leads_an_empty_partition_and_says_so() -> None:
+    cluster = ImaginedCluster()
+    cluster.register(0, is_lone=True)
+    cluster.topic("orders", (0,))
+    (loss,) = losses(cluster.register(0, generation=1, is_lone=True))
+    assert (loss.leader, loss.leader_epoch) == (0, 1)
+    assert cluster.seats("orders") == (0, (0,), ())
+
+
+@pytest.mark.parametrize(
+    ("restart", "settings", "keeps"),
+    [
+        pytest.param({}, {}, True, id="in order"),
+        pytest.param({"is_clean": False}, {}, True, id="out of order, on disk"),
+        pytest.param({"is_clean": False}, {"flush": "os"}, False, id="out of order, in the page cache"),
+        pytest.param({}, {"flush": "os"}, True, id="in order, from the page cache"),
+        pytest.param({}, {"storage": "memory"}, False, id="in memory"),
+        pytest.param({"generation": 1}, {}, False, id="another directory"),
+        pytest.param({"damaged": [(TopicId(b"orders".ljust(16, b".")), 0)]}, {}, False, id="damaged"),
+        pytest.param(
+            {"damaged": [(TopicId(b"orders".ljust(16, b".")), 1)]}, {}, True, id="another is damaged"
+        ),
+    ],
+)
+def test_what_a_broker_holds_after_a_restart(
+    restart: dict[str, Any], settings: dict[str, str], keeps: bool
+) -> None:
+    """The last of its ISR, which would lead again if it were trusted."""
+    cluster = ImaginedCluster(3)
+    cluster.topic("orders", (0, 1, 2), **settings)
+    for number in (1, 2, 0):
+        cluster.fence(number)
+    before = cluster.partition("orders").eligible
+    assert 0 in before
+    cluster.register(0, **restart)
+    assert (NodeId(0) in cluster.partition("orders").eligible) == keeps
+    cluster.check()
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=20))

@@ -1,103 +1,111 @@
-"""Elections and reassignments: what is decided and what is refused, on a cluster of three brokers."""
+"""Elections that are asked for: what is decided and what is refused."""
 
 import pytest
 
-from ropewalk.base.errors import (
-    ElectionNotNeeded,
-    InvalidReplicaAssignment,
-    InvalidReplicationFactor,
-    LeaderNotAvailable,
-    NoReassignment,
-    RopewalkError,
-    UnknownPartition,
-    UnknownTopic,
+from ropewalk.base.errors import ElectionNotNeeded, LeaderNotAvailable, NobodyEligible, RopewalkError
+from ropewalk.base.ids import NodeId
+from ropewalk.controller.leadership import (
+    decide_balance_leaders,
+    decide_elect_any,
+    decide_elect_preferred,
+    decide_elect_unclean,
+    leaders_by_broker,
 )
-from ropewalk.base.ids import LeaderEpoch, NodeId, TopicId
-from ropewalk.controller.leadership import decide_elect_any, decide_elect_preferred, decide_reassign
-from ropewalk.metadata.image import Image
-from ropewalk.metadata.records import BrokerRegistered, PartitionCreated, TopicCreated
-
-TOPIC = TopicId(b"t" * 16)
-
-
-def nodes(*numbers: int) -> tuple[NodeId, ...]:
-    return tuple(map(NodeId, numbers))
-
-
-def cluster(*, leader: int | None, isr: tuple[int, ...]) -> Image:
-    """`orders-0` on brokers 1 and 2, with 0 standing by."""
-    image = Image()
-    for number in range(3):
-        image.apply(BrokerRegistered(NodeId(number), number, bytes([number]) * 16, ()))
-    image.apply(TopicCreated(TOPIC, "orders"))
-    leads = None if leader is None else NodeId(leader)
-    image.apply(PartitionCreated(TOPIC, 0, nodes(1, 2), nodes(*isr), leads, LeaderEpoch(4), 7))
-    return image
+from tests.controller.imagined import NOW_MS, ImaginedCluster, alter, losses
 
 
 def test_the_preferred_replica_leads_again() -> None:
-    image = cluster(leader=2, isr=(2, 1))
-    for record in decide_elect_preferred(image, "orders", 0):
-        image.apply(record)
-    partition = image.partition("orders", 0)
-    assert (partition.leader, partition.leader_epoch, partition.partition_epoch) == (1, 5, 8)
+    cluster = ImaginedCluster(3)
+    cluster.topic("orders", (1, 2))
+    alter(cluster, 1, (1, 2))
+    cluster.fence(1)
+    assert cluster.seats("orders")[0] == 2
+    cluster.unfence(1)
+    alter(cluster, 2, (2, 1))
+    cluster.apply(
+        decide_elect_preferred(cluster.image, "orders", 0, settings=cluster.settings, now_ms=NOW_MS)
+    )
+    assert cluster.seats("orders") == (1, (1, 2), ())
+    assert cluster.partition("orders").leader_epoch == 2
+    cluster.check()
+
+
+def test_no_election_of_a_preferred_replica_that_leads_or_is_out_of_sync() -> None:
+    cluster = ImaginedCluster(3)
+    cluster.topic("orders", (1, 2))
+    with pytest.raises(ElectionNotNeeded):
+        decide_elect_preferred(cluster.image, "orders", 0, settings=cluster.settings, now_ms=NOW_MS)
+    cluster.fence(1)
+    cluster.unfence(1)
+    with pytest.raises(LeaderNotAvailable, match="orders-0 cannot be led by 1"):
+        decide_elect_preferred(cluster.image, "orders", 0, settings=cluster.settings, now_ms=NOW_MS)
 
 
 @pytest.mark.parametrize(
-    ("leader", "isr", "expected"),
+    ("fenced", "expected"),
     [
-        pytest.param(1, (1, 2), ElectionNotNeeded, id="it leads"),
-        pytest.param(2, (2,), LeaderNotAvailable, id="it is out of sync"),
+        pytest.param((), ElectionNotNeeded, id="there is a leader"),
+        pytest.param((1, 2), NobodyEligible, id="nobody can lead without a loss"),
     ],
 )
-def test_no_election_of_the_preferred_replica(
-    leader: int, isr: tuple[int, ...], expected: type[RopewalkError]
-) -> None:
+def test_no_election_of_just_anybody(fenced: tuple[int, ...], expected: type[RopewalkError]) -> None:
+    cluster = ImaginedCluster(3)
+    cluster.topic("orders", (1, 2))
+    for number in fenced:
+        cluster.fence(number)
     with pytest.raises(expected):
-        decide_elect_preferred(cluster(leader=leader, isr=isr), "orders", 0)
+        decide_elect_any(cluster.image, "orders", 0, settings=cluster.settings, now_ms=NOW_MS)
 
 
-@pytest.mark.parametrize(
-    ("leader", "expected"),
-    [
-        pytest.param(2, ElectionNotNeeded, id="there is a leader"),
-        pytest.param(None, LeaderNotAvailable, id="nobody can lead without a loss"),
-    ],
-)
-def test_no_election_of_just_anybody(leader: int | None, expected: type[RopewalkError]) -> None:
-    with pytest.raises(expected):
-        decide_elect_any(cluster(leader=leader, isr=(2,)), "orders", 0)
+def test_an_election_by_force_is_told_as_a_loss() -> None:
+    cluster = ImaginedCluster(4)
+    cluster.topic("orders", (1, 2, 3))
+    alter(cluster, 1, (1, 2))
+    cluster.fence(2)
+    cluster.fence(1)
+    assert cluster.seats("orders") == (None, (), (1, 2))
+    records = cluster.apply(
+        decide_elect_unclean(cluster.image, "orders", 0, settings=cluster.settings, now_ms=NOW_MS)
+    )
+    (loss,) = losses(records)
+    assert (loss.leader, loss.leader_epoch, loss.at_ms) == (3, 2, NOW_MS)
+    assert "held by 1, 2, not in service" in loss.reason
+    assert cluster.image.losses == (loss,)
+    assert cluster.seats("orders") == (3, (3,), ())
+    cluster.check()
 
 
-@pytest.mark.parametrize(
-    ("replicas", "expected"),
-    [pytest.param((1, 2), (1, 2), id="as they are"), pytest.param((2, 1), (2, 1), id="another order")],
-)
-def test_replicas_stay_where_they_are(replicas: tuple[int, ...], expected: tuple[int, ...]) -> None:
-    image = cluster(leader=1, isr=(1, 2))
-    for record in decide_reassign(image, "orders", 0, nodes(*replicas)):
-        image.apply(record)
-    assert image.partition("orders", 0).replicas == expected
-    assert image.partition("orders", 0).leader == 1
+def test_an_election_by_force_loses_nothing_where_it_need_not() -> None:
+    cluster = ImaginedCluster(3)
+    cluster.topic("orders", (1, 2))
+    with pytest.raises(ElectionNotNeeded):
+        decide_elect_unclean(cluster.image, "orders", 0, settings=cluster.settings, now_ms=NOW_MS)
 
 
-@pytest.mark.parametrize(
-    ("topic", "index", "replicas", "expected"),
-    [
-        pytest.param("orders", 0, None, NoReassignment, id="nothing to give up"),
-        pytest.param("orders", 0, (0, 1), InvalidReplicaAssignment, id="elsewhere"),
-        pytest.param("orders", 0, (9, 1), InvalidReplicaAssignment, id="no such broker"),
-        pytest.param("orders", 0, (1, 1), InvalidReplicaAssignment, id="twice"),
-        pytest.param("orders", 0, (), InvalidReplicaAssignment, id="nowhere"),
-        pytest.param("orders", 0, (1,), InvalidReplicationFactor, id="fewer"),
-        pytest.param("orders", 1, (1, 2), UnknownPartition, id="no such partition"),
-        pytest.param("no", 0, (1, 2), UnknownTopic, id="no such topic"),
-    ],
-)
-def test_reassignments_that_are_refused(
-    topic: str, index: int, replicas: tuple[int, ...] | None, expected: type[RopewalkError]
-) -> None:
-    image = cluster(leader=1, isr=(1, 2))
-    wanted = None if replicas is None else nodes(*replicas)
-    with pytest.raises(expected):
-        decide_reassign(image, topic, index, wanted, may_change_factor=False)
+def test_an_election_by_force_needs_a_replica_in_service() -> None:
+    cluster = ImaginedCluster(3)
+    cluster.topic("orders", (1, 2))
+    cluster.fence(1)
+    cluster.fence(2)
+    for leader, expected in ((None, NobodyEligible), (NodeId(0), LeaderNotAvailable)):
+        with pytest.raises(expected):
+            decide_elect_unclean(
+                cluster.image, "orders", 0, settings=cluster.settings, now_ms=NOW_MS, leader=leader
+            )
+
+
+def test_leaders_are_balanced_a_few_at_a_time() -> None:
+    cluster = ImaginedCluster(2)
+    cluster.topic("orders", *[(0, 1)] * 5)
+    cluster.fence(0)
+    cluster.unfence(0)
+    for index in range(5):
+        alter(cluster, 1, (1, 0), index=index)
+    assert leaders_by_broker(cluster.image) == {0: 0, 1: 5}
+    counts = []
+    while records := decide_balance_leaders(
+        cluster.image, settings=cluster.settings, now_ms=NOW_MS, changes_max=2
+    ):
+        counts.append(len(cluster.apply(records)))
+    assert counts == [2, 2, 1]
+    assert leaders_by_broker(cluster.image) == {0: 5, 1: 0}

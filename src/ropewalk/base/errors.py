@@ -16,7 +16,14 @@
       TopicDeletionDisabled     delete.topic.enable is off
       ElectionNotNeeded         the partition is led as was asked for
       LeaderNotAvailable        the replica that should lead cannot, or no replica can
+      NobodyEligible            no replica can lead without losing acknowledged records
       NoReassignment            a move was to be given up, and none is under way
+      UnknownBroker             no broker of that id has registered
+      DuplicateBroker           another broker of that id is alive
+      StaleBrokerEpoch          the broker has started again since
+      OtherCluster              the node or its data belongs to another cluster
+      IneligibleReplica         a replica that may not count as in sync: fenced, stopping, or started again since
+      StalePartitionEpoch       the partition has changed since the caller looked
       NotLeader                 this node does not lead the partition
       NotController             this node does not decide about the cluster, or no more
       FencedEpoch               the caller knows an older leader epoch than ours
@@ -124,7 +131,35 @@ class LeaderNotAvailable(RopewalkError):
     pass
 
 
+class NobodyEligible(RopewalkError):
+    pass
+
+
 class NoReassignment(RopewalkError):
+    pass
+
+
+class UnknownBroker(RopewalkError):
+    pass
+
+
+class DuplicateBroker(RopewalkError):
+    pass
+
+
+class StaleBrokerEpoch(RopewalkError):
+    pass
+
+
+class OtherCluster(RopewalkError):
+    pass
+
+
+class IneligibleReplica(RopewalkError):
+    pass
+
+
+class StalePartitionEpoch(RopewalkError):
     pass
 
 

@@ -214,6 +214,14 @@ THROTTLE_MS_MAX: Final = 30_000
 """The longest that a client is kept waiting for having exceeded a quota. Clients give up on an answer after that, so one
 batch far above a tiny quota costs this and no more."""
 
+CLOCK_SKEW_MS_MAX: Final = 5 * 60 * 1000
+"""How far the clock of a node that joins may be off. Beyond it records would expire early or late on another leader; networks
+that keep time at all keep it a thousand times better."""
+
+CONNECTION_GRACE_MS: Final = 500
+"""From the loss of the connection that a broker's heartbeats came by until it is fenced. A connection that broke by itself is
+back by then; a killed process is not, and waiting longer only delays the next leader."""
+
 LOSSES_REMEMBERED_MAX: Final = 200
 """Elections that may have lost records, of which the metadata tells. An operator has read the older ones, or never will."""
 

@@ -3,28 +3,43 @@
 from collections.abc import Sequence
 
 from ropewalk.base.ids import NodeId
+from ropewalk.base.ports import Clock
 from ropewalk.broker.cluster import Cluster
-from ropewalk.controller.leadership import decide_elect_any, decide_elect_preferred, decide_reassign
+from ropewalk.controller.leadership import decide_elect_preferred, decide_elect_unclean
+from ropewalk.controller.reassignment import decide_reassign
 from ropewalk.metadata.image import Image
+from ropewalk.metadata.settings.applied import AppliedSettings
 
 
 class Leadership:
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, settings: AppliedSettings, clock: Clock) -> None:
         self._cluster = cluster
+        self._settings = settings
+        self._clock = clock
 
     @property
     def image(self) -> Image:
         return self._cluster.image
 
     async def elect(self, topic: str, index: int, *, preferred: bool) -> None:
-        """Raises ElectionNotNeeded where there is nothing to do."""
-        decide = decide_elect_preferred if preferred else decide_elect_any
-        await self._cluster.propose(lambda image: decide(image, topic, index))
+        """Otherwise by force, where nobody leads. Raises ElectionNotNeeded where there is nothing to do."""
+        decide = decide_elect_preferred if preferred else decide_elect_unclean
+        await self._cluster.propose(
+            lambda image: decide(image, topic, index, settings=self._settings, now_ms=self._clock.now_ms())
+        )
 
     async def reassign(
         self, topic: str, index: int, replicas: Sequence[NodeId] | None, *, may_change_factor: bool
     ) -> None:
         """With no replicas: give up a move; raises NoReassignment where none is under way."""
         await self._cluster.propose(
-            lambda image: decide_reassign(image, topic, index, replicas, may_change_factor=may_change_factor)
+            lambda image: decide_reassign(
+                image,
+                topic,
+                index,
+                replicas,
+                settings=self._settings,
+                now_ms=self._clock.now_ms(),
+                may_change_factor=may_change_factor,
+            )
         )

@@ -1,17 +1,60 @@
-"""Creating a cluster and registering its brokers.
+"""Creating a cluster, and letting brokers into it.
 
 A broker registers each time it starts. The epoch it is given is the offset of its own record, so it grows from start
-to start and nothing that a former process of the same broker has under way can be taken for the present one's. A
-broker that comes back with another directory has lost what it held; who holds replicas there must hear of it.
+to start and nothing that a former process of the same broker has under way can be taken for the present one's.
+
+Behaviour worth knowing
+    In a cluster a broker is fenced until it has followed the metadata up to its registration. A node that is alone is in
+    service at once.
+    What it holds counts as before if it comes back with the same directory and whole. Under `flush=os` it is doubtful
+    after a stop out of order, and in memory after any stop; damaged replicas, and all of another directory, have lost records:
+    they leave the ISR and the eligible. A partition with a single replica is led by it whatever has happened.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
-from ropewalk.base.errors import CorruptMetadata, InvalidRequest
-from ropewalk.base.ids import NodeId, format_id
+from msgspec import Struct
+
+from ropewalk.base.errors import (
+    CorruptMetadata,
+    DuplicateBroker,
+    InvalidRequest,
+    OtherCluster,
+    StaleBrokerEpoch,
+    UnknownBroker,
+)
+from ropewalk.base.ids import NodeId, TopicId, format_id
+from ropewalk.base.limits import CLOCK_SKEW_MS_MAX
 from ropewalk.base.ports import Rng
-from ropewalk.metadata.image import Image
-from ropewalk.metadata.records import BrokerRegistered, ClusterCreated, Endpoint, MetadataRecord
+from ropewalk.controller.elections import Standing, all_partitions, records_of, settle
+from ropewalk.metadata.image import Broker, Image, Partition, Topic
+from ropewalk.metadata.records import (
+    ALL_ROLES,
+    BrokerRegistered,
+    BrokerState,
+    ClusterCreated,
+    Endpoint,
+    MetadataRecord,
+)
+from ropewalk.metadata.settings.applied import AppliedSettings
+
+
+class Registration(Struct, frozen=True, kw_only=True):
+    """What a broker says of itself when it starts."""
+
+    node_id: NodeId
+    directory: bytes
+    endpoints: Sequence[Endpoint]
+    rack: str | None = None
+    roles: Sequence[str] = ALL_ROLES
+    cluster_id: str | None = None
+    """None: its directory has not been in any yet."""
+    clock_ms: int
+    is_clean: bool = True
+    """It stopped in order the last time."""
+    damaged: frozenset[tuple[TopicId, int]] = frozenset()
+    """Partitions of which its recovery found less than was durable."""
 
 
 def decide_create_cluster(
@@ -37,26 +80,102 @@ def decide_create_cluster(
 
 def decide_register_broker(
     image: Image,
-    node_id: NodeId,
+    registration: Registration,
     *,
-    directory: bytes,
-    endpoints: Sequence[Endpoint],
-    rack: str | None = None,
+    settings: AppliedSettings,
+    now_ms: int,
+    is_live: bool = False,
+    is_lone: bool = False,
 ) -> list[MetadataRecord]:
-    """One record at every start, even if nothing has changed: a new process has a new epoch."""
+    """At every start, even if nothing has changed: a new process has a new epoch.
+
+    `is_live`: a node of this id has a session at this moment.
+    """
+    _check(image, registration, now_ms, is_live)
+    node_id = registration.node_id
+    state = BrokerState.ACTIVE if is_lone else BrokerState.FENCED
+    standing = Standing(image, {node_id: state})
+    known = image.brokers.get(node_id)
+    is_replaced = known is not None and known.directory != registration.directory
+    records: list[MetadataRecord] = []
+    for topic, partition in all_partitions(image):
+        if node_id not in partition.replicas:
+            continue
+        doubtful, gone = _trust(topic, partition, registration, settings, is_replaced)
+        settled = settle(
+            partition,
+            partition,
+            standing=standing,
+            minimum=partial(settings.minimum_in_sync, topic),
+            doubtful=(node_id,) if doubtful else (),
+            gone=(node_id,) if gone else (),
+        )
+        records.extend(records_of(topic, partition, settled, now_ms))
+    registered = BrokerRegistered(
+        node_id=node_id,
+        broker_epoch=image.end_offset + len(records),
+        directory=registration.directory,
+        endpoints=tuple(registration.endpoints),
+        rack=registration.rack,
+        roles=tuple(registration.roles),
+        state=state,
+    )
+    return [*records, registered]
+
+
+def registered_broker(image: Image, node_id: NodeId, broker_epoch: int) -> Broker:
+    """The broker, if it is the process that registered last."""
+    broker = image.brokers.get(node_id)
+    if broker is None:
+        raise UnknownBroker(f"broker {node_id} is not registered")
+    if broker.epoch != broker_epoch:
+        raise StaleBrokerEpoch(
+            f"broker {node_id} has registered with epoch {broker.epoch}, this is of epoch {broker_epoch}"
+        )
+    return broker
+
+
+def _check(image: Image, registration: Registration, now_ms: int, is_live: bool) -> None:
+    node_id = registration.node_id
     if node_id < 0:
         raise InvalidRequest(f"node id is {node_id}, must be at least 0")
+    if registration.cluster_id not in (None, image.cluster_id):
+        raise OtherCluster(
+            f"the data directory of node {node_id} belongs to cluster {registration.cluster_id}, "
+            f"this is cluster {image.cluster_id}"
+        )
+    skew_ms = registration.clock_ms - now_ms
+    if abs(skew_ms) > CLOCK_SKEW_MS_MAX:
+        raise InvalidRequest(
+            f"the clock of node {node_id} is {abs(skew_ms) // 1000} s {'ahead' if skew_ms > 0 else 'behind'}, "
+            f"at most {CLOCK_SKEW_MS_MAX // 1000} s are allowed; set it right"
+        )
     for other in image.brokers.values():
-        if other.node_id != node_id and other.directory == directory:
+        if other.node_id != node_id and other.directory == registration.directory:
             raise InvalidRequest(
                 f"the data directory of broker {node_id} is that of broker {other.node_id}; was it copied?"
             )
-    return [
-        BrokerRegistered(
-            node_id=node_id,
-            broker_epoch=image.end_offset,
-            directory=directory,
-            endpoints=tuple(endpoints),
-            rack=rack,
+    known = image.brokers.get(node_id)
+    if is_live and known is not None and known.directory != registration.directory:
+        raise DuplicateBroker(
+            f"a node with id {node_id} and another data directory is alive; every node needs an id of its own"
         )
-    ]
+
+
+def _trust(
+    topic: Topic,
+    partition: Partition,
+    registration: Registration,
+    settings: AppliedSettings,
+    is_replaced: bool,
+) -> tuple[bool, bool]:
+    """Whether what the broker holds of the partition is doubtful, and whether it is gone."""
+    is_single = partition.replication_factor == 1
+    applied = settings.of_topic(topic)
+    if applied.storage == "memory":
+        return not is_single, False
+    if is_single:
+        return is_replaced, False
+    is_damaged = (topic.topic_id, partition.index) in registration.damaged
+    is_lost = is_replaced or is_damaged
+    return is_lost or (applied.flush == "os" and not registration.is_clean), is_lost

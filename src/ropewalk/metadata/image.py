@@ -84,6 +84,11 @@ class Partition(Struct, frozen=True):
         """Everybody who keeps a copy."""
         return (*self.replicas, *self.observers)
 
+    @property
+    def replication_factor(self) -> int:
+        """Replicas that are no newcomers: what a move adds does not count before it is in step."""
+        return len(self.replicas) - len(self.adding)
+
 
 class Topic(Struct, frozen=True):
     """`settings` are the overrides of this topic alone; `settings/effective.py` has what applies in the end."""

@@ -115,7 +115,7 @@ class PartitionCreated(Struct, frozen=True, gc=False, tag="partition_created", t
     eligible: tuple[NodeId, ...] = ()
     """Out of sync since the ISR is below the minimum, yet they hold all that was acknowledged (KIP-966's ELR)."""
     last_leader: NodeId | None = None
-    """Who led last, where nobody in sync or eligible is left."""
+    """Who led last, while nobody leads: it may lead again where nobody in sync or eligible is left."""
     adding: tuple[NodeId, ...] = ()
     """Those among `replicas` that a move has yet to bring in step."""
     removing: tuple[NodeId, ...] = ()
@@ -137,7 +137,7 @@ class PartitionChanged(Struct, frozen=True, gc=False, tag="partition_changed", t
     eligible: tuple[NodeId, ...] = ()
     """Out of sync since the ISR is below the minimum, yet they hold all that was acknowledged (KIP-966's ELR)."""
     last_leader: NodeId | None = None
-    """Who led last, where nobody in sync or eligible is left."""
+    """Who led last, while nobody leads: it may lead again where nobody in sync or eligible is left."""
     adding: tuple[NodeId, ...] = ()
     """Those among `replicas` that a move has yet to bring in step."""
     removing: tuple[NodeId, ...] = ()

@@ -40,7 +40,7 @@ from ropewalk.broker.producer_ids import ProducerIds
 from ropewalk.broker.quota_changes import QuotaChanges
 from ropewalk.broker.quotas import ClientQuotas
 from ropewalk.broker.topics import Topics
-from ropewalk.controller.brokers import decide_create_cluster, decide_register_broker
+from ropewalk.controller.brokers import Registration, decide_create_cluster, decide_register_broker
 from ropewalk.kafka.apis import SERVED_APIS, serve
 from ropewalk.kafka.brokers import LISTENER
 from ropewalk.kafka.connections import Connections
@@ -295,10 +295,16 @@ async def _begin_to_serve(parts: _Parts) -> KafkaListener:
         await cluster.propose(
             lambda image: decide_register_broker(
                 image,
-                parts.config.node_id,
-                directory=parse_id(identity.directory_id),
-                endpoints=(endpoint,),
-                rack=parts.config.get("broker.rack"),
+                Registration(
+                    node_id=parts.config.node_id,
+                    directory=parse_id(identity.directory_id),
+                    endpoints=(endpoint,),
+                    rack=parts.config.get("broker.rack"),
+                    clock_ms=ports.clock.now_ms(),
+                ),
+                settings=parts.topics.settings,
+                now_ms=ports.clock.now_ms(),
+                is_lone=True,
             )
         )
     except _INTERRUPTIONS:
@@ -339,7 +345,7 @@ async def _listen(parts: _Parts, connections: Connections) -> KafkaListener:
         trimming=parts.partitions,
         producer_ids=ProducerIds(parts.cluster, node_id),
         directories=LogDirectories(parts.partitions, parts.disk, parts.memory, parts.ports.pool),
-        leadership=Leadership(parts.cluster),
+        leadership=Leadership(parts.cluster, parts.topics.settings, parts.ports.clock),
         quota_changes=QuotaChanges(parts.cluster),
         groups=parts.groups,
         fetch_sessions=fetch_sessions,

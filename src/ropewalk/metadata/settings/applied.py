@@ -4,13 +4,13 @@ Only what has an effect is here; a part of the engine takes these structures and
 Resolving one walks the catalogue, which takes longer than opening a partition, so `AppliedSettings` remembers them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 from msgspec import Struct, convert
 
 from ropewalk.base.limits import TOPIC_SETTINGS_REMEMBERED_MAX
-from ropewalk.metadata.image import Topic
+from ropewalk.metadata.image import Partition, Topic
 from ropewalk.metadata.settings.effective import EffectiveSetting, SettingsView
 from ropewalk.metadata.settings.setting import Value
 
@@ -33,7 +33,8 @@ class TopicSettings(Struct, frozen=True, kw_only=True):
     min_cleanable_dirty_ratio: float
     min_compaction_lag_ms: int
     min_insync_replicas: int
-    """Never more than the topic has replicas."""
+    """Never more than the topic has replicas. Of one partition, which may be on its way to another number, it is
+    `AppliedSettings.minimum_in_sync`."""
     partitions_auto_max: int | None
     """None where the topic does not grow by itself."""
     replica_straggler_ms: int
@@ -127,13 +128,24 @@ class AppliedSettings:
         return self._broker
 
     def of_topic(self, topic: Topic) -> TopicSettings:
+        return self._of(topic.settings, topic.replication_factor)
+
+    def minimum_in_sync(self, topic: Topic, partition: Partition) -> int:
+        """How many replicas of the partition must be in sync for a write with acks=all to count.
+
+        It depends on the partition alone and on settings, and changes only together with the partition epoch: leader and
+        controller never mean different numbers by the same epoch.
+        """
+        return self._of(topic.settings, partition.replication_factor).min_insync_replicas
+
+    def _of(self, overrides: Mapping[str, str], replication_factor: int) -> TopicSettings:
         self._forget_if_changed()
-        key = (topic.replication_factor, *topic.settings.items())
+        key = (replication_factor, *overrides.items())
         settings = self._topics.get(key)
         if settings is None:
             if len(self._topics) >= TOPIC_SETTINGS_REMEMBERED_MAX:
                 self._topics.clear()
-            settings = self._topics[key] = resolve_topic_settings(self._view, topic)
+            settings = self._topics[key] = _resolve(self._view, overrides, replication_factor)
         return settings
 
     def _forget_if_changed(self) -> None:
@@ -145,10 +157,14 @@ class AppliedSettings:
 
 
 def resolve_topic_settings(view: SettingsView, topic: Topic) -> TopicSettings:
-    values = _values(TopicSettings, lambda name: view.of_topic(topic, name))
+    return _resolve(view, topic.settings, topic.replication_factor)
+
+
+def _resolve(view: SettingsView, overrides: Mapping[str, str], replication_factor: int) -> TopicSettings:
+    values = _values(TopicSettings, lambda name: view.of_new_topic(overrides, replication_factor, name))
     minimum = values["min_insync_replicas"]
     assert isinstance(minimum, int), "the catalogue says it is a number"
-    values["min_insync_replicas"] = min(minimum, topic.replication_factor)
+    values["min_insync_replicas"] = min(minimum, replication_factor)
     return convert(values, TopicSettings)
 
 
