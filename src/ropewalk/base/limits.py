@@ -123,6 +123,18 @@ CLUSTER_SECRET_CHARACTERS_MIN: Final = 16
 PEER_NONCE_BYTES: Final = 32
 """What each end adds to a proof. Two are never the same, and the proof itself is no longer."""
 
+PEER_GREETING_BYTES_MAX: Final = 1 << 12
+"""A request on the internal listener from whoever has not proved yet to be a node. Names, a nonce, a proof."""
+
+PEER_CONNECTIONS_MAX: Final = 1_024
+"""Connections of the internal listener. A node has a handful to each other, also in a cluster of a hundred."""
+
+PEER_BUFFER_BYTES_MAX: Final = 1 << 28
+"""As `NODE_BUFFER_BYTES_MAX`, for what nodes ask each other: clients that spend theirs must not keep heartbeats from being read."""
+
+PEER_ENVELOPE_BYTES: Final = 1 << 16
+"""What a forwarded request is longer than the client's own: its names, twice as long as any may be."""
+
 PEER_CONNECT_MS_MAX: Final = 2_000
 """To connect to another node, and to prove each other's right. A node that takes longer is as good as gone."""
 
@@ -131,6 +143,15 @@ PEER_RECONNECT_MS_MIN: Final = 50
 
 PEER_RECONNECT_MS_MAX: Final = 1_000
 """A node that comes back is noticed within this, and one that does not costs a packet or two in a second."""
+
+FORWARD_MS_MAX: Final = 20_000
+"""How long a client's change may take at the controller before the node that forwarded it answers. Clients wait thirty seconds."""
+
+CONTROLLER_CALLS_MAX: Final = 1_024
+"""Requests of this node to the controller that may be under way: clients' changes for the most part, each with a task."""
+
+METADATA_WAIT_MS_MAX: Final = 30_000
+"""The longest that a node may be kept waiting for news of the metadata; it asks again at once."""
 
 PEER_COMPLAINT_MS: Final = 60_000
 """How often the same complaint about another node is repeated in the log. It tries again every second."""

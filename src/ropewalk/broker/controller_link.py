@@ -167,13 +167,16 @@ class ControllerLink:
     async def _ask(self, link: PeerLink, deadline_ms: float) -> Controller | None:
         """Who decides, as far as one node has heard. None: it knows of nobody, or of this node, which knows better."""
         try:
-            response = await link.call(
+            peer = await link.peer(deadline_ms=deadline_ms)
+            response = await peer.connection.call(
                 find_controller.API, find_controller.FindControllerRequest(), deadline_ms=deadline_ms
             )
         except (ApiNotOffered, ConnectionLost, ProtocolError, TimedOut) as error:
-            raise Unreachable("a node", f"it does not say who decides: {error}") from None
+            raise Unreachable(link.name, f"it does not say who decides: {error}") from None
         for node in response.nodes:
             self._told[NodeId(node.node_id)] = Address(node.host, node.port)
+        # Where it answers is known before the controller has told where it wants to be reached.
+        self._told.setdefault(NodeId(peer.node_id), peer.connection.address)
         node_id = NodeId(response.controller_id)
         address = self._told.get(node_id)
         if address is None or node_id == self._links.node_id:

@@ -86,7 +86,7 @@ class PeerLink:
             async with asyncio.timeout((deadline_ms - now_ms) / 1000):
                 return await self._connecting.run(None, lambda: self._connect(now_ms + PEER_CONNECT_MS_MAX))
         except TimeoutError:
-            raise Unreachable(self._name, f"no connection within {deadline_ms - now_ms:.0f} ms") from None
+            raise Unreachable(self.name, f"no connection within {deadline_ms - now_ms:.0f} ms") from None
 
     async def wait_lost(self) -> None:
         """Return when there is no connection, at once if there is none now."""
@@ -100,7 +100,7 @@ class PeerLink:
             self._peer.connection.close()
 
     @property
-    def _name(self) -> str:
+    def name(self) -> str:
         return str(self._locate()) if self._node_id is None else f"node {self._node_id}"
 
     async def _connect(self, deadline_ms: float) -> PeerConnection:
@@ -117,7 +117,7 @@ class PeerLink:
 
     async def _open(self, deadline_ms: float) -> PeerConnection:
         if self._is_closed:
-            raise Unreachable(self._name, "this node is stopping")
+            raise Unreachable(self.name, "this node is stopping")
         address = self._locate()
         peer = await self._links.open(address, deadline_ms=deadline_ms)
         if self._node_id is not None and peer.node_id != self._node_id:

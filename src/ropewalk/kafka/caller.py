@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Final, Protocol
 
+from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import REQUEST_ITEMS_PER_TURN
-from ropewalk.kafka.meter import Meter
 from ropewalk.runtime.steps import turn
+
+ANONYMOUS: Final = "User:ANONYMOUS"
+"""Who has not said a name, as Kafka calls them: everybody, since there is no authentication of clients."""
 
 
 class Disconnect(Exception):
@@ -23,7 +26,19 @@ class Waiting(Protocol):
         """The connection is lost: nobody will read the answer."""
 
 
+class Metered(Protocol):
+    """What a request may ask about its client's quotas."""
+
+    def fetch_bytes_max(self, bytes_max: int) -> int: ...
+
+    def check_mutations(self) -> None: ...
+
+    def charge_mutations(self, partition_count: int) -> None: ...
+
+
 class Holdable(Protocol):
+    peer_id: NodeId | None
+
     def hold(self) -> None: ...
 
     def release(self) -> None: ...
@@ -36,11 +51,22 @@ class Holdable(Protocol):
 
     def unwatch_end(self, on_end: Callable[[], None]) -> None: ...
 
+    def end_input(self) -> None: ...
+
 
 class Caller:
     """One request's view of its connection."""
 
-    __slots__ = ("_connection", "_item_count", "_keeps_back", "_meter", "client_id", "host", "version")
+    __slots__ = (
+        "_connection",
+        "_item_count",
+        "_keeps_back",
+        "_meter",
+        "client_id",
+        "host",
+        "principal",
+        "version",
+    )
 
     def __init__(
         self,
@@ -49,16 +75,34 @@ class Caller:
         client_id: str | None,
         host: str,
         version: int,
-        meter: Meter | None = None,
+        meter: Metered | None = None,
+        principal: str = ANONYMOUS,
     ) -> None:
         self._connection = connection
         self._item_count = 0
         self._keeps_back = False
         self._meter = meter
+        self.principal = principal
         self.client_id = client_id
         self.host = host
         self.version = version
         """Of the API being called: a few answers are spelled differently for older clients."""
+
+    @property
+    def peer_id(self) -> NodeId | None:
+        """Which node of the cluster this is; None for a client."""
+        return self._connection.peer_id
+
+    def is_same_connection(self, other: "Caller") -> bool:
+        return self._connection is other._connection
+
+    def watch_end(self, on_end: Callable[[], None]) -> None:
+        """`on_end` is called when the connection ends, however long this request is over by then."""
+        self._connection.watch_end(on_end)
+
+    def close_when_answered(self) -> None:
+        """Nothing more is wanted from this connection."""
+        self._connection.end_input()
 
     def fetch_bytes_max(self, bytes_max: int) -> int:
         """How much may be read for this client at once: what it must wait for long is not worth reading."""

@@ -19,6 +19,7 @@ from typing import Final, cast
 
 from ropewalk.base.budget import ByteBudget
 from ropewalk.base.errors import ProtocolError
+from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import (
     CONNECTION_ANSWER_BYTES_MAX,
     CONNECTION_REQUESTS_MAX,
@@ -46,7 +47,9 @@ class Connection(asyncio.BufferedProtocol):
         self._connections = connections
         self._served = served
         self._budget = budget
-        self._buffer = ReceiveBuffer(connections.frame_bytes_max, connections.spare_buffers)
+        self._buffer = ReceiveBuffer(
+            connections.frame_bytes_max, connections.spare_buffers, connections.large_api_keys
+        )
         self._answers: deque[_Answer] = deque()
         self._transport: asyncio.Transport | None = None
         self._host = ""
@@ -65,6 +68,8 @@ class Connection(asyncio.BufferedProtocol):
         self._last_seen = (-1.0, 0)
         self._end_watchers: dict[Callable[[], None], None] = {}
         self.active_at_ms = 0.0
+        self.peer_id: NodeId | None = None
+        """Which node of the cluster is at the other end, once it has proved that it is one."""
 
     # What the transport calls
 
@@ -171,6 +176,15 @@ class Connection(asyncio.BufferedProtocol):
     def _unmute(self) -> None:
         self._muted = None
         self._go_on()
+
+    def serve(self, served: dict[int, ServedApi], *, frame_bytes_max: int) -> None:
+        """From the next request on, serve these instead."""
+        self._served = served
+        self._buffer.frame_bytes_max = frame_bytes_max
+
+    def end_input(self) -> None:
+        """Close when everything that was asked so far is answered."""
+        self._input_ended = True
 
     def release_memory(self) -> None:
         self._buffer.release()

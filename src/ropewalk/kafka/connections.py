@@ -1,7 +1,7 @@
 """All connections of one Kafka listener: how many there may be, and which have been idle too long."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Final, Protocol
 
 import structlog
@@ -9,7 +9,7 @@ import structlog
 from ropewalk.base.budget import ByteBudget
 from ropewalk.base.ports import Clock
 from ropewalk.broker.quotas import ClientQuotas
-from ropewalk.kafka.receive_buffer import SpareBuffers
+from ropewalk.kafka.receive_buffer import PRODUCE, SpareBuffers
 
 _log = structlog.get_logger()
 
@@ -53,6 +53,7 @@ class Connections:
         count_max: int,
         count_per_host_max: int,
         idle_ms_max: int,
+        large_api_keys: Container[int] = (PRODUCE,),
     ) -> None:
         self.clock = clock
         self.quotas = quotas
@@ -60,6 +61,8 @@ class Connections:
         """By API key: the first version whose headers have a tagged section."""
 
         self.frame_bytes_max = frame_bytes_max
+        self.large_api_keys = large_api_keys
+        """Of requests whose bytes are passed on as they are, and which alone may be as large as a frame."""
         self.spare_buffers = SpareBuffers()
         self._count_max = count_max
         self._count_per_host_max = count_per_host_max

@@ -7,12 +7,13 @@ What a reader could get wrong
     A frame's bytes are valid only until control returns to the connection. Whoever must keep them copies them.
     A length prefix is only a claim. The buffer grows with the bytes that arrive, not with what was announced,
     so announcing two gigabytes costs four bytes.
-    Only Produce carries bytes that are passed on as they are. Any other request is turned into objects, up to some
-    thirty times its size, so it may be much smaller than a Produce.
+    Only Produce, and what nodes forward to each other, carries bytes that are passed on as they are. Any other request is turned
+    into objects, up to some thirty times its size, so it may not be as large.
     A buffer with nothing in it goes to the next connection that has something to read, so ten thousand silent
     connections hold none. `settle` may not be called while somebody still looks at a frame.
 """
 
+from collections.abc import Container
 from struct import Struct
 from typing import Final
 
@@ -26,7 +27,7 @@ from ropewalk.base.limits import (
 
 _unpack_length: Final = Struct(">i").unpack_from
 _unpack_api_key: Final = Struct(">h").unpack_from
-_PRODUCE: Final = 0
+PRODUCE: Final = 0
 _NOTHING: Final = memoryview(bytearray())
 
 
@@ -50,10 +51,13 @@ class SpareBuffers:
 
 
 class ReceiveBuffer:
-    __slots__ = ("_end", "_spare", "_start", "frame_bytes_max", "view")
+    __slots__ = ("_end", "_large_api_keys", "_spare", "_start", "frame_bytes_max", "view")
 
-    def __init__(self, frame_bytes_max: int, spare: SpareBuffers) -> None:
+    def __init__(
+        self, frame_bytes_max: int, spare: SpareBuffers, large_api_keys: Container[int] = (PRODUCE,)
+    ) -> None:
         self.frame_bytes_max = frame_bytes_max
+        self._large_api_keys = large_api_keys
         self.view = _NOTHING
         self._spare = spare
         self._start = 0
@@ -90,7 +94,7 @@ class ReceiveBuffer:
         if (
             size > REQUEST_BYTES_MAX
             and available >= 6
-            and _unpack_api_key(self.view, start + 4)[0] != _PRODUCE
+            and _unpack_api_key(self.view, start + 4)[0] not in self._large_api_keys
         ):
             raise ProtocolError(
                 f"a request of {size} bytes was announced, {REQUEST_BYTES_MAX} are allowed for any but Produce"

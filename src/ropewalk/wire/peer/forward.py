@@ -7,7 +7,7 @@ from typing import Final
 
 from ropewalk.wire.api import Api
 from ropewalk.wire.peer.controller_answer import ControllerAnswer
-from ropewalk.wire.types import Int16, Int64, Message
+from ropewalk.wire.types import Int16, Int32, Int64, Message
 
 
 class ForwardRequest(Message, frozen=True):
@@ -16,12 +16,16 @@ class ForwardRequest(Message, frozen=True):
     principal: str
     client_id: str | None
     host: str
+    throttled: str | None
+    """Why the client may not change anything at present; None if it may."""
     body: bytes
 
 
 class ForwardResponse(ControllerAnswer, frozen=True):
     metadata_offset: Int64 = 0
     """Where the controller's metadata ends. Whoever forwarded waits for it, so that its client sees what it has done."""
+    mutation_count: Int32 = 0
+    """Partitions that were made or deleted, for the client's quota."""
     body: bytes = b""
 
 

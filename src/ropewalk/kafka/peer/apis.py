@@ -1,0 +1,101 @@
+"""Every API that the internal listener answers, in which versions, and who handles it. No listing here, no API.
+
+`Fetch` is the one for replicas; a client's is not served here. Before a connection has proved the cluster's secret, `introduction`
+stands in front of all this.
+"""
+
+from functools import partial
+from typing import Any, Final
+
+from ropewalk.kafka.handlers import api_versions
+from ropewalk.kafka.peer.handlers import (
+    allocate_producer_ids,
+    alter_partition,
+    fetch_metadata,
+    find_controller,
+    forward,
+    register_node,
+)
+from ropewalk.kafka.peer.handlers.allocate_producer_ids import Allocations
+from ropewalk.kafka.peer.handlers.alter_partition import Alterations
+from ropewalk.kafka.peer.handlers.fetch_metadata import MetadataFeed
+from ropewalk.kafka.peer.handlers.forward import Deciding
+from ropewalk.kafka.peer.handlers.node_heartbeat import Heartbeats, Sessions
+from ropewalk.kafka.peer.handlers.register_node import Registrations
+from ropewalk.kafka.served import Handle, ServedApi
+from ropewalk.wire.api import Api
+from ropewalk.wire.messages.api_versions import API as API_VERSIONS
+from ropewalk.wire.messages.api_versions import ApiVersion
+from ropewalk.wire.messages.fetch import API as FETCH
+from ropewalk.wire.messages.list_offsets import API as LIST_OFFSETS
+from ropewalk.wire.messages.offset_for_leader_epoch import API as OFFSET_FOR_LEADER_EPOCH
+from ropewalk.wire.peer.allocate_producer_ids import API as ALLOCATE_PRODUCER_IDS
+from ropewalk.wire.peer.alter_partition import API as ALTER_PARTITION
+from ropewalk.wire.peer.fetch_metadata import API as FETCH_METADATA
+from ropewalk.wire.peer.find_controller import API as FIND_CONTROLLER
+from ropewalk.wire.peer.forward import API as FORWARD
+from ropewalk.wire.peer.hello import API as HELLO
+from ropewalk.wire.peer.node_heartbeat import API as NODE_HEARTBEAT
+from ropewalk.wire.peer.prove import API as PROVE
+from ropewalk.wire.peer.register_node import API as REGISTER_NODE
+
+PEER_APIS: Final[tuple[Api[Any, Any], ...]] = (
+    API_VERSIONS,
+    FETCH,
+    LIST_OFFSETS,
+    OFFSET_FOR_LEADER_EPOCH,
+    HELLO,
+    PROVE,
+    FIND_CONTROLLER,
+    REGISTER_NODE,
+    NODE_HEARTBEAT,
+    ALTER_PARTITION,
+    FETCH_METADATA,
+    ALLOCATE_PRODUCER_IDS,
+    FORWARD,
+)
+
+
+def serve_peers(
+    *,
+    cluster: Deciding,
+    registrations: Registrations,
+    sessions: Sessions,
+    alterations: Alterations,
+    allocations: Allocations,
+    feed: MetadataFeed,
+    clients: dict[int, ServedApi],
+    forwarded: frozenset[int],
+    fetch: Handle,
+) -> dict[int, ServedApi]:
+    """`clients` is what the client listener serves without forwarding; `forwarded` are the keys that may come from other nodes.
+    `fetch` answers replicas."""
+    handlers: dict[int, Handle] = {
+        API_VERSIONS.key: partial(api_versions.handle, advertised=advertised()),
+        FETCH.key: fetch,
+        LIST_OFFSETS.key: clients[LIST_OFFSETS.key].handle,
+        OFFSET_FOR_LEADER_EPOCH.key: clients[OFFSET_FOR_LEADER_EPOCH.key].handle,
+        FIND_CONTROLLER.key: partial(find_controller.handle, image=cluster.image),
+        REGISTER_NODE.key: partial(register_node.handle, registrations=registrations),
+        NODE_HEARTBEAT.key: Heartbeats(sessions).handle,
+        ALTER_PARTITION.key: partial(alter_partition.handle, alterations=alterations),
+        FETCH_METADATA.key: partial(fetch_metadata.handle, feed=feed),
+        ALLOCATE_PRODUCER_IDS.key: partial(allocate_producer_ids.handle, allocations=allocations),
+        FORWARD.key: partial(
+            forward.handle,
+            cluster=cluster,
+            forwarded={key: served for key, served in clients.items() if key in forwarded},
+        ),
+    }
+    return {
+        api.key: ServedApi(api, api.version_min, api.version_max, handlers[api.key])
+        for api in PEER_APIS
+        if api.key in handlers  # Hello and Prove belong to a connection's introduction
+    }
+
+
+def advertised() -> tuple[ApiVersion, ...]:
+    return tuple(
+        ApiVersion(api.key, api.version_min, api.version_max)
+        for api in sorted(PEER_APIS, key=lambda api: api.key)
+    )

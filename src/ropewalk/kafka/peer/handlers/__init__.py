@@ -1,0 +1,1 @@
+"""One file per private API, as in `kafka/handlers`."""

@@ -1,0 +1,23 @@
+"""FindController: who decides, as far as this node has heard, and where the nodes are that it knows."""
+
+from ropewalk.broker.peers import PEER_LISTENER
+from ropewalk.kafka.caller import Caller
+from ropewalk.metadata.image import Image
+from ropewalk.wire.error_code import ErrorCode
+from ropewalk.wire.peer.find_controller import FindControllerRequest, FindControllerResponse, PeerNode
+
+
+async def handle(request: FindControllerRequest, caller: Caller, *, image: Image) -> FindControllerResponse:
+    del request, caller
+    nodes = [
+        PeerNode(broker.node_id, endpoint.host, endpoint.port, broker.roles)
+        for broker in image.brokers.values()
+        if (endpoint := broker.endpoint(PEER_LISTENER)) is not None
+    ]
+    return FindControllerResponse(
+        ErrorCode.NONE,
+        image.cluster_id,
+        -1 if image.controller_id is None else image.controller_id,
+        image.controller_epoch,
+        tuple(nodes),
+    )

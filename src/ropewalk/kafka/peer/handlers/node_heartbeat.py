@@ -1,0 +1,51 @@
+"""NodeHeartbeat: a node is alive. The end of the connection it comes on says that it may not be any more.
+
+Behaviour worth knowing
+    Only the end of the connection that a node used last counts: one that was given up for another says nothing, however late its
+    end is noticed.
+"""
+
+from typing import Protocol
+
+from ropewalk.base.errors import RopewalkError
+from ropewalk.base.ids import NodeId
+from ropewalk.kafka.caller import Caller
+from ropewalk.kafka.errors import code_for
+from ropewalk.kafka.peer.identity import check_identity
+from ropewalk.wire.peer.node_heartbeat import NodeHeartbeatRequest, NodeHeartbeatResponse
+
+
+class Sessions(Protocol):
+    async def heartbeat(self, request: NodeHeartbeatRequest) -> NodeHeartbeatResponse:
+        """Raises `NotController` where another node decides."""
+
+    def on_disconnected(self, node_id: NodeId) -> None:
+        """The connection that the node's heartbeats came on has ended."""
+
+
+class Heartbeats:
+    """The handler, and on which connection each node was heard last."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+        self._last_callers: dict[int, Caller] = {}
+
+    async def handle(self, request: NodeHeartbeatRequest, caller: Caller) -> NodeHeartbeatResponse:
+        try:
+            check_identity(caller, request.node_id)
+            self._remember(request.node_id, caller)
+            return await self._sessions.heartbeat(request)
+        except RopewalkError as error:
+            return NodeHeartbeatResponse(code_for(error), str(error))
+
+    def _remember(self, node_id: int, caller: Caller) -> None:
+        last = self._last_callers.get(node_id)
+        if last is not None and last.is_same_connection(caller):
+            return
+        self._last_callers[node_id] = caller
+        caller.watch_end(lambda: self._on_end(node_id, caller))
+
+    def _on_end(self, node_id: int, caller: Caller) -> None:
+        if self._last_callers.get(node_id) is caller:
+            del self._last_callers[node_id]
+            self._sessions.on_disconnected(NodeId(node_id))
