@@ -1,7 +1,11 @@
-"""Start and stop the brokers that are compared, each on a free port and an empty directory of its own."""
+"""Start and stop the brokers that are compared, each on a free port and an empty directory of its own.
+
+A broker may be a cluster of several nodes: then its process is the one above them all, and `host` and `port` are the first node's.
+"""
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -50,6 +54,8 @@ class Broker:
     started_at: float
     topic_settings: dict[str, str] = field(default_factory=dict)
     """Given to every topic a load creates on it."""
+    node_count: int = 1
+    """Every topic has a replica on each."""
 
     @property
     def bootstrap(self) -> str:
@@ -79,9 +85,13 @@ class Broker:
 
 
 def start_ropewalk(
-    flush: str, directory: Path | None = None, settings: Mapping[str, str] = NO_SETTINGS
+    flush: str,
+    directory: Path | None = None,
+    settings: Mapping[str, str] = NO_SETTINGS,
+    *,
+    node_count: int = 1,
 ) -> Broker:
-    """One embedded node with `flush=os` or `flush=group`; returns when it says that it is ready.
+    """One embedded node, or several, with `flush=os` or `flush=group`; returns when it says that it is ready.
 
     `directory` is that of a broker that was halted or killed; without one an empty directory is made.
     """
@@ -96,49 +106,80 @@ def start_ropewalk(
         program, "up", "--data", directory / "data", "--kafka", "127.0.0.1:0",
         "--ready-file", ready_file, "--set", f"flush={flush}",
     ]  # fmt: skip
+    if node_count > 1:
+        command += ["--nodes", str(node_count), "--peer", "127.0.0.1:0", "--http", "127.0.0.1:0"]
     for name, value in settings.items():
         command += ["--set", f"{name}={value}"]
     started_at = time.perf_counter()
     process = _spawn(command, directory)
     _wait_until(process, directory, lambda: _is_json(ready_file))
     host, _, port = json.loads(ready_file.read_text())["kafka"][0].rpartition(":")
-    return Broker(f"Ropewalk flush={flush}", host, int(port), process, directory, started_at)
+    return Broker(
+        f"Ropewalk flush={flush}", host, int(port), process, directory, started_at, node_count=node_count
+    )
 
 
 def start_kafka(
-    topic_settings: dict[str, str] | None = None, settings: Mapping[str, str] = NO_SETTINGS
+    topic_settings: dict[str, str] | None = None,
+    settings: Mapping[str, str] = NO_SETTINGS,
+    *,
+    node_count: int = 1,
 ) -> Broker:
-    """One KRaft node with Kafka's defaults; returns when its port is open. Formatting is not counted as start."""
+    """KRaft nodes with Kafka's defaults; returns when their ports are open. Formatting is not counted as start."""
     libraries = fetch_kafka()
     directory = _empty_directory("kafka")
-    port, controller_port = _free_ports(2)
-    properties = directory / "server.properties"
-    properties.write_text(
-        f"""process.roles=broker,controller
-node.id=0
-controller.quorum.voters=0@127.0.0.1:{controller_port}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
-controller.listener.names=CONTROLLER
-log.dirs={directory / "data"}
-offsets.topic.replication.factor=1
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
-"""
-        + "".join(f"{name}={value}\n" for name, value in settings.items())
-    )
+    ports = _free_ports(2 * node_count)
+    kafka_ports, controller_ports = ports[:node_count], ports[node_count:]
     java = ("java", "-cp", f"{libraries}/*")
-    subprocess.run(
-        [*java, "kafka.tools.StorageTool", "format", "-t", _KAFKA_CLUSTER_ID, "-c", properties],
-        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    commands: list[list[str | Path]] = []
+    for node_id in range(node_count):
+        properties = directory / f"server-{node_id}.properties"
+        properties.write_text(
+            _kafka_properties(node_id, kafka_ports, controller_ports, directory / f"data-{node_id}")
+            + "".join(f"{name}={value}\n" for name, value in settings.items())
+        )
+        subprocess.run(
+            [*java, "kafka.tools.StorageTool", "format", "-t", _KAFKA_CLUSTER_ID, "-c", properties],
+            check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        commands.append(["java", *_KAFKA_JVM, *java[1:], "kafka.Kafka", properties])
     started_at = time.perf_counter()
-    process = _spawn(["java", *_KAFKA_JVM, *java[1:], "kafka.Kafka", properties], directory)
-    _wait_until(process, directory, lambda: _is_open(port))
+    process = _spawn(commands[0] if node_count == 1 else _together(commands), directory)
+    _wait_until(process, directory, lambda: all(map(_is_open, kafka_ports)))
     name = f"Kafka {KAFKA_VERSION}" + "".join(
         f" {key}={value}" for key, value in (topic_settings or {}).items()
     )
-    return Broker(name, "127.0.0.1", port, process, directory, started_at, topic_settings or {})
+    return Broker(
+        name, "127.0.0.1", kafka_ports[0], process, directory, started_at, topic_settings or {}, node_count
+    )
+
+
+def _kafka_properties(
+    node_id: int, kafka_ports: Sequence[int], controller_ports: Sequence[int], data: Path
+) -> str:
+    voters = ",".join(f"{voter}@127.0.0.1:{port}" for voter, port in enumerate(controller_ports))
+    listen = f"127.0.0.1:{kafka_ports[node_id]}"
+    factor = len(kafka_ports)
+    return f"""process.roles=broker,controller
+node.id={node_id}
+controller.quorum.voters={voters}
+listeners=PLAINTEXT://{listen},CONTROLLER://127.0.0.1:{controller_ports[node_id]}
+advertised.listeners=PLAINTEXT://{listen}
+controller.listener.names=CONTROLLER
+log.dirs={data}
+default.replication.factor={factor}
+min.insync.replicas={min(2, factor)}
+offsets.topic.replication.factor={factor}
+transaction.state.log.replication.factor={factor}
+transaction.state.log.min.isr=1
+"""
+
+
+def _together(commands: Sequence[Sequence[str | Path]]) -> list[str]:
+    """One process above all of them, which ends them when it is told to end."""
+    lines = ["trap 'kill $(jobs -p); wait' TERM"]
+    lines += [" ".join(shlex.quote(str(word)) for word in command) + " &" for command in commands]
+    return ["sh", "-c", "\n".join([*lines, "wait"])]
 
 
 def fetch_kafka() -> Path:

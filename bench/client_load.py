@@ -28,7 +28,12 @@ def create_topic(broker: Broker, label: str, partition_count: int = PARTITION_CO
     """Returns when every partition has a leader that answers."""
     name = f"bench-{label}-{time.monotonic_ns()}"
     admin = AdminClient({"bootstrap.servers": broker.bootstrap, **_QUIET})
-    topic = NewTopic(name, num_partitions=partition_count, replication_factor=1, config=broker.topic_settings)
+    topic = NewTopic(
+        name,
+        num_partitions=partition_count,
+        replication_factor=broker.node_count,
+        config=broker.topic_settings,
+    )
     admin.create_topics([topic])[name].result(_TIMEOUT_SECONDS)
     deadline = time.monotonic() + _TIMEOUT_SECONDS
     while True:

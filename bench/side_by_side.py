@@ -2,6 +2,7 @@
 
     bench/kafka                              everything
     bench/kafka produce latency              some of it
+    bench/kafka --rf 3 produce latency       three nodes of each, and a replica on every one
     bench/kafka --megabytes 50 --seconds 2   quickly, to see whether it runs
 
 Modes: produce (1 KiB and 100 B, acks=all, 6 partitions), consume (1 KiB), latency (acknowledgements at 1,000
@@ -40,6 +41,7 @@ _SESSION_FETCHES: Final = 5000
 _COMMIT_CONNECTIONS: Final = 32
 _COMMIT_DEPTH: Final = 4
 _COMMIT_GROUPS: Final = 128
+_KEEPS_UP_P50_MS: Final = 50.0
 _MEMBER_COUNTS: Final = (1, 20, 200)
 _GROUPS_AT_ONCE: Final = {"group.initial.rebalance.delay.ms": "0"}
 """For both brokers: else the first members of a group are made to wait three seconds for others."""
@@ -55,11 +57,15 @@ class Comparison:
         self._megabytes: int = arguments.megabytes
         self._seconds: int = arguments.seconds
         self._only: str | None = arguments.only
+        self._node_count: int = arguments.rf
         self.rows: list[Row] = []
         self.foreign_cores_max = 0.0
 
     def produce(self) -> None:
         ours, kafka = self._ropewalk("os"), self._kafka()
+        if self._node_count > 1:
+            self._produce_replicated()
+            return
         for record_bytes, mb_target, cpu_target in ((1024, 1.5, 0.6), (100, 1.2, None)):
             record_count = min(self._megabytes * 1_000_000 // record_bytes, _SMALL_RECORDS_MAX)
 
@@ -78,6 +84,20 @@ class Comparison:
             self._raw_produced,
             {"MB/s": None, "CPU s/GB": None, "p99 ms": None},
         )
+
+    def _produce_replicated(self) -> None:
+        record_count = self._megabytes * 1_000_000 // 1024
+
+        def load(broker: Broker) -> dict[str, float]:
+            return self._produced(broker, record_bytes=1024, record_count=record_count)
+
+        for flush, target in (("os", at_least(1.5)), ("group", None)):
+            self._compare(
+                f"produce 1024 B, acks=all, {self._node_count} replicas, flush={flush}",
+                [self._ropewalk(flush), self._kafka()],
+                load,
+                {"MB/s": target, "CPU s/GB": None},
+            )
 
     def consume(self) -> None:
         brokers = [self._ropewalk("os"), self._kafka()]
@@ -108,6 +128,9 @@ class Comparison:
 
     def latency(self) -> None:
         kafka = self._kafka()
+        if self._node_count > 1:
+            self._latency_replicated(kafka)
+            return
         title = "ack latency at 1,000 records/s"
         self._compare(
             title,
@@ -121,6 +144,34 @@ class Comparison:
             self._latency,
             {"p50 ms": None, "p99 ms": None},
         )
+
+    def _latency_replicated(self, kafka: Broker | None) -> None:
+        """At the rate that Kafka keeps up with, and at 1,000 records/s, whoever does."""
+        rates = {1000: None, self._sustained_rate(kafka): at_most(0.5)}
+        for rate, target in rates.items():
+
+            def load(broker: Broker, rate: int = rate) -> dict[str, float]:
+                return client_load.ack_latency(broker, records_per_second=rate, seconds=self._seconds)
+
+            for flush in ("os", "group"):
+                self._compare(
+                    f"ack latency at {rate:,} records/s, {self._node_count} replicas, flush={flush}",
+                    [self._ropewalk(flush), kafka],
+                    load,
+                    {"p50 ms": None, "p99 ms": target if flush == "os" else None},
+                )
+
+    def _sustained_rate(self, kafka: Broker | None) -> int:
+        """The largest rate of single records at which acknowledgements do not fall behind."""
+        rates = (1000, 500, 200, 100, 50)
+        for rate in rates:
+            if kafka is None:
+                break
+            _progress(f"does {kafka.name} keep up with {rate} records/s?")
+            sample = client_load.ack_latency(kafka, records_per_second=rate, seconds=min(4, self._seconds))
+            if sample["p50 ms"] < _KEEPS_UP_P50_MS:
+                return rate
+        return rates[-1]
 
     def fsync(self) -> None:
         ours, kafka = self._ropewalk("group"), self._kafka()
@@ -264,12 +315,17 @@ class Comparison:
     def _ropewalk(self, flush: str) -> Broker | None:
         if self._only == "kafka":
             return None
-        return self._start(f"ropewalk {flush}", lambda: start_ropewalk(flush, settings=_GROUPS_AT_ONCE))
+        return self._start(
+            f"ropewalk {flush}",
+            lambda: start_ropewalk(flush, settings=_GROUPS_AT_ONCE, node_count=self._node_count),
+        )
 
     def _kafka(self) -> Broker | None:
         if self._only == "ropewalk":
             return None
-        return self._start("kafka", lambda: start_kafka(settings=_GROUPS_AT_ONCE))
+        return self._start(
+            "kafka", lambda: start_kafka(settings=_GROUPS_AT_ONCE, node_count=self._node_count)
+        )
 
     def _start(self, key: str, start: Callable[[], Broker]) -> Broker:
         """Started and warmed up when first needed: a JVM compiles what it runs often."""
@@ -348,6 +404,9 @@ def main() -> int:
         "--megabytes", type=int, default=1000, help="of payload in a produce or consume run (1000)"
     )
     parser.add_argument("--seconds", type=int, default=10, help="of a latency run (10)")
+    parser.add_argument(
+        "--rf", type=int, default=1, metavar="N", help="nodes of each broker, and replicas of each topic (1)"
+    )
     parser.add_argument("--only", choices=["ropewalk", "kafka"], help="one of the two, without ratios")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table there as well")
     arguments = parser.parse_args()
