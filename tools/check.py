@@ -42,6 +42,8 @@ NEEDS = (
     Need("kcat", lambda: shutil.which("kcat") is not None, ("kcat",)),
     Need("libfuse 2", lambda: ctypes.util.find_library("fuse") is not None, ("libfuse2", "libfuse2t64")),
     Need("mkfs.ext4", lambda: shutil.which("mkfs.ext4", path=_path_of_root()) is not None, ("e2fsprogs",)),
+    Need("ip", lambda: shutil.which("ip", path=_path_of_root()) is not None, ("iproute2",)),
+    Need("nft", lambda: shutil.which("nft", path=_path_of_root()) is not None, ("nftables",)),
     Need("mount", lambda: shutil.which("mount", path=_path_of_root()) is not None, ("mount",)),
 )
 

@@ -45,8 +45,10 @@ PATIENT: dict[str, object] = {
 
 
 class Load:
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, replication_factor: int = 1) -> None:
+        """`address` of a node, or those of several with commas between them."""
         self._address = address
+        self._replication_factor = replication_factor
         self._stopping = threading.Event()
         self._abandoned = threading.Event()
         self._granted_count = 0
@@ -68,7 +70,12 @@ class Load:
     def make_topic(self, name: str, partition_count: int = 1) -> None:
         """Create a topic and remember that it was acknowledged."""
         settings = {"segment.bytes": str(1 << 20)}
-        topic = NewTopic(name, num_partitions=partition_count, replication_factor=1, config=settings)
+        topic = NewTopic(
+            name,
+            num_partitions=partition_count,
+            replication_factor=self._replication_factor,
+            config=settings,
+        )
         admin = AdminClient({"bootstrap.servers": self._address, **QUIET})
         admin.create_topics([topic], request_timeout=30)[name].result()
         self.topics_made.append(name)

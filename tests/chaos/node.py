@@ -15,28 +15,53 @@ STOPPED_WITHIN_S = 30.0
 class NodeProcess:
     """Started again and again on the same data and the same address, so that clients find it as they left it."""
 
-    def __init__(self, data: Path, scratch: Path, settings: tuple[str, ...] = ()) -> None:
-        self.address = "127.0.0.1:0"
+    def __init__(
+        self,
+        data: Path,
+        scratch: Path,
+        settings: tuple[str, ...] = (),
+        *,
+        address: str = "127.0.0.1:0",
+        options: tuple[str, ...] = (),
+        place: tuple[str, ...] = (),
+    ) -> None:
+        """`place` is a command that runs another one where the node is to be."""
+        self.address = address
+        self.data = data
         self.start_times_s: list[float] = []
-        self._data = data
         self._settings = settings
+        self._options = options
+        self._place = place
         self._ready_file = scratch / "ready.json"
         self._output = scratch / "node.log"
         self._process: subprocess.Popen[bytes] | None = None
+        self._began = 0.0
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
         """Returns when the node is ready; the first start chooses the port."""
+        self.begin()
+        self.wait_until_ready()
+
+    def begin(self) -> None:
+        """Start, and do not wait."""
         self._ready_file.unlink(missing_ok=True)
-        command = [str(Path(sys.executable).parent / "ropewalk"), "up", "--data", str(self._data)]
+        program = str(Path(sys.executable).parent / "ropewalk")
+        command = [*self._place, program, "up", "--data", str(self.data), *self._options]
         command += ["--kafka", self.address, "--ready-file", str(self._ready_file)]
         for setting in self._settings:
             command += ["--set", setting]
-        began = time.monotonic()
+        self._began = time.monotonic()
         with self._output.open("ab") as output:
             self._process = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
-        ready = self._wait_until_ready(began + READY_WITHIN_S)
+
+    def wait_until_ready(self) -> None:
+        ready = self._wait_until_ready(self._began + READY_WITHIN_S)
         self.address = ready["kafka"][0]
-        self.start_times_s.append(time.monotonic() - began)
+        self.start_times_s.append(time.monotonic() - self._began)
 
     def kill(self) -> None:
         """End every process of the node at once. Returns when none can write any more."""
@@ -53,6 +78,10 @@ class NodeProcess:
             if time.monotonic() > deadline:
                 raise RuntimeError("the node could not be frozen")
             time.sleep(0.001)
+
+    def thaw(self) -> None:
+        assert self._process is not None, "the node was started"
+        os.killpg(self._process.pid, signal.SIGCONT)
 
     def stop(self) -> int:
         """Ask the node to stop. Returns its exit code, or that of a node that had ended before."""

@@ -1,0 +1,157 @@
+"""A cluster of real processes, each node to be ended, paused or cut off by itself."""
+
+import secrets
+import socket
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from tests.chaos.node import NodeProcess
+from tests.chaos.wires import Wires
+
+KAFKA_PORT = 9092
+PEER_PORT = 9192
+HEALED_WITHIN_S = 90.0
+QUIET = {"log_level": 0}
+
+
+class ClusterProcesses:
+    """`data` has a directory for each node. Without wires all nodes are on the loopback."""
+
+    def __init__(
+        self,
+        data: Sequence[Path],
+        scratch: Path,
+        *,
+        wires: Wires | None = None,
+        etcd: str | None = None,
+        settings: tuple[str, ...] = (),
+    ) -> None:
+        """`etcd` are the addresses of its members; without it the first node keeps the metadata."""
+        self.has_local_home = etcd is None
+        count = len(data)
+        hosts = wires.addresses if wires is not None else ["127.0.0.1"] * count
+        ports = [(KAFKA_PORT, PEER_PORT)] * count if wires is not None else _free_pairs(count)
+        peers = [f"{host}:{peer}" for host, (_, peer) in zip(hosts, ports, strict=True)]
+        common = (f"cluster.secret={secrets.token_hex(16)}", *settings)
+        if etcd is not None:
+            common += ("metadata.home=etcd", f"metadata.etcd.endpoints={etcd}")
+        self.nodes: list[NodeProcess] = []
+        for node_id in range(count):
+            own = scratch / f"node-{node_id}"
+            own.mkdir()
+            options = ["--node-id", str(node_id), "--peer", peers[node_id], "--http", "none"]
+            for seed in peers:
+                options += ["--seed", seed]
+            if self.has_local_home and node_id > 0:
+                options += ["--role", "broker", "--role", "frontend"]
+            self.nodes.append(
+                NodeProcess(
+                    data[node_id],
+                    own,
+                    common,
+                    address=f"{hosts[node_id]}:{ports[node_id][0]}",
+                    options=tuple(options),
+                    place=tuple(wires.prefix(node_id)) if wires is not None else (),
+                )
+            )
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(node.address for node in self.nodes)
+
+    def start(self) -> None:
+        for node in self.nodes:
+            node.begin()
+        for node in self.nodes:
+            node.wait_until_ready()
+
+    def stop(self) -> list[int]:
+        """All at once, in order; their exit codes. Whoever keeps the metadata goes last."""
+        return [node.stop() for node in reversed(self.nodes) if node.is_running]
+
+    def kill(self) -> None:
+        """Leave nothing running, whatever has happened."""
+        for node in self.nodes:
+            if node.is_running:
+                node.thaw()
+                node.kill()
+
+    def leaders(self, topic: str) -> dict[int, tuple[int, tuple[int, ...]]]:
+        """Leader and replicas in sync by partition, as any node that answers knows them."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap, **QUIET})
+        found = admin.list_topics(topic, timeout=5).topics[topic]
+        return {
+            number: (partition.leader, tuple(sorted(partition.isrs)))
+            for number, partition in found.partitions.items()
+        }
+
+    def wait_until_healed(self, topic: str, partition_count: int) -> float:
+        """Until every replica of every partition is in sync; answers how long that took."""
+        began = time.monotonic()
+        everybody = tuple(range(len(self.nodes)))
+        state: object = None
+        while time.monotonic() < began + HEALED_WITHIN_S:
+            try:
+                state = leaders = self.leaders(topic)
+            except KafkaException as error:
+                state = error
+            else:
+                if len(leaders) == partition_count and all(
+                    leader >= 0 and isr == everybody for leader, isr in leaders.values()
+                ):
+                    return time.monotonic() - began
+            time.sleep(0.05)
+        raise RuntimeError(f"not healed in {HEALED_WITHIN_S} s: {state}\n{self.last_words()}")
+
+    def wait_for_new_leaders(self, topic: str, gone: int) -> float:
+        """Until nothing is led by `gone` any more; answers how long that took."""
+        began = time.monotonic()
+        state: object = None
+        while time.monotonic() < began + HEALED_WITHIN_S:
+            try:
+                state = leaders = self.leaders(topic)
+            except KafkaException as error:
+                state = error
+            else:
+                if leaders and all(leader not in (gone, -1) for leader, _ in leaders.values()):
+                    return time.monotonic() - began
+            time.sleep(0.01)
+        raise RuntimeError(f"node {gone} still leads after {HEALED_WITHIN_S} s: {state}\n{self.last_words()}")
+
+    def last_words(self) -> str:
+        return "\n".join(f"node {number}: {node.last_words()}" for number, node in enumerate(self.nodes))
+
+    def differing_replicas(self, topic: str, partition_count: int) -> list[str]:
+        """Of nodes that have stopped: partitions whose bytes are not the same everywhere."""
+        differing = []
+        for number in range(partition_count):
+            contents = {_content(node.data / f"{topic}-{number}") for node in self.nodes}
+            if len(contents) > 1:
+                sizes = sorted(map(len, contents))
+                differing.append(f"{topic}-{number}: {len(contents)} different contents of {sizes} bytes")
+        return differing
+
+
+def _content(directory: Path) -> bytes:
+    """All batches, whatever segments they are in."""
+    assert directory.is_dir(), f"{directory} is not there"
+    return b"".join(path.read_bytes() for path in sorted(directory.glob("*.log")))
+
+
+def _free_pairs(count: int) -> list[tuple[int, int]]:
+    """Free now, and outside the range that outgoing connections take theirs from."""
+    found: list[int] = []
+    port = 21_000 + secrets.randbelow(8_000)
+    while len(found) < 2 * count:
+        port += 1
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        found.append(port)
+    return list(zip(found[::2], found[1::2], strict=True))

@@ -1,0 +1,86 @@
+"""Three members of etcd as processes of their own."""
+
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+READY_WITHIN_S = 30.0
+
+
+class EtcdProcesses:
+    """Use it as a context manager. Members can be ended and started again one by one."""
+
+    def __init__(self, directory: Path, host: str = "127.0.0.1", member_count: int = 3) -> None:
+        self._directory = directory
+        self._host = host
+        ports = _free_ports(host, 2 * member_count)
+        self._clients = [f"http://{host}:{port}" for port in ports[::2]]
+        self._peers = [f"http://{host}:{port}" for port in ports[1::2]]
+        self._processes: dict[int, subprocess.Popen[bytes]] = {}
+
+    @property
+    def endpoints(self) -> str:
+        return ",".join(self._clients)
+
+    @property
+    def member_count(self) -> int:
+        return len(self._clients)
+
+    def __enter__(self) -> "EtcdProcesses":
+        self._directory.mkdir(parents=True, exist_ok=True)
+        for member in range(self.member_count):
+            self.start(member)
+        deadline = time.monotonic() + READY_WITHIN_S
+        while not all(map(self._is_healthy, range(self.member_count))):
+            if time.monotonic() > deadline:
+                self.__exit__()
+                raise RuntimeError("etcd was not ready in time")
+            time.sleep(0.05)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for member in list(self._processes):
+            self.kill(member)
+
+    def start(self, member: int) -> None:
+        program = shutil.which("etcd")
+        assert program is not None, "etcd is there"
+        initial = ",".join(f"m{number}={address}" for number, address in enumerate(self._peers))
+        client, peer = self._clients[member], self._peers[member]
+        command = [program, "--name", f"m{member}", "--data-dir", str(self._directory / f"m{member}")]
+        command += ["--listen-client-urls", client, "--advertise-client-urls", client]
+        command += ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer]
+        command += ["--initial-cluster", initial, "--initial-cluster-state", "new"]
+        with (self._directory / f"m{member}.log").open("ab") as output:
+            self._processes[member] = subprocess.Popen(command, stdout=output, stderr=output)
+
+    def kill(self, member: int) -> None:
+        process = self._processes.pop(member)
+        process.kill()
+        process.wait()
+
+    def _is_healthy(self, member: int) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self._clients[member]}/health", timeout=1) as answer:
+                return b"true" in answer.read()
+        except (urllib.error.URLError, OSError):
+            return False
+
+
+def _free_ports(host: str, count: int) -> list[int]:
+    """Outside the range that outgoing connections take theirs from."""
+    found: list[int] = []
+    for port in range(17_000, 21_000):
+        with socket.socket() as probe:
+            try:
+                probe.bind((host, port))
+            except OSError:
+                continue
+        found.append(port)
+        if len(found) == count:
+            return found
+    raise RuntimeError("no free ports between 17000 and 21000")
