@@ -105,6 +105,36 @@ TOPIC_SETTINGS_REMEMBERED_MAX: Final = 256
 METADATA_APPEND_BYTES_MAX: Final = 1 << 20
 """Records that the metadata log takes at once; a larger change is cut. etcd takes requests of 1.5 MiB unless told otherwise."""
 
+ETCD_CONNECT_MS_MAX: Final = 500
+"""To connect to a member of etcd. Members are near; one that takes longer is passed over for the next."""
+
+ETCD_ATTEMPT_MS_MAX: Final = 1_000
+"""For one member to answer a question that may be put to another. etcd elects a leader in one to two seconds."""
+
+ETCD_ASK_MS_MAX: Final = 4_000
+"""For a question to be answered by any member: an election of etcd's, and a member that does not answer."""
+
+ETCD_TELL_MS_MAX: Final = 2_000
+"""For a change to be answered. After that its outcome is not known, and the log is read instead of waiting longer."""
+
+ETCD_ANSWER_BYTES_MAX: Final = 1 << 26
+"""One answer of etcd's: as many appends as are read at once, in base64, and room to spare."""
+
+ETCD_APPENDS_READ_MAX: Final = 16
+"""Appends that are read from etcd at once; they have up to `METADATA_APPEND_BYTES_MAX` each."""
+
+ETCD_CONNECTIONS_IDLE_MAX: Final = 4
+"""Connections to etcd that are kept for the next request."""
+
+ETCD_WATCH_SILENT_MS_MAX: Final = 2_000
+"""Silence after which a watch is checked by reading. What it failed to bring is at most this late."""
+
+ETCD_LEASE_S: Final = 6
+"""How long a controller that is not heard of counts as alive to those who look at etcd alone."""
+
+ETCD_SNAPSHOT_READS_MAX: Final = 5
+"""Times a snapshot is read anew because another replaced it meanwhile; one is written every few megabytes."""
+
 METADATA_CHANGES_WAITING_MAX: Final = 10_000
 """Changes of cluster facts that may wait for the ones before them; a burst of topic creations, not a flood."""
 

@@ -19,8 +19,6 @@ from collections.abc import Sequence
 from errno import EDQUOT, ENOSPC
 from typing import Final
 
-import msgspec
-from crc32c import crc32c
 from msgspec import Struct
 
 from ropewalk.base.errors import CorruptMetadata, StorageFailed
@@ -31,8 +29,8 @@ from ropewalk.metadata.bell import Bell
 from ropewalk.metadata.frames import Frame, encode_frame, find_frame
 from ropewalk.metadata.log import AppendOutcome, Committed, Holder, Raced, Snapshot, Unknown
 from ropewalk.metadata.records import MetadataRecord, decode_records, encode_records
+from ropewalk.metadata.snapshots import decode_snapshot, encode_snapshot
 
-_SNAPSHOT_MAGIC: Final = b"rwsnap01"
 _NOTHING: Final = Snapshot(epoch=0, end_offset=0, facts=())
 
 
@@ -204,7 +202,7 @@ class LocalMetadataLog:
     def _trim(self, snapshot: Snapshot) -> File:
         """Runs in the pool. With a full disk nothing is lost: the log stays as it is, whatever the snapshot covers."""
         try:
-            write_atomically(self._disk, self._snapshot_path, _encode_snapshot(snapshot))
+            write_atomically(self._disk, self._snapshot_path, encode_snapshot(snapshot))
             write_atomically(self._disk, self._path, self._mark(snapshot.end_offset))
         except OSError as error:
             if error.errno not in (ENOSPC, EDQUOT):
@@ -214,9 +212,7 @@ class LocalMetadataLog:
 
     def _load_snapshot(self) -> None:
         if self._disk.exists(self._snapshot_path):
-            self._snapshot = _decode_snapshot(
-                self._snapshot_path, read_whole(self._disk, self._snapshot_path)
-            )
+            self._snapshot = decode_snapshot(self._snapshot_path, read_whole(self._disk, self._snapshot_path))
         self._epoch = self._snapshot.epoch
         self._records_offset = self._snapshot.end_offset
 
@@ -268,19 +264,3 @@ class LocalMetadataLog:
             ) from error
         assert len(records) == frame.record_count, f"{self._path}: a frame at {frame.position} counts wrongly"
         self._records.extend(records)
-
-
-def _encode_snapshot(snapshot: Snapshot) -> bytes:
-    body = msgspec.msgpack.encode(snapshot)
-    return _SNAPSHOT_MAGIC + crc32c(body).to_bytes(4, "big") + body
-
-
-def _decode_snapshot(path: str, data: bytes) -> Snapshot:
-    if data[:8] != _SNAPSHOT_MAGIC or crc32c(data[12:]) != int.from_bytes(data[8:12], "big"):
-        raise CorruptMetadata(f"{path} fails its checksum at byte 0; restore the file from a backup")
-    try:
-        return msgspec.msgpack.decode(data[12:], type=Snapshot)
-    except ValueError as error:
-        raise CorruptMetadata(
-            f"{path}: the facts at byte 12 cannot be read: {error}; were they written by a newer version?"
-        ) from error

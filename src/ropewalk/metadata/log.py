@@ -12,6 +12,7 @@ What a reader could get wrong
     An error raised by `append` that is a `RopewalkError` is definite: nothing was written.
     Any other error means the log can no longer be trusted to be durable: the node must stop.
     `Raced` in another epoch than one's own is for good: step down, and take over again before appending.
+    One's own records may be heard of before `append` returns: apply what comes by its offset.
     `end_offset`, `holder` and `heard` are what this process has been told so far; only `tail` asks.
 """
 
@@ -114,7 +115,10 @@ class MetadataLog(Protocol):
         """As `tail`, of what this process has heard so far, at once and without asking anybody."""
 
     async def news(self, *, end_offset: int, holder_epoch: int, timeout_ms: float) -> None:
-        """Return when a record at `end_offset` or a holder of another epoch has been heard of, or when time is up."""
+        """Return when a record at `end_offset` or a holder of another epoch has been heard of, or when time is up.
+
+        It may also return early: look what is there.
+        """
 
     async def write_snapshot(self, snapshot: Snapshot) -> None:
         """Keep `snapshot` and drop the records it stands for. They must all be committed.

@@ -1,0 +1,109 @@
+"""Hearing what others write to etcd, and being heard of oneself.
+
+A watch brings what was written within milliseconds. It may die without a sign, lag, or be cancelled because etcd has
+forgotten what it wanted to begin with, so silence is checked by reading, and whatever a watch fails to bring is read.
+"""
+
+import asyncio
+from contextlib import suppress
+from typing import Final
+
+import structlog
+
+from ropewalk.base.errors import CorruptMetadata, MetadataUnavailable, RopewalkError
+from ropewalk.base.limits import ETCD_LEASE_S, ETCD_WATCH_SILENT_MS_MAX
+from ropewalk.metadata.etcd import messages
+from ropewalk.metadata.etcd.client import Refused, Unanswered, Unreachable, Watch
+from ropewalk.metadata.etcd.messages import KeptAlive
+from ropewalk.metadata.etcd.mirror import Seat
+from ropewalk.metadata.etcd.store import Store
+
+_log = structlog.get_logger()
+
+_PAUSE_S: Final = 0.2
+"""Before a lost watch is tried again, so that a member that refuses is not asked in a tight loop."""
+
+
+class Listening:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._seat: Seat | None = None
+        self._lease = 0
+        self._was_in_trouble = False
+
+    def keep(self, seat: Seat, lease: int) -> None:
+        """This process holds the log since `seat`; `run` keeps that known, by `lease` at first."""
+        self._seat, self._lease = seat, lease
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._listen())
+            tasks.create_task(self._keep_alive())
+
+    async def _listen(self) -> None:
+        while True:
+            try:
+                revision = await self._store.read()
+                self._note_trouble()
+                await self._watch(revision + 1)
+            except (MetadataUnavailable, CorruptMetadata, Unreachable, Unanswered):
+                self._note_trouble()
+                await asyncio.sleep(_PAUSE_S)
+
+    async def _watch(self, start_revision: int) -> None:
+        """Until it has ended, or proved deaf."""
+        keys = self._store.keys
+        watch = await self._store.client.watch(
+            messages.watch(keys.first, end=keys.beyond, start_revision=start_revision)
+        )
+        try:
+            while await self._hear(watch):
+                pass
+        finally:
+            watch.close()
+
+    async def _hear(self, watch: Watch) -> bool:
+        """False when the watch is of no more use."""
+        try:
+            async with asyncio.timeout(ETCD_WATCH_SILENT_MS_MAX / 1000):
+                answer = await watch.next()
+        except TimeoutError:
+            return not await self._has_missed_something()
+        return self._store.on_events(answer.events) and not answer.canceled
+
+    async def _has_missed_something(self) -> bool:
+        mirror = self._store.mirror
+        before = (mirror.end_offset, mirror.seat, mirror.pointer_revision)
+        await self._store.read()
+        self._note_trouble()
+        return before != (mirror.end_offset, mirror.seat, mirror.pointer_revision)
+
+    async def _keep_alive(self) -> None:
+        while True:
+            if self._seat is not None and self._store.mirror.seat == self._seat:
+                try:
+                    await self._renew(self._seat)
+                except (RopewalkError, Refused, Unreachable, Unanswered):
+                    self._lease = 0  # granted anew; until then others may guess wrongly, which is allowed
+            with suppress(Refused, Unreachable):  # it stays as bad as it was known to be
+                await self._store.check_space()
+            await asyncio.sleep(ETCD_LEASE_S / 3)
+
+    async def _renew(self, seat: Seat) -> None:
+        client = self._store.client
+        if self._lease:
+            kept = await client.ask(messages.KEEP_ALIVE, {"ID": self._lease}, KeptAlive)
+            if kept.result.TTL > 0:
+                return
+        lease = await self._store.grant()
+        if await self._store.write_as(seat.revision, [self._store.says_alive(seat.held, lease)]) is not None:
+            self._lease = lease
+
+    def _note_trouble(self) -> None:
+        trouble = self._store.trouble
+        if (trouble is not None) != self._was_in_trouble:
+            self._was_in_trouble = trouble is not None
+            if trouble is not None:
+                _log.warning("facts about the cluster cannot be changed", reason=trouble)
+            else:
+                _log.info("facts about the cluster can be changed again")

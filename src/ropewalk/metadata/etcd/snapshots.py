@@ -1,0 +1,89 @@
+"""Snapshots in etcd: pieces that fit a request, and a pointer that is switched when all of them are there.
+
+In order: the pieces, the pointer, then what the snapshot stands for is deleted, then etcd forgets what is older than the
+snapshot before. A crash anywhere leaves the former snapshot or this one, and at worst keys that the next one removes.
+Whoever reads while the pieces are being removed finds some missing, and begins again with the pointer.
+"""
+
+from ropewalk.base.errors import CorruptMetadata, MetadataUnavailable
+from ropewalk.base.limits import ETCD_SNAPSHOT_READS_MAX, METADATA_APPEND_BYTES_MAX
+from ropewalk.metadata.etcd import messages
+from ropewalk.metadata.etcd.client import Refused, Unreachable
+from ropewalk.metadata.etcd.keys import NOTHING_BEYOND, Pointer, encode
+from ropewalk.metadata.etcd.messages import Header, Message
+from ropewalk.metadata.etcd.mirror import Seat
+from ropewalk.metadata.etcd.store import Store
+from ropewalk.metadata.log import Snapshot
+from ropewalk.metadata.snapshots import decode_snapshot, encode_snapshot
+
+
+async def keep_snapshot(store: Store, seat: Seat, snapshot: Snapshot, nonce: str) -> None:
+    """Raises `MetadataUnavailable` where it could not be kept, or another has taken over."""
+    data = encode_snapshot(snapshot)
+    pieces = [
+        data[start : start + METADATA_APPEND_BYTES_MAX]
+        for start in range(0, len(data), METADATA_APPEND_BYTES_MAX)
+    ]
+    name = f"{snapshot.end_offset:020d}-{nonce}"
+    for index, piece in enumerate(pieces):
+        await _write(store, seat, messages.put(store.keys.chunk(name, index), piece))
+    pointer = Pointer(name, len(pieces), snapshot.end_offset, len(data))
+    revision = await _write(store, seat, messages.put(store.keys.snapshot, encode(pointer)))
+    store.mirror.on_pointer(pointer, revision)
+    await _remove_what_it_stands_for(store, seat, pointer)
+
+
+async def read_snapshot(store: Store) -> Snapshot:
+    """The newest, or an empty one at offset 0."""
+    for _ in range(ETCD_SNAPSHOT_READS_MAX):
+        await store.read()
+        pointer = store.mirror.pointer
+        if pointer is None:
+            return Snapshot(epoch=0, end_offset=0, facts=())
+        data = bytearray()
+        for index in range(pointer.chunk_count):
+            answer = await store.ask(
+                messages.txn(success=[messages.get(store.keys.chunk(pointer.name, index))])
+            )
+            for kv in answer.found(0):
+                data += kv.value
+        if len(data) == pointer.size_bytes:
+            return decode_snapshot(f"the snapshot {pointer.name} in etcd", bytes(data))
+        if not await _was_replaced(store, pointer):
+            raise CorruptMetadata(
+                f"the snapshot {pointer.name} in etcd has {len(data)} of {pointer.size_bytes} bytes; "
+                "restore etcd from a backup"
+            )
+    raise MetadataUnavailable("snapshots in etcd were replaced faster than they could be read")
+
+
+async def _was_replaced(store: Store, pointer: Pointer) -> bool:
+    await store.read()
+    return store.mirror.pointer != pointer
+
+
+async def _write(store: Store, seat: Seat, *operations: Message) -> int:
+    revision = await store.write_as(seat.revision, operations)
+    if revision is None:
+        raise MetadataUnavailable("the snapshot was not kept: another controller has taken over")
+    return revision
+
+
+async def _remove_what_it_stands_for(store: Store, seat: Seat, pointer: Pointer) -> None:
+    keys = store.keys
+    chunks = keys.chunks_of(pointer.name)
+    await _write(
+        store,
+        seat,
+        messages.delete(keys.log, end=keys.append_at(pointer.end_offset)),
+        messages.delete(keys.chunks, end=chunks),
+        messages.delete(chunks + NOTHING_BEYOND, end=keys.chunks_beyond),
+    )
+    revision = store.mirror.former_pointer_revision
+    if revision:
+        try:
+            await store.client.ask(messages.COMPACT, {"revision": revision}, Header)
+        except Refused:
+            return  # somebody has compacted further already
+        except Unreachable as error:
+            raise MetadataUnavailable(f"etcd was not compacted: {error}") from error

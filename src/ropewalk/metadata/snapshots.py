@@ -1,0 +1,28 @@
+"""A snapshot as bytes, under a checksum."""
+
+from typing import Final
+
+import msgspec
+from crc32c import crc32c
+
+from ropewalk.base.errors import CorruptMetadata
+from ropewalk.metadata.log import Snapshot
+
+_MAGIC: Final = b"rwsnap01"
+
+
+def encode_snapshot(snapshot: Snapshot) -> bytes:
+    body = msgspec.msgpack.encode(snapshot)
+    return _MAGIC + crc32c(body).to_bytes(4, "big") + body
+
+
+def decode_snapshot(path: str, data: bytes) -> Snapshot:
+    """`path` says where it was found. Raises `CorruptMetadata`."""
+    if data[:8] != _MAGIC or crc32c(data[12:]) != int.from_bytes(data[8:12], "big"):
+        raise CorruptMetadata(f"{path} fails its checksum at byte 0; restore the file from a backup")
+    try:
+        return msgspec.msgpack.decode(data[12:], type=Snapshot)
+    except ValueError as error:
+        raise CorruptMetadata(
+            f"{path}: the facts at byte 12 cannot be read: {error}; were they written by a newer version?"
+        ) from error
