@@ -8,6 +8,7 @@ import pytest
 from ropewalk.base.ids import LeaderEpoch, NodeId, TopicId, TopicPartition
 from ropewalk.broker.compactor import Compactor
 from ropewalk.broker.group_commit import GroupCommit
+from ropewalk.broker.log_work import LogWork
 from ropewalk.broker.partition import Acks, Partition
 from ropewalk.log.directory import DataDirectory
 from ropewalk.log.log import Log
@@ -43,7 +44,8 @@ class Bench:
             commits=self.commits,
             clock=ports.clock,
         )
-        self.compactor = Compactor([self.partition], ports.pool, ports.clock)
+        self.work = LogWork()
+        self.compactor = Compactor([self.partition], self.work, ports.pool, ports.clock)
 
     async def write(self, count: int) -> None:
         for _ in range(count):

@@ -260,7 +260,9 @@ def test_truncation_lowers_the_recovery_point_first() -> None:
     directory.note(NAME, TOPIC_ID, log)
     directory.take_recovery_points().run()
     assert log.boundary_at(Offset(7)) == 6
-    directory.lower_recovery_point(NAME, TOPIC_ID, log.boundary_at(Offset(7)))
+    log.plan_cut(log.boundary_at(Offset(7)))
+    directory.note(NAME, TOPIC_ID, log)
+    directory.take_recovery_points().run()
     log.truncate_to(Offset(7), now_ms=0)
     again = open_directory(disk).open_log(NAME, TOPIC_ID, settings(), now_ms=0)
     assert (again.end_offset, again.damaged) == (6, ())

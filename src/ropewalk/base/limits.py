@@ -359,3 +359,6 @@ STRAGGLER_DROP_INTERVAL_MS: Final = 30_000
 
 STRAGGLER_REJOIN_MS: Final = 10_000
 """How long a node that was dropped as too slow must have kept up before it is waited for again."""
+
+HIGH_WATERMARKS_SAVED_MS: Final = 5_000
+"""How often high watermarks go to disk. After a crash a leader starts from there until its followers have told it more; Kafka's figure."""

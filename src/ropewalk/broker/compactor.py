@@ -1,7 +1,8 @@
 """Compacts the partitions of a node, one at a time and with a budget, so that nobody notices.
 
 What a reader could get wrong
-    A pass goes on over many steps. The partition lives on meanwhile: it may be written to, trimmed or deleted.
+    A pass goes on over many steps. The partition lives on meanwhile: it may be written to, trimmed or deleted. Who wants to
+    cut its log back waits for the pass to be given up, which happens at its next step.
     Once readers have been given a compacted segment, its file must get its name. If the disk has no room for that, it
     is tried again before anything else.
 """
@@ -14,6 +15,7 @@ from msgspec import Struct
 from ropewalk.base.limits import COMPACTION_BYTES_PER_TICK
 from ropewalk.base.ports import Clock, Pool
 from ropewalk.broker.hosted import Hosted
+from ropewalk.broker.log_work import LogWork
 from ropewalk.log.compaction import Compaction
 from ropewalk.log.rewrite import Replacement
 
@@ -29,8 +31,9 @@ class _Pass(Struct):
 
 
 class Compactor:
-    def __init__(self, partitions: Iterable[Hosted], pool: Pool, clock: Clock) -> None:
+    def __init__(self, partitions: Iterable[Hosted], work: LogWork, pool: Pool, clock: Clock) -> None:
         self._partitions = partitions
+        self._work = work
         self._pool = pool
         self._clock = clock
         self._candidates: Iterator[Hosted] = iter(partitions)
@@ -59,13 +62,20 @@ class Compactor:
         """A pass over the next partition that needs one; None when all have been asked."""
         for partition in self._candidates:
             log, now_ms = partition.log, self._clock.now_ms()
+            if self._work.is_wanted(log):
+                continue
             compaction = log.take_compaction(limit_offset=partition.last_stable_offset, now_ms=now_ms)
             if compaction is None:
                 continue
             # Snapshots that speak of compacted segments go with them. This one spares a crash the reading of it all.
+            self._work.begin(log)
             snapshot = log.take_snapshot(now_ms, force=True)
             if snapshot is not None:
-                await self._pool.run(snapshot.run)
+                try:
+                    await self._pool.run(snapshot.run)
+                except OSError:
+                    self._work.end(log)
+                    raise
                 log.on_snapshot(snapshot)
             return _Pass(partition, compaction, log.size_bytes)
         self._candidates = iter(self._partitions)
@@ -74,7 +84,9 @@ class Compactor:
     async def _go_on(self, current: _Pass) -> int:
         """One run of a pass; answers what it took of the budget."""
         compaction, spent_bytes = current.compaction, 0
-        if current.installed is None:
+        if current.installed is None and self._work.is_wanted(current.partition.log):
+            await self._abandon(current)
+        elif current.installed is None:
             try:
                 spent_bytes = await self._pool.run(compaction.run, COMPACTION_BYTES_PER_TICK)
             finally:
@@ -108,6 +120,7 @@ class Compactor:
         self._pass = None
         partition, compaction = current.partition, current.compaction
         partition.log.on_compacted(compaction)
+        self._work.end(partition.log)
         if compaction.damaged is not None:
             _log.error(
                 "partition is damaged: it is not compacted and reads of this range are refused",

@@ -1,12 +1,29 @@
-"""A directory that holds partitions, and who makes them durable there."""
+"""A directory that holds partitions, and who makes durable what happens there."""
 
+from collections.abc import Coroutine, Iterator
+
+from ropewalk.base.ports import Clock, Pool
+from ropewalk.broker.checkpoint_saving import CheckpointSaving
 from ropewalk.broker.group_commit import GroupCommit
-from ropewalk.broker.log_starts import LogStarts
 from ropewalk.log.directory import DataDirectory
 
 
 class Home:
-    def __init__(self, directory: DataDirectory, log_starts: LogStarts, commits: GroupCommit) -> None:
+    def __init__(self, directory: DataDirectory, pool: Pool, clock: Clock) -> None:
         self.directory = directory
-        self.log_starts = log_starts
-        self.commits = commits
+        self.commits = GroupCommit(directory.storage.disk, pool, clock)
+        self.log_starts = CheckpointSaving(directory.take_log_starts, pool)
+        self.recovery_points = CheckpointSaving(directory.take_recovery_points, pool)
+        self.high_watermarks = CheckpointSaving(directory.take_high_watermarks, pool)
+
+    def works(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
+        """What must run while anything is written here, by name."""
+        yield "group commit", self.commits.run()
+        yield "log starts", self.log_starts.run()
+        yield "recovery points", self.recovery_points.run()
+        yield "high watermarks", self.high_watermarks.run()
+
+    def stop(self) -> None:
+        """Send away whoever still waits; call after the works have been cancelled."""
+        for saving in (self.log_starts, self.recovery_points, self.high_watermarks):
+            saving.stop()

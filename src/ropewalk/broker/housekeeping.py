@@ -18,13 +18,19 @@ from typing import Final
 import structlog
 
 from ropewalk.base.errors import StorageFailed
-from ropewalk.base.limits import PARTITIONS_PER_TURN, SCRUB_BYTES_PER_TICK, SCRUB_DELAY_MS, SCRUB_REST_MS
+from ropewalk.base.limits import (
+    HIGH_WATERMARKS_SAVED_MS,
+    PARTITIONS_PER_TURN,
+    SCRUB_BYTES_PER_TICK,
+    SCRUB_DELAY_MS,
+    SCRUB_REST_MS,
+)
 from ropewalk.base.ports import Clock, Pool
+from ropewalk.broker.checkpoint_saving import NO_ROOM
 from ropewalk.broker.cluster import Cluster
 from ropewalk.broker.compactor import Compactor
 from ropewalk.broker.home import Home
 from ropewalk.broker.hosted import Hosted
-from ropewalk.broker.log_starts import NO_ROOM
 from ropewalk.broker.partitions import Partitions
 from ropewalk.metadata.settings.effective import SettingsView
 
@@ -54,8 +60,10 @@ class Housekeeping:
         self._points_moved = False
         self._snapshotting: Iterator[Hosted] = iter(partitions)
         self._retention_due_ms = 0.0
-        self.compactor = Compactor(partitions, pool, clock)
+        self._work = partitions.log_work
+        self.compactor = Compactor(partitions, self._work, pool, clock)
         self._compaction_due_ms = 0.0
+        self._high_watermarks_due_ms = 0.0
         self._scrub_due_ms = 0.0
         self._scrubbing: Iterator[Hosted] = iter(partitions)
 
@@ -75,6 +83,9 @@ class Housekeeping:
         if self._partitions.unopened_count:
             await self._cluster.followed()  # nothing has changed, but the partitions follow again
         await _tolerating_a_full_disk(self._save_recovery_points())
+        if now_ms >= self._high_watermarks_due_ms:
+            self._high_watermarks_due_ms = now_ms + HIGH_WATERMARKS_SAVED_MS
+            await _tolerating_a_full_disk(self._save_high_watermarks())
         await _tolerating_a_full_disk(self._write_snapshots())
         if now_ms >= self._retention_due_ms:
             self._retention_due_ms = now_ms + self._retention_interval_ms()
@@ -91,7 +102,7 @@ class Housekeeping:
         for count, partition in enumerate(self._partitions, 1):
             if count % PARTITIONS_PER_TURN == 0:
                 await asyncio.sleep(0)
-            if not self._partitions.hosts(partition):
+            if not self._may_work_at(partition):
                 continue
             try:
                 partition.log.roll_if_due(now_ms)
@@ -117,7 +128,8 @@ class Housekeeping:
             _log.warning("retention was put off", reason=str(error))
             return
         for partition in expired:
-            await self._partitions.remove_expired(partition, durable)
+            if self._partitions.hosts(partition):
+                await self._partitions.remove_expired(partition, durable)
 
     async def _compact(self, now_ms: float) -> None:
         if not await self.compactor.step():
@@ -129,8 +141,21 @@ class Housekeeping:
             directory.note(partition.name, partition.topic_id, partition.log)
             self._points_moved = True
         if self._points_moved:
-            await self._pool.run(directory.take_recovery_points().run)
+            await self._disk.recovery_points.save()
             self._points_moved = False
+
+    async def _save_high_watermarks(self) -> None:
+        """Of replicated partitions: where a leader begins that knows no better."""
+        directory, has_moved = self._disk.directory, False
+        for count, partition in enumerate(self._partitions, 1):
+            if count % PARTITIONS_PER_TURN == 0:
+                await asyncio.sleep(0)
+            if partition.is_replicated and not partition.in_memory and self._partitions.hosts(partition):
+                has_moved |= directory.note_high_watermark(
+                    partition.name, partition.topic_id, partition.high_watermark
+                )
+        if has_moved:
+            await self._disk.high_watermarks.save()
 
     async def _write_snapshots(self) -> None:
         """For some of the partitions, where the last time ended: a snapshot that is due is in no hurry."""
@@ -139,27 +164,31 @@ class Housekeeping:
         if len(some) < PARTITIONS_PER_TURN:
             self._snapshotting = iter(self._partitions)
         for partition in some:
-            if not self._partitions.hosts(partition):
+            if not self._may_work_at(partition):
                 continue
             snapshot = partition.log.take_snapshot(now_ms)
             if snapshot is None:
                 continue
-            try:
-                await self._pool.run(snapshot.run)
-            except FileNotFoundError:
-                if self._partitions.hosts(partition):
-                    raise
-            else:
-                partition.log.on_snapshot(snapshot)
+            with self._work.beside(partition.log):
+                try:
+                    await self._pool.run(snapshot.run)
+                except FileNotFoundError:
+                    if self._partitions.hosts(partition):
+                        raise
+                else:
+                    partition.log.on_snapshot(snapshot)
 
     async def scrub(self) -> bool:
         """Verify the next stretch of closed segments; False when a round is over."""
         for partition in self._scrubbing:
+            if self._work.is_wanted(partition.log):
+                continue
             scrub = partition.log.take_scrub(SCRUB_BYTES_PER_TICK)
             if scrub is None:
                 continue
-            await self._pool.run(scrub.run)
-            partition.log.on_scrubbed(scrub)
+            with self._work.beside(partition.log):
+                await self._pool.run(scrub.run)
+                partition.log.on_scrubbed(scrub)
             for damaged in scrub.damaged:
                 _log.error(
                     "partition is damaged: reads of this range are refused",
@@ -171,6 +200,9 @@ class Housekeeping:
             return True
         self._scrubbing = iter(self._partitions)
         return False
+
+    def _may_work_at(self, partition: Hosted) -> bool:
+        return self._partitions.hosts(partition) and not self._work.is_wanted(partition.log)
 
     def _retention_interval_ms(self) -> int:
         return self._number("log.retention.check.interval.ms")
@@ -187,6 +219,8 @@ class Housekeeping:
 async def _tolerating_a_full_disk(work: Awaitable[None]) -> None:
     try:
         await work
+    except StorageFailed as error:
+        _log.warning("the disk is full; writes are refused until there is room", reason=str(error))
     except OSError as error:
         if error.errno not in NO_ROOM:
             raise

@@ -14,7 +14,7 @@ from msgspec import Struct
 from ropewalk.base.ids import LeaderEpoch, TopicId, TopicPartition
 from ropewalk.base.limits import PARTITIONS_OPENED_TOGETHER
 from ropewalk.base.ports import Pool
-from ropewalk.broker.log_starts import NO_ROOM
+from ropewalk.broker.checkpoint_saving import NO_ROOM
 from ropewalk.log.directory import DataDirectory, Held
 from ropewalk.log.log import Log
 from ropewalk.log.settings import LogSettings

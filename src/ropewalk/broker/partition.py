@@ -118,6 +118,9 @@ class Partition:
             0  # below the high watermark, counted as the two above from the start of this object
         )
 
+    is_replicated = False
+    """Whether others keep copies, so that the high watermark is not simply how far this one is durable."""
+
     @property
     def last_stable_offset(self) -> Offset:
         """Without transactions nothing is undecided below the high watermark."""

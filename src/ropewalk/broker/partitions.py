@@ -26,6 +26,7 @@ from ropewalk.base.limits import SNAPSHOTS_TOGETHER_BYTES_MAX
 from ropewalk.base.ports import Clock, Pool
 from ropewalk.broker.home import Home
 from ropewalk.broker.hosted import Hosted
+from ropewalk.broker.log_work import LogWork
 from ropewalk.broker.opening import Opening, open_logs, report_recovery
 from ropewalk.broker.partition import Partition, node_stopping, topic_deleted
 from ropewalk.broker.replica import Replica
@@ -73,6 +74,7 @@ class Partitions:
         self._pool = pool
         self._clock = clock
         self._roles = Roles(node_id, disk, memory, clock)
+        self.log_work = LogWork()
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._by_id: dict[TopicId, dict[int, Partition]] = {}
         """Those that are led here."""
@@ -191,10 +193,15 @@ class Partitions:
 
     async def remove_expired(self, partition: Hosted, durable_starts: CheckpointWrite) -> None:
         """Start where the log does durably, and remove the files below."""
+        if not self.hosts(partition):
+            raise NotLeader(f"{partition.name} is led by another node now")
+        if self.log_work.is_wanted(partition.log):
+            return  # that the start is durable is not forgotten: it is moved along with the next
         start_offset = durable_starts.offset_of(str(partition.name))
         removal = partition.take_removal(start_offset_durable=start_offset)
         if removal is not None:
-            await self._pool.run(removal.run)
+            with self.log_work.beside(partition.log):
+                await self._pool.run(removal.run)
 
     @property
     def unopened_count(self) -> int:

@@ -66,6 +66,9 @@ class Replica:
         self._at_work: asyncio.Future[None] | None = None
         self._advance()
 
+    is_replicated = True
+    """Whether others keep copies too, so that the high watermark is not simply how far this one is durable."""
+
     @property
     def reached_offset(self) -> Offset:
         """Up to here the copy counts."""

@@ -51,11 +51,11 @@ class _Entry(Struct, frozen=True, gc=False):
 class CheckpointWrite:
     """A checkpoint on its way to the disk: taken on the event loop, run in the disk pool, one at a time per file."""
 
-    __slots__ = ("_disk", "_entries", "_path")
+    __slots__ = ("_disk", "_entries", "path")
 
     def __init__(self, disk: Disk, path: str, entries: dict[str, _Entry]) -> None:
         self._disk = disk
-        self._path = path
+        self.path = path
         self._entries = entries
 
     def offset_of(self, name: str) -> Offset:
@@ -64,7 +64,7 @@ class CheckpointWrite:
         return Offset(0 if entry is None else entry.offset)
 
     def run(self) -> None:
-        write_atomically(self._disk, self._path, encode_checked(self._entries))
+        write_atomically(self._disk, self.path, encode_checked(self._entries))
 
 
 class Checkpoint:

@@ -4,6 +4,7 @@
     identity                  layout version, cluster id, node id, the directory's own id
     recovery-points           per partition, the offset below which everything is durable
     log-starts                per partition, the offset below which everything is deleted
+    high-watermarks           per replicated partition, an offset below which everything was committed
     clean-shutdown            there while, and only while, nothing has been written since an orderly stop
     <topic>-<n>/partition     the topic id
     <topic>-<n>/*.log …       the log
@@ -69,6 +70,7 @@ class DataDirectory:
 
         self.recovery_points = Checkpoint(storage.disk, f"{path}/recovery-points")
         self.log_starts = Checkpoint(storage.disk, f"{path}/log-starts")
+        self.high_watermarks = Checkpoint(storage.disk, f"{path}/high-watermarks")
 
     @classmethod
     def open(
@@ -180,11 +182,19 @@ class DataDirectory:
         """Drop a deleted partition from the checkpoints."""
         self.recovery_points.drop(str(name))
         self.log_starts.drop(str(name))
+        self.high_watermarks.drop(str(name))
 
     def note(self, name: TopicPartition, topic_id: TopicId, log: Log) -> None:
         """Copy how far a log is durable, and where it is to start, into the checkpoints to be taken next."""
         self.recovery_points.set(str(name), topic_id, log.recovery_point)
         self.log_starts.set(str(name), topic_id, log.planned_start_offset)
+
+    def note_high_watermark(self, name: TopicPartition, topic_id: TopicId, offset: Offset) -> bool:
+        """Put it into the checkpoint to be taken next; False if it stands there already."""
+        if self.high_watermarks.get(str(name), topic_id) == offset:
+            return False
+        self.high_watermarks.set(str(name), topic_id, offset)
+        return True
 
     def take_recovery_points(self) -> CheckpointWrite:
         return self.recovery_points.take()
@@ -192,16 +202,14 @@ class DataDirectory:
     def take_log_starts(self) -> CheckpointWrite:
         return self.log_starts.take()
 
-    def lower_recovery_point(self, name: TopicPartition, topic_id: TopicId, offset: Offset) -> None:
-        """To be called before a log is truncated: what is cut must not be missed at the next start. Blocks."""
-        if self.recovery_points.get(str(name), topic_id) > offset:
-            self.recovery_points.set(str(name), topic_id, offset)
-            self.recovery_points.take().run()
+    def take_high_watermarks(self) -> CheckpointWrite:
+        return self.high_watermarks.take()
 
     def mark_clean(self) -> None:
         """Say that the node stopped in order: every log is durable, its closing snapshot written. Blocks."""
         self.recovery_points.take().run()
         self.log_starts.take().run()
+        self.high_watermarks.take().run()
         write_atomically(self.storage.disk, f"{self.path}/clean-shutdown", b"")
 
     def _has(self, partition: Held) -> bool:

@@ -1,12 +1,12 @@
 """One partition on disk.
 
-Everything here is called on the event loop and answers at once, except `open`, `truncate_to` and the two look-ups by
+Everything here is called on the event loop and answers at once, except `open`, `truncate_to`, `boundary_at` and the two look-ups by
 time, which block and belong in the disk pool. Work for the pool that changes with the log is taken on the
 loop as an object with a `run` method, run in the pool, and handed back to an `on_…` method on the loop.
 
 Invariants
     `start_offset ≤ durable_offset ≤ end_offset` once the log is open; none of them moves back, except by
-    `truncate_to`.
+    a cut.
     A batch is in the file whole or not at all (`Writer`).
     A name is durable before anything behind it counts as durable: `sync_targets` lists the directory until then.
     Files of deleted segments go only after the log start that deleted them is durable.
@@ -46,7 +46,7 @@ from ropewalk.log.span import Span as Span
 from ropewalk.log.storage import Removal, Storage
 from ropewalk.log.times import TimedOffset as TimedOffset
 from ropewalk.log.times import TimeSearch
-from ropewalk.log.truncation import boundary_at, cut
+from ropewalk.log.truncation import Cut, boundary_at
 from ropewalk.log.writer import Writer
 from ropewalk.records.batch import BatchHeader, stamp
 
@@ -72,6 +72,7 @@ class Log:
     __slots__ = (
         "_cleaning",
         "_contents",
+        "_cut_offset",
         "_is_forgotten",
         "_names_unsynced",
         "_reader",
@@ -108,6 +109,7 @@ class Log:
         self.settings = settings
         self._scrub_cursor = ScrubCursor()
         self._is_forgotten = False
+        self._cut_offset: Offset | None = None
         self._adopt(contents, snapshots)
 
     @classmethod
@@ -174,8 +176,9 @@ class Log:
 
     @property
     def recovery_point(self) -> Offset:
-        """For the checkpoint: below it everything is on disk, names included."""
-        return self.durable_offset
+        """For the checkpoint: below it everything is on disk, names included, and will stay."""
+        cut_offset = self._cut_offset
+        return self.durable_offset if cut_offset is None else min(cut_offset, self.durable_offset)
 
     @property
     def damaged(self) -> tuple[DamagedRange, ...]:
@@ -344,28 +347,50 @@ class Log:
         self._contents.damaged.keep_within(start_offset=self.start_offset, end_offset=self.end_offset)
         return Removal(self._storage.disk, paths)
 
-    def truncate_to(self, offset: Offset, *, now_ms: int) -> None:
-        """Cut the log back to `offset`, or to the batch that contains it. Blocks; nobody else may use the log meanwhile.
+    def plan_cut(self, offset: Offset) -> None:
+        """The log is about to be cut back to `offset`, a `boundary_at`: from here on it is no further recoverable than that.
 
-        The recovery point on disk must be at or below `boundary_at(offset)` before this is called.
+        The caller makes that recovery point durable, then takes the cut: what is cut must not be missed at the next
+        start. Until `on_cut` nobody else may use the log.
         """
-        if offset >= self.end_offset:
-            return
+        self._cut_offset = offset
+
+    def plan_restart(self, offset: Offset) -> None:
+        """The log is about to be thrown away, to begin again at `offset`. As `plan_cut`, and the planned start must be
+        made durable, too: without it what is appended afterwards would be taken for something that does not belong here."""
+        self._cut_offset = min(offset, self.start_offset)
+        self.planned_start_offset = offset
+
+    def give_up_cut(self) -> None:
+        """What was planned is not to be: the checkpoints could not be written."""
+        self._cut_offset = None
+        self.planned_start_offset = self.start_offset
+
+    def take_cut(self, offset: Offset, *, now_ms: int) -> Cut:
+        """To cut the log back to `offset`, or to the batch that contains it; run it in the disk pool, then `on_cut`."""
         assert offset >= self.start_offset, f"{self.name}: {offset} is below the start {self.start_offset}"
-        disk = self._storage.disk
         for segment in self._segments.above(offset):
             self._storage.let_go(segment)
-        end_offset = cut(disk, self.directory, self._segments.all, self._snapshots.offsets, offset)
-        contents = open_contents(
-            disk,
-            self.directory,
-            self.settings,
-            recovery_point=min(self.durable_offset, end_offset),
-            start_offset=self.start_offset,
-            is_clean=False,
-            now_ms=now_ms,
-        )
-        self._adopt(contents, _snapshots_in(disk, self.directory))
+        return self._cut(offset, is_whole=False, now_ms=now_ms)
+
+    def take_restart(self, offset: Offset, *, now_ms: int) -> Cut:
+        """To throw the whole log away and begin again at `offset`, as planned. As `take_cut`."""
+        for segment in self._segments.all:
+            self._storage.let_go(segment)
+        return self._cut(offset, is_whole=True, now_ms=now_ms)
+
+    def on_cut(self, cut: Cut) -> None:
+        assert cut.contents is not None, "the cut was not made"
+        self._cut_offset = None
+        self._scrub_cursor = ScrubCursor()
+        self._adopt(cut.contents, cut.snapshots_left)
+
+    def truncate_to(self, offset: Offset, *, now_ms: int) -> None:
+        """All of `take_cut` at once. Blocks."""
+        if offset < self.end_offset:
+            cut = self.take_cut(offset, now_ms=now_ms)
+            cut.run()
+            self.on_cut(cut)
 
     def boundary_at(self, offset: Offset) -> Offset:
         """Where the batch that contains `offset` begins. Blocks."""
@@ -472,6 +497,20 @@ class Log:
             self._storage.let_go(segment)
 
     # What the above use
+
+    def _cut(self, offset: Offset, *, is_whole: bool, now_ms: int) -> Cut:
+        return Cut(
+            self._storage.disk,
+            self.directory,
+            self.settings,
+            list(self._segments.all),
+            list(self._snapshots.offsets),
+            offset=offset,
+            start_offset=self.start_offset,
+            durable_offset=self.durable_offset,
+            is_whole=is_whole,
+            now_ms=now_ms,
+        )
 
     def _adopt(self, contents: Contents, snapshots: list[int]) -> None:
         report = contents.report

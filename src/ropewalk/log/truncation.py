@@ -2,7 +2,7 @@
 
 What a reader could get wrong
     Cutting below the recovery point looks like lost data to the next start, so the recovery point on disk is lowered
-    first (`DataDirectory.lower_recovery_point`), to the `boundary_at` the offset.
+    first, to the `boundary_at` the offset (`Log.plan_cut`).
     Whatever speaks of the part that is cut (segments, indexes, snapshots) is gone, durably, before the log is written
     to again.
 """
@@ -10,8 +10,75 @@ What a reader could get wrong
 from collections.abc import Sequence
 
 from ropewalk.base.ports import Disk
+from ropewalk.log.contents import Contents
+from ropewalk.log.recovery import open_contents
 from ropewalk.log.scan import VERIFY_NONE, Found, scan
-from ropewalk.log.segment import SNAPSHOT_SUFFIX, Segment, path_of
+from ropewalk.log.segment import SNAPSHOT_SUFFIX, Segment, offsets_of, path_of
+from ropewalk.log.settings import LogSettings
+
+
+class Cut:
+    """A log on its way back: to an earlier end, or to nothing. Taken on the loop, run in the disk pool, handed back."""
+
+    __slots__ = (
+        "_directory",
+        "_disk",
+        "_durable_offset",
+        "_is_whole",
+        "_now_ms",
+        "_segments",
+        "_settings",
+        "_snapshot_offsets",
+        "_start_offset",
+        "contents",
+        "offset",
+        "snapshots_left",
+    )
+
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        settings: LogSettings,
+        segments: Sequence[Segment],
+        snapshot_offsets: Sequence[int],
+        *,
+        offset: int,
+        start_offset: int,
+        durable_offset: int,
+        is_whole: bool,
+        now_ms: int,
+    ) -> None:
+        """`is_whole`: nothing is kept, and the log begins again at `offset`."""
+        self._disk = disk
+        self._directory = directory
+        self._settings = settings
+        self._segments = segments
+        self._snapshot_offsets = snapshot_offsets
+        self.offset = offset
+        self._start_offset = offset if is_whole else start_offset
+        self._durable_offset = offset if is_whole else durable_offset
+        self._is_whole = is_whole
+        self._now_ms = now_ms
+        self.contents: Contents | None = None
+        self.snapshots_left: list[int] = []
+
+    def run(self) -> None:
+        if self._is_whole:
+            clear(self._disk, self._directory, self._segments, self._snapshot_offsets)
+            end_offset = self.offset
+        else:
+            end_offset = cut(self._disk, self._directory, self._segments, self._snapshot_offsets, self.offset)
+        self.contents = open_contents(
+            self._disk,
+            self._directory,
+            self._settings,
+            recovery_point=min(self._durable_offset, end_offset),
+            start_offset=self._start_offset,
+            is_clean=False,
+            now_ms=self._now_ms,
+        )
+        self.snapshots_left = offsets_of(self._disk.list(self._directory), SNAPSHOT_SUFFIX)
 
 
 def boundary_at(disk: Disk, segment: Segment, offset: int) -> tuple[int, int]:
@@ -45,3 +112,13 @@ def cut(
     file.truncate(position)
     file.sync()
     return end_offset
+
+
+def clear(disk: Disk, directory: str, segments: Sequence[Segment], snapshot_offsets: Sequence[int]) -> None:
+    """Remove everything. Whatever a power cut leaves of it is the beginning of a log, or nothing. Blocks."""
+    for snapshot_offset in snapshot_offsets:
+        disk.remove(path_of(directory, snapshot_offset, SNAPSHOT_SUFFIX))
+    for segment in reversed(segments):
+        disk.remove(segment.path)
+        disk.remove(segment.index.path)
+    disk.sync_directory(directory)

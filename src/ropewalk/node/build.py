@@ -22,19 +22,17 @@ from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import parse_id
 from ropewalk.base.limits import NODE_BUFFER_BYTES_MAX
 from ropewalk.base.metrics import Source
-from ropewalk.base.ports import Disk, Ports
+from ropewalk.base.ports import Ports
 from ropewalk.broker.cluster import Cluster
 from ropewalk.broker.decisions import Decisions
 from ropewalk.broker.facts import Facts
 from ropewalk.broker.fetch_sessions import FetchSessions
-from ropewalk.broker.group_commit import GroupCommit
 from ropewalk.broker.groups import Groups
 from ropewalk.broker.health import Stage
 from ropewalk.broker.home import Home
 from ropewalk.broker.housekeeping import Housekeeping
 from ropewalk.broker.leadership import Leadership
 from ropewalk.broker.log_directories import LogDirectories
-from ropewalk.broker.log_starts import LogStarts
 from ropewalk.broker.partitions import Partitions
 from ropewalk.broker.producer_ids import ProducerIds
 from ropewalk.broker.quota_changes import QuotaChanges
@@ -126,7 +124,7 @@ class Node:
         self._parts.decisions.stop()
         self._parts.facts.stop()
         self._parts.groups.stop()
-        self._parts.disk.log_starts.stop()
+        self._parts.disk.stop()
         self._parts.partitions.end()
 
     async def stop(self) -> None:
@@ -139,7 +137,7 @@ class Node:
         parts.decisions.stop()
         parts.facts.stop()
         parts.groups.stop()
-        parts.disk.log_starts.stop()
+        parts.disk.stop()
         for partition in parts.partitions:
             if not partition.in_memory and partition.log.dirty:
                 parts.disk.commits.note(partition)
@@ -207,9 +205,9 @@ async def _assemble(config: Config, ports: Ports, directory: DataDirectory) -> _
     await decisions.load()
     cluster = Cluster(facts, decisions)
     topics = Topics(cluster, node_id, config.broker_overrides, ports.rng)
-    disk = _home(directory, ports.disk, ports)
+    disk = Home(directory, ports.pool, ports.clock)
     in_memory = DataDirectory.open(Storage(MemoryDisk()), "/memory", node_id=node_id, rng=ports.rng)
-    memory = _home(in_memory, in_memory.storage.disk, ports)
+    memory = Home(in_memory, ports.pool, ports.clock)
     partitions = Partitions(
         image=cluster.image,
         settings=topics.settings,
@@ -272,10 +270,8 @@ async def _begin_to_serve(parts: _Parts) -> KafkaListener:
     for name, work in (
         ("metadata", parts.decisions.run()),
         ("following the metadata", parts.facts.run_following()),
-        ("group commit", parts.disk.commits.run()),
-        ("group commit in memory", parts.memory.commits.run()),
-        ("log starts", parts.disk.log_starts.run()),
-        ("log starts in memory", parts.memory.log_starts.run()),
+        *parts.disk.works(),
+        *((f"{name} in memory", work) for name, work in parts.memory.works()),
     ):
         parts.supervisor.start(name, work)
     held = await ports.pool.run(parts.directory.partitions)
@@ -369,10 +365,6 @@ def _fetch_sessions(parts: _Parts) -> FetchSessions:
 
 def _data_path(config: Config) -> str:
     return "/ropewalk" if config.in_memory else config.data_path
-
-
-def _home(directory: DataDirectory, disk: Disk, ports: Ports) -> Home:
-    return Home(directory, LogStarts(directory, ports.pool), GroupCommit(disk, ports.pool, ports.clock))
 
 
 def _endpoint(config: Config, address: tuple[str, int]) -> Endpoint:

@@ -1,28 +1,32 @@
-"""Making log starts durable, for DeleteRecords and retention: one write at a time serves everybody who waits."""
+"""Making a checkpoint durable: one write of a file at a time, which serves everybody who waits.
+
+That there is one writer matters: an older write must never end after a newer one.
+"""
 
 import asyncio
 import errno
+from collections.abc import Callable
 from typing import Final
 
-from ropewalk.base.errors import NodeStopping, StorageFailed
+from ropewalk.base.errors import NodeStopping, RopewalkError, StorageFailed
 from ropewalk.base.ports import Pool
 from ropewalk.log.checkpoints import CheckpointWrite
-from ropewalk.log.directory import DataDirectory
 
 NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE})
 """The disk is full, or no more files may be open: refuse, and go on. Any other failure to write means that the disk
 cannot be trusted."""
 
 
-class LogStarts:
-    def __init__(self, directory: DataDirectory, pool: Pool) -> None:
-        self._directory = directory
+class CheckpointSaving:
+    def __init__(self, take: Callable[[], CheckpointWrite], pool: Pool) -> None:
+        """`take` copies what has been noted, for one write."""
+        self._take = take
         self._pool = pool
         self._waiting: list[asyncio.Future[CheckpointWrite]] = []
         self._wake: asyncio.Future[None] | None = None
 
     async def save(self) -> CheckpointWrite:
-        """Write what the directory has noted; the answer knows the durable starts. `StorageFailed` if there is no room."""
+        """Write what has been noted; the answer knows what is durable then. `StorageFailed` if there is no room."""
         saved: asyncio.Future[CheckpointWrite] = asyncio.get_running_loop().create_future()
         self._waiting.append(saved)
         if self._wake is not None and not self._wake.done():
@@ -35,20 +39,27 @@ class LogStarts:
                 self._wake = asyncio.get_running_loop().create_future()
                 await self._wake
             waiting, self._waiting = self._waiting, []
-            write = self._directory.take_log_starts()
+            write = self._take()
             try:
                 await self._pool.run(write.run)
             except OSError as error:
                 if error.errno not in NO_ROOM:
                     raise
-                for saved in waiting:
-                    saved.set_exception(StorageFailed(f"{self._directory.path}: {error.strerror}"))
+                _tell(waiting, StorageFailed(f"{write.path}: {error.strerror}"))
             else:
-                for saved in waiting:
-                    saved.set_result(write)
+                _tell(waiting, write)
 
     def stop(self) -> None:
         """Send away whoever still waits; call after `run` has been cancelled."""
-        for saved in self._waiting:
-            saved.set_exception(NodeStopping("the node is shutting down"))
+        _tell(self._waiting, NodeStopping("the node is shutting down"))
         self._waiting.clear()
+
+
+def _tell(waiting: "list[asyncio.Future[CheckpointWrite]]", outcome: CheckpointWrite | RopewalkError) -> None:
+    for saved in waiting:
+        if saved.done():  # whoever asked may have gone
+            continue
+        if isinstance(outcome, RopewalkError):
+            saved.set_exception(outcome)
+        else:
+            saved.set_result(outcome)

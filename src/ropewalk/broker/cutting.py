@@ -1,0 +1,88 @@
+"""Cutting a replica's log back, or beginning it anew, so that no crash on the way takes it for damaged.
+
+The order of things is what matters here. First the recovery point on disk is lowered: what is cut must not be missed at the
+next start. If the log is to begin anew, its start comes next: without it, what is appended later would be taken for
+something that does not belong there. Then the log is cut.
+
+What a reader could get wrong
+    Once begun, a cut runs to its end even if whoever wants it is cancelled: the disk pool cannot be stopped half way, and
+    the log belongs to nobody else before.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+
+from ropewalk.base.errors import RopewalkError
+from ropewalk.base.ids import Offset
+from ropewalk.base.ports import Clock, Pool
+from ropewalk.broker.home import Home
+from ropewalk.broker.log_work import LogWork
+from ropewalk.broker.replica import Replica
+
+
+class Cutting:
+    def __init__(self, work: LogWork, pool: Pool, clock: Clock) -> None:
+        self._work = work
+        self._pool = pool
+        self._clock = clock
+
+    async def cut_back(self, replica: Replica, home: Home, offset: Offset) -> None:
+        """Remove everything from the batch that contains `offset` on. `StorageFailed` if nothing could be begun."""
+        await _to_the_end(self._cut_back(replica, home, offset))
+
+    async def begin_anew(self, replica: Replica, home: Home, offset: Offset) -> None:
+        """Remove everything; the log begins again at `offset`. As `cut_back`."""
+        await _to_the_end(self._begin_anew(replica, home, offset))
+
+    async def _cut_back(self, replica: Replica, home: Home, offset: Offset) -> None:
+        log = replica.log
+        with replica.at_work():
+            async with self._work.alone(log):
+                if offset >= log.end_offset:
+                    return
+                home.commits.forget(replica)
+                boundary = await self._pool.run(log.boundary_at, offset)
+                log.plan_cut(boundary)
+                try:
+                    await self._save_plan(replica, home)
+                except RopewalkError:
+                    log.give_up_cut()
+                    raise
+                cut = log.take_cut(boundary, now_ms=self._clock.now_ms())
+                await self._pool.run(cut.run)
+                log.on_cut(cut)
+                replica.on_cut()
+                if log.dirty:
+                    home.commits.note(replica)
+
+    async def _begin_anew(self, replica: Replica, home: Home, offset: Offset) -> None:
+        log = replica.log
+        with replica.at_work():
+            async with self._work.alone(log):
+                home.commits.forget(replica)
+                log.plan_restart(offset)
+                try:
+                    await self._save_plan(replica, home)
+                    await home.log_starts.save()
+                except RopewalkError:
+                    log.give_up_cut()
+                    home.directory.note(replica.name, replica.topic_id, log)
+                    raise
+                restart = log.take_restart(offset, now_ms=self._clock.now_ms())
+                await self._pool.run(restart.run)
+                log.on_cut(restart)
+                replica.on_cut()
+
+    async def _save_plan(self, replica: Replica, home: Home) -> None:
+        home.directory.note(replica.name, replica.topic_id, replica.log)
+        await home.recovery_points.save()
+
+
+async def _to_the_end(work: Coroutine[object, object, None]) -> None:
+    """As awaiting it, but a cancellation is put off until it is done."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
