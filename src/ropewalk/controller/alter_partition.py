@@ -9,7 +9,6 @@ Behaviour worth knowing
 """
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 
 from msgspec import Struct, structs
 
@@ -25,7 +24,7 @@ from ropewalk.base.errors import (
 )
 from ropewalk.base.ids import LeaderEpoch, NodeId, TopicId
 from ropewalk.controller.brokers import registered_broker
-from ropewalk.controller.elections import Standing, records_of, settle
+from ropewalk.controller.elections import Elections, Standing
 from ropewalk.metadata.image import Image, Partition, Topic
 from ropewalk.metadata.records import BrokerState, MetadataRecord
 from ropewalk.metadata.settings.applied import AppliedSettings
@@ -61,8 +60,7 @@ def decide_alter_partition(
     broker = registered_broker(image, node_id, broker_epoch)
     if broker.state is BrokerState.FENCED:
         raise IneligibleReplica(f"broker {node_id} is fenced and leads nothing")
-    standing = Standing(image)
-    records: list[MetadataRecord] = []
+    elections = Elections(Standing(image), settings, now_ms)
     altered: list[AlteredPartition] = []
     seen: set[tuple[TopicId, int]] = set()
     for alteration in alterations:
@@ -72,20 +70,13 @@ def decide_alter_partition(
                 raise InvalidRequest("a partition is altered twice in one request")
             topic = image.topic_by_id(alteration.topic_id)
             before = _checked(image, node_id, topic, alteration)
-            settled = settle(
-                before,
-                structs.replace(before, isr=tuple(member for member, _ in alteration.isr)),
-                standing=standing,
-                minimum=partial(settings.minimum_in_sync, topic),
-            )
+            wanted = structs.replace(before, isr=tuple(member for member, _ in alteration.isr))
+            outcome = elections.settle(topic, before, wanted)
         except RopewalkError as refusal:
             outcome = refusal
-        else:
-            records.extend(records_of(topic, before, settled, now_ms))
-            outcome = settled.partition
         seen.add((alteration.topic_id, alteration.index))
         altered.append(AlteredPartition(alteration.topic_id, alteration.index, outcome))
-    return records, altered
+    return elections.records, altered
 
 
 def _checked(image: Image, node_id: NodeId, topic: Topic, alteration: PartitionAlteration) -> Partition:

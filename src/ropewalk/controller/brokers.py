@@ -12,7 +12,6 @@ Behaviour worth knowing
 """
 
 from collections.abc import Sequence
-from functools import partial
 
 from msgspec import Struct
 
@@ -27,7 +26,7 @@ from ropewalk.base.errors import (
 from ropewalk.base.ids import NodeId, TopicId, format_id
 from ropewalk.base.limits import CLOCK_SKEW_MS_MAX
 from ropewalk.base.ports import Rng
-from ropewalk.controller.elections import Standing, all_partitions, records_of, settle
+from ropewalk.controller.elections import Elections, Standing, all_partitions
 from ropewalk.metadata.image import Broker, Image, Partition, Topic
 from ropewalk.metadata.records import (
     ALL_ROLES,
@@ -94,33 +93,29 @@ def decide_register_broker(
     _check(image, registration, now_ms, is_live)
     node_id = registration.node_id
     state = BrokerState.ACTIVE if is_lone else BrokerState.FENCED
-    standing = Standing(image, {node_id: state})
+    elections = Elections(Standing(image, {node_id: state}), settings, now_ms)
     known = image.brokers.get(node_id)
     is_replaced = known is not None and known.directory != registration.directory
-    records: list[MetadataRecord] = []
     for topic, partition in all_partitions(image):
-        if node_id not in partition.replicas:
-            continue
-        doubtful, gone = _trust(topic, partition, registration, settings, is_replaced)
-        settled = settle(
-            partition,
-            partition,
-            standing=standing,
-            minimum=partial(settings.minimum_in_sync, topic),
-            doubtful=(node_id,) if doubtful else (),
-            gone=(node_id,) if gone else (),
-        )
-        records.extend(records_of(topic, partition, settled, now_ms))
+        if node_id in partition.replicas:
+            doubtful, gone = _trust(topic, partition, registration, settings, is_replaced)
+            elections.settle(
+                topic,
+                partition,
+                partition,
+                doubtful=(node_id,) if doubtful else (),
+                gone=(node_id,) if gone else (),
+            )
     registered = BrokerRegistered(
         node_id=node_id,
-        broker_epoch=image.end_offset + len(records),
+        broker_epoch=image.end_offset + len(elections.records),
         directory=registration.directory,
         endpoints=tuple(registration.endpoints),
         rack=registration.rack,
         roles=tuple(registration.roles),
         state=state,
     )
-    return [*records, registered]
+    return [*elections.records, registered]
 
 
 def registered_broker(image: Image, node_id: NodeId, broker_epoch: int) -> Broker:

@@ -13,6 +13,7 @@ Invariants
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Final, TypeAlias
 
 from msgspec import Struct, structs
@@ -20,6 +21,7 @@ from msgspec import Struct, structs
 from ropewalk.base.ids import LeaderEpoch, NodeId
 from ropewalk.metadata.image import Image, Partition, Topic
 from ropewalk.metadata.records import BrokerState, LossRecorded, MetadataRecord, PartitionChanged
+from ropewalk.metadata.settings.applied import AppliedSettings
 
 Minimum: TypeAlias = Callable[[Partition], int]
 """How many of the partition must be in sync for the high watermark to move."""
@@ -43,6 +45,56 @@ class Standing:
     def serves(self, node_id: NodeId) -> bool:
         """May keep what it has: one that is about to stop goes on until it does."""
         return self._states.get(node_id) in (BrokerState.ACTIVE, BrokerState.STOPPING)
+
+
+class Elections:
+    """Settles partitions for one decision and gathers the records of those that change."""
+
+    __slots__ = ("_now_ms", "_settings", "records", "standing")
+
+    def __init__(self, standing: Standing, settings: AppliedSettings, now_ms: int) -> None:
+        self.standing = standing
+        self.records: list[MetadataRecord] = []
+        self._settings = settings
+        self._now_ms = now_ms
+
+    def minimum(self, topic: Topic, partition: Partition) -> int:
+        return self._settings.minimum_in_sync(topic, partition)
+
+    def settle(
+        self,
+        topic: Topic,
+        before: Partition,
+        wanted: Partition,
+        *,
+        doubtful: Collection[NodeId] = NOBODY,
+        gone: Collection[NodeId] = NOBODY,
+        leader: NodeId | None = None,
+        unclean: str | None = None,
+    ) -> Partition:
+        """The partition as it will be. `settle` below has the rules."""
+        if unclean is None and self._settings.of_topic(topic).unclean_leader_election_enable:
+            unclean = "elected out of sync, as unclean.leader.election.enable allows"
+        settled = settle(
+            before,
+            wanted,
+            standing=self.standing,
+            minimum=partial(self.minimum, topic),
+            doubtful=doubtful,
+            gone=gone,
+            leader=leader,
+            unclean=unclean,
+        )
+        after = settled.partition
+        if after is not before:
+            self.records.append(PartitionChanged(topic.topic_id, **structs.asdict(after)))
+        if settled.loss is not None:
+            assert after.leader is not None, "a loss comes of an election"
+            epoch = after.leader_epoch
+            self.records.append(
+                LossRecorded(topic.topic_id, after.index, after.leader, epoch, self._now_ms, settled.loss)
+            )
+        return after
 
 
 class Settled(Struct, frozen=True):
@@ -101,19 +153,6 @@ def settle(
     after = structs.replace(after, isr=isr, leader=elected, last_leader=last if elected is None else None)
     after = structs.replace(after, eligible=held if len(isr) < minimum(after) else ())
     return Settled(_with_epochs(before, after, loss), loss)
-
-
-def records_of(topic: Topic, before: Partition, settled: Settled, now_ms: int) -> Iterator[MetadataRecord]:
-    """What makes `before` the settled partition: nothing where it is."""
-    after = settled.partition
-    if after is before:
-        return
-    yield PartitionChanged(topic.topic_id, **structs.asdict(after))
-    if settled.loss is not None:
-        assert after.leader is not None, "a loss comes of an election"
-        yield LossRecorded(
-            topic.topic_id, after.index, after.leader, after.leader_epoch, now_ms, settled.loss
-        )
 
 
 def all_partitions(image: Image) -> Iterator[tuple[Topic, Partition]]:

@@ -8,11 +8,10 @@ Behaviour worth knowing
 """
 
 from collections.abc import Mapping
-from functools import partial
 
 from ropewalk.base.errors import ElectionNotNeeded, LeaderNotAvailable, NobodyEligible
 from ropewalk.base.ids import NodeId
-from ropewalk.controller.elections import Standing, all_partitions, records_of, settle
+from ropewalk.controller.elections import Elections, Standing, all_partitions
 from ropewalk.metadata.image import Image, Partition
 from ropewalk.metadata.records import MetadataRecord
 from ropewalk.metadata.settings.applied import AppliedSettings
@@ -67,22 +66,14 @@ def decide_balance_leaders(
     image: Image, *, settings: AppliedSettings, now_ms: int, changes_max: int
 ) -> list[MetadataRecord]:
     """Preferred replicas that are in sync lead again, so many partitions at a time."""
-    standing = Standing(image)
-    records: list[MetadataRecord] = []
+    elections = Elections(Standing(image), settings, now_ms)
     for topic, partition in all_partitions(image):
-        preferred = partition.replicas[0]
-        if len(records) >= changes_max:
+        if len(elections.records) >= changes_max:
             break
+        preferred = partition.replicas[0]
         if partition.leader not in (preferred, None) and preferred in partition.isr:
-            settled = settle(
-                partition,
-                partition,
-                standing=standing,
-                minimum=partial(settings.minimum_in_sync, topic),
-                leader=preferred,
-            )
-            records.extend(records_of(topic, partition, settled, now_ms))
-    return records
+            elections.settle(topic, partition, partition, leader=preferred)
+    return elections.records
 
 
 def leaders_by_broker(image: Image) -> Mapping[NodeId, int]:
@@ -111,18 +102,9 @@ def _elected(
     leader: NodeId | None = None,
     unclean: str | None = None,
 ) -> list[MetadataRecord]:
-    topic = image.topic(topic_name)
-    settled = settle(
-        partition,
-        partition,
-        standing=Standing(image),
-        minimum=partial(settings.minimum_in_sync, topic),
-        leader=leader,
-        unclean=unclean,
-    )
-    if settled.partition.leader is None:
-        return []
-    return list(records_of(topic, partition, settled, now_ms))
+    elections = Elections(Standing(image), settings, now_ms)
+    after = elections.settle(image.topic(topic_name), partition, partition, leader=leader, unclean=unclean)
+    return [] if after.leader is None else elections.records
 
 
 def _away(partition: Partition) -> str:

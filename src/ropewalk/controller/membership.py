@@ -6,16 +6,13 @@ Behaviour worth knowing
     A broker is taken away only when it holds nothing.
 """
 
-from collections.abc import Callable
-from functools import partial
-
 from msgspec import Struct, structs
 
 from ropewalk.base.errors import InvalidRequest, UnknownBroker
 from ropewalk.base.ids import NodeId
 from ropewalk.controller.brokers import registered_broker
-from ropewalk.controller.elections import Standing, all_partitions, records_of, settle
-from ropewalk.metadata.image import Broker, Image, Partition, Topic
+from ropewalk.controller.elections import Elections, Standing, all_partitions
+from ropewalk.metadata.image import Broker, Image
 from ropewalk.metadata.records import BrokerRemoved, BrokerState, BrokerStateChanged, MetadataRecord
 from ropewalk.metadata.settings.applied import AppliedSettings
 
@@ -50,17 +47,11 @@ def decide_unfence_broker(
     broker = registered_broker(image, node_id, broker_epoch)
     if broker.is_active:
         return []
-    standing = Standing(image, {node_id: BrokerState.ACTIVE})
-    elected = _settled(
-        image,
-        standing,
-        settings,
-        now_ms,
-        lambda _, partition: (
-            partition if partition.leader is None and node_id in partition.replicas else None
-        ),
-    )
-    return [_state(broker, BrokerState.ACTIVE), *elected]
+    elections = Elections(Standing(image, {node_id: BrokerState.ACTIVE}), settings, now_ms)
+    for topic, partition in all_partitions(image):
+        if partition.leader is None and node_id in partition.replicas:
+            elections.settle(topic, partition, partition)
+    return [_state(broker, BrokerState.ACTIVE), *elections.records]
 
 
 def decide_fence_broker(
@@ -70,15 +61,11 @@ def decide_fence_broker(
     broker = image.brokers.get(node_id)
     if broker is None or broker.epoch != broker_epoch or broker.state is BrokerState.FENCED:
         return []
-    standing = Standing(image, {node_id: BrokerState.FENCED})
-    changed = _settled(
-        image,
-        standing,
-        settings,
-        now_ms,
-        lambda _, partition: partition if node_id in partition.isr or node_id == partition.leader else None,
-    )
-    return [*changed, _state(broker, BrokerState.FENCED)]
+    elections = Elections(Standing(image, {node_id: BrokerState.FENCED}), settings, now_ms)
+    for topic, partition in all_partitions(image):
+        if node_id in partition.isr:
+            elections.settle(topic, partition, partition)
+    return [*elections.records, _state(broker, BrokerState.FENCED)]
 
 
 def decide_stop_broker(
@@ -91,19 +78,18 @@ def decide_stop_broker(
     if broker.state is BrokerState.FENCED:
         raise InvalidRequest(f"broker {node_id} is fenced: there is nothing it could give up")
 
-    def without_it(topic: Topic, partition: Partition) -> Partition | None:
+    elections = Elections(Standing(image, {node_id: BrokerState.STOPPING}), settings, now_ms)
+    for topic, partition in all_partitions(image):
         if node_id not in partition.isr:
-            return None
+            continue
         others = tuple(member for member in partition.isr if member != node_id)
-        is_enough = len(others) >= settings.minimum_in_sync(topic, partition)
-        can_lead = any(standing.may_lead(member) for member in others)
-        return structs.replace(partition, isr=others) if is_enough and can_lead else partition
-
-    standing = Standing(image, {node_id: BrokerState.STOPPING})
-    changed = _settled(image, standing, settings, now_ms, without_it)
-    return (
-        changed if broker.state is BrokerState.STOPPING else [_state(broker, BrokerState.STOPPING), *changed]
-    )
+        is_enough = len(others) >= elections.minimum(topic, partition)
+        can_lead = any(map(elections.standing.may_lead, others))
+        wanted = structs.replace(partition, isr=others) if is_enough and can_lead else partition
+        elections.settle(topic, partition, wanted)
+    if broker.state is BrokerState.STOPPING:
+        return elections.records
+    return [_state(broker, BrokerState.STOPPING), *elections.records]
 
 
 def may_stop(image: Image, node_id: NodeId) -> bool:
@@ -131,29 +117,6 @@ def decide_remove_broker(image: Image, node_id: NodeId) -> list[MetadataRecord]:
     if broker.is_active:
         raise InvalidRequest(f"broker {node_id} is in service; stop it first")
     return [BrokerRemoved(node_id)]
-
-
-def _settled(
-    image: Image,
-    standing: Standing,
-    settings: AppliedSettings,
-    now_ms: int,
-    wanted_of: Callable[[Topic, Partition], Partition | None],
-) -> list[MetadataRecord]:
-    """The changes of all partitions that `wanted_of` has a wish for."""
-    records: list[MetadataRecord] = []
-    for topic, partition in all_partitions(image):
-        wanted = wanted_of(topic, partition)
-        if wanted is None:
-            continue
-        settled = settle(
-            partition,
-            wanted,
-            standing=standing,
-            minimum=partial(settings.minimum_in_sync, topic),
-        )
-        records.extend(records_of(topic, partition, settled, now_ms))
-    return records
 
 
 def _state(broker: Broker, state: BrokerState) -> BrokerStateChanged:

@@ -8,13 +8,12 @@ Behaviour worth knowing
 """
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 from msgspec import Struct, structs
 
 from ropewalk.base.errors import InvalidReplicaAssignment, InvalidReplicationFactor, NoReassignment
 from ropewalk.base.ids import NodeId
-from ropewalk.controller.elections import Standing, all_partitions, records_of, settle
+from ropewalk.controller.elections import Elections, Standing, all_partitions
 from ropewalk.controller.topics import check_replicas
 from ropewalk.metadata.image import Image, Partition, Topic
 from ropewalk.metadata.records import MetadataRecord
@@ -61,13 +60,9 @@ def decide_reassign(
         raise InvalidReplicaAssignment(
             f"{topic_name}-{index} cannot do without {list(holders)}: nobody else holds all that was acknowledged"
         )
-    settled = settle(
-        partition,
-        wanted,
-        standing=Standing(image),
-        minimum=partial(settings.minimum_in_sync, topic),
-    )
-    return list(records_of(topic, partition, settled, now_ms))
+    elections = Elections(Standing(image), settings, now_ms)
+    elections.settle(topic, partition, wanted)
+    return elections.records
 
 
 def moves(image: Image) -> Iterator[Move]:
