@@ -46,10 +46,10 @@ from ropewalk.kafka.figures import KafkaFigures
 from ropewalk.kafka.listener import KafkaListener
 from ropewalk.log.directory import DataDirectory
 from ropewalk.log.storage import Storage
-from ropewalk.metadata.local import LocalMetadataLog
 from ropewalk.metadata.records import Endpoint, Fact
 from ropewalk.node.config import Config, parse_address
 from ropewalk.node.instruments import Instruments
+from ropewalk.node.metadata_home import open_metadata_log
 from ropewalk.runtime.memory_disk import MemoryDisk
 from ropewalk.runtime.tasks import Supervisor, unless
 
@@ -197,9 +197,7 @@ class _Parts:
 async def _assemble(config: Config, ports: Ports, directory: DataDirectory) -> _Parts:
     """Read the metadata and make the parts; nothing runs yet."""
     node_id = config.node_id
-    metadata_log = await ports.pool.run(
-        LocalMetadataLog.open, ports.disk, ports.pool, f"{directory.path}/metadata"
-    )
+    metadata_log = await open_metadata_log(config, ports, directory.path)
     facts = Facts()
     decisions = Decisions(metadata_log, facts)
     await decisions.load()
