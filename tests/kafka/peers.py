@@ -1,15 +1,23 @@
 """Internal listeners of several nodes on one simulated network, with services that remember what they were asked."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
+import pytest
+from msgspec import Struct
+
 from ropewalk.base.budget import ByteBudget
-from ropewalk.base.errors import NotController
-from ropewalk.base.ids import NodeId
+from ropewalk.base.errors import NotController, StalePartitionEpoch
+from ropewalk.base.ids import NodeId, ProducerId
 from ropewalk.base.limits import PEER_BUFFER_BYTES_MAX
 from ropewalk.broker.controller_link import ControllerLink
 from ropewalk.broker.peers import PEER_LISTENER, PeerLinks
 from ropewalk.client.address import Address
+from ropewalk.controller.alter_partition import AlteredPartition, PartitionAlteration
+from ropewalk.controller.brokers import Registration
+from ropewalk.controller.membership import Heartbeat
+from ropewalk.controller.producer_ids import ProducerIdBlock
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.listener import KafkaListener
 from ropewalk.kafka.peer.apis import serve_peers
@@ -18,14 +26,12 @@ from ropewalk.kafka.peer.listener import listen_to_peers, peer_connections
 from ropewalk.kafka.served import ServedApi
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import BrokerRegistered, ControllerChanged, Endpoint
+from ropewalk.runtime.errands import Errands
+from ropewalk.runtime.tasks import Supervisor
 from ropewalk.security.cluster_secret import ClusterSecret
 from ropewalk.sim.world import Machine, NodePorts, World
 from ropewalk.wire.messages import fetch, list_offsets, offset_for_leader_epoch
-from ropewalk.wire.peer.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
-from ropewalk.wire.peer.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from ropewalk.wire.peer.fetch_metadata import FetchMetadataResponse
-from ropewalk.wire.peer.node_heartbeat import NodeHeartbeatRequest, NodeHeartbeatResponse
-from ropewalk.wire.peer.register_node import RegisterNodeRequest, RegisterNodeResponse
+from ropewalk.wire.peer.node_heartbeat import NodeLoad
 from ropewalk.wire.types import Message
 
 T = TypeVar("T")
@@ -43,36 +49,63 @@ class Services:
         self.decides = False
         self.heard: list[str] = []
         self.disconnected: list[int] = []
+        self.registered: list[Registration] = []
+        self.alterations: list[PartitionAlteration] = []
 
     def _check(self) -> None:
         if not self.decides:
             raise NotController("this node does not decide")
 
-    async def register(self, request: RegisterNodeRequest) -> RegisterNodeResponse:
+    async def register(self, registration: Registration) -> "Let":
         self._check()
-        return RegisterNodeResponse(0, None, broker_epoch=request.node_id + 100, cluster_id=CLUSTER_ID)
+        self.registered.append(registration)
+        return Let(registration.node_id + 100, CLUSTER_ID)
 
-    async def heartbeat(self, request: NodeHeartbeatRequest) -> NodeHeartbeatResponse:
+    async def heartbeat(self, heartbeat: Heartbeat, load: NodeLoad | None) -> "Beaten":
         self._check()
-        self.heard.append(f"heartbeat of {request.node_id}")
-        return NodeHeartbeatResponse(0, None, is_fenced=False)
+        self.heard.append(f"heartbeat of {heartbeat.node_id} {'with' if load else 'without'} load")
+        return Beaten(is_fenced=False, may_stop=heartbeat.wants_to_stop, controller_id=NodeId(0))
 
     def on_disconnected(self, node_id: NodeId) -> None:
         self.disconnected.append(node_id)
 
-    async def alter(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
+    async def alter_partitions(
+        self, node_id: NodeId, broker_epoch: int, alterations: Sequence[PartitionAlteration]
+    ) -> Sequence[AlteredPartition]:
         self._check()
-        return AlterPartitionResponse(0, None)
+        self.alterations += alterations
+        refused = StalePartitionEpoch(f"of {node_id} in epoch {broker_epoch}")
+        return [AlteredPartition(each.topic_id, each.index, refused) for each in alterations]
 
-    async def allocate(self, request: AllocateProducerIdsRequest) -> AllocateProducerIdsResponse:
+    async def allocate_producer_ids(self, node_id: NodeId, broker_epoch: int) -> ProducerIdBlock:
         self._check()
-        self.heard.append(f"allocation for {request.node_id}")
-        return AllocateProducerIdsResponse(0, None, first_producer_id=1000, count=10)
+        self.heard.append(f"allocation for {node_id} in {broker_epoch}")
+        return ProducerIdBlock(ProducerId(1000), ProducerId(1010))
 
-    async def fetch(self, start_offset: int, *, wait_ms: int) -> FetchMetadataResponse:
+    async def fetch(self, start_offset: int, wait_ms: int) -> "Page":
+        """Waits as only a task can."""
         self._check()
-        self.heard.append(f"metadata from {start_offset} within {wait_ms}")
-        return FetchMetadataResponse(0, None, end_offset=start_offset)
+        async with asyncio.timeout(wait_ms / 1000 + 1):
+            await asyncio.sleep(wait_ms / 1000)
+        return Page(1, start_offset + 1, None, b"records")
+
+
+class Let(Struct, frozen=True):
+    broker_epoch: int
+    cluster_id: str
+
+
+class Beaten(Struct, frozen=True):
+    is_fenced: bool
+    may_stop: bool
+    controller_id: NodeId
+
+
+class Page(Struct, frozen=True):
+    controller_epoch: int
+    end_offset: int
+    snapshot: bytes | None
+    records: bytes | None
 
 
 async def _nothing(request: Message, caller: Caller) -> Message:
@@ -108,13 +141,14 @@ class Peer:
             for api in (list_offsets.API, offset_for_leader_epoch.API)
         }
         services = self.services
+        errands = Errands(count_max=10)
+        supervisor = Supervisor(lambda name, error: pytest.fail(f"{name}: {error!r}"))
+        supervisor.start("errands", errands.run())
         served = serve_peers(
             cluster=services,
-            registrations=services,
-            sessions=services,
-            alterations=services,
-            allocations=services,
+            controller=services,
             feed=services,
+            errands=errands,
             clients=clients,
             forwarded=frozenset(),
             fetch=_fetched,

@@ -10,11 +10,14 @@ from ropewalk.broker.peers import Lane, PeerLink
 from ropewalk.client.connection import Connection
 from ropewalk.client.errors import ConnectionLost, RemoteError, Unreachable
 from ropewalk.client.peer_connection import Credentials, PeerRefused, open_peer
+from ropewalk.metadata.records import Endpoint
 from ropewalk.security.cluster_secret import ClusterSecret, Handshake, Side
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import fetch, list_offsets
 from ropewalk.wire.peer import (
     allocate_producer_ids,
+    alter_partition,
+    fetch_metadata,
     find_controller,
     hello,
     node_heartbeat,
@@ -291,13 +294,13 @@ def test_the_controller_is_found_from_a_seed_and_followed_when_it_changes() -> N
             peer.learn(two, three, controller=three, epoch=1)
         three.services.decides = True
         await seat.call(allocate_producer_ids.API, ALLOCATE, deadline_ms=peers.deadline_ms())
-        assert three.services.heard == ["allocation for 1"]
+        assert three.services.heard == ["allocation for 1 in 1"]
 
         three.services.decides, two.services.decides = False, True
         for peer in (two, three):
             peer.learn(controller=two, epoch=2)
         await seat.call(allocate_producer_ids.API, ALLOCATE, deadline_ms=peers.deadline_ms())
-        assert two.services.heard == ["allocation for 1"]
+        assert two.services.heard == ["allocation for 1 in 1"]
 
         three.machine.kill()
         two.machine.kill()
@@ -327,6 +330,50 @@ def test_a_controller_that_hangs_does_not_hide_its_successor() -> None:
         before_s = peers.world.now_s
         await seat.call(allocate_producer_ids.API, ALLOCATE, deadline_ms=peers.deadline_ms())
         assert peers.world.now_s - before_s < 0.5
+
+    among_peers(story)
+
+
+def test_what_nodes_ask_of_the_controller_is_handed_on() -> None:
+    async def story(peers: Peers) -> None:
+        one, two = await peers.start(1), await peers.start(2)
+        two.services.decides = True
+        one.learn(two, controller=two)
+        link, deadline_ms = one.controller_link(), peers.deadline_ms()
+
+        request = register_node.RegisterNodeRequest(
+            node_id=1,
+            cluster_id=None,
+            directory_id=bytes(range(16)),
+            endpoints=(register_node.ListenerEndpoint("PEER", "node1", 9192),),
+            rack="r",
+            roles=("broker",),
+            now_ms=7,
+            is_clean=False,
+            damaged=(register_node.ReplicaOfPartition(bytes(16), 3),),
+        )
+        let = await link.call(register_node.API, request, deadline_ms=deadline_ms)
+        assert (let.broker_epoch, let.cluster_id) == (101, "the-cluster")
+        (registration,) = two.services.registered
+        assert registration.endpoints == (Endpoint("PEER", "node1", 9192),)
+        assert registration.damaged == {(bytes(16), 3)}
+        assert (registration.clock_ms, registration.is_clean, registration.rack) == (7, False, "r")
+
+        pulse = await link.call(node_heartbeat.API, beat(1), deadline_ms=deadline_ms)
+        assert (pulse.is_fenced, pulse.may_stop, pulse.controller_id) == (False, False, 0)
+
+        asked = alter_partition.PartitionAlteration(bytes(16), 2, 5, 6, (alter_partition.InSync(1, 9),))
+        altering = alter_partition.AlterPartitionRequest(1, 4, (asked,))
+        altered = await link.call(alter_partition.API, altering, deadline_ms=deadline_ms)
+        assert [each.error_code for each in altered.partitions] == [ErrorCode.INVALID_UPDATE_VERSION]
+        assert two.services.alterations[0].isr == [(1, 9)]
+
+        ids = await link.call(allocate_producer_ids.API, ALLOCATE, deadline_ms=deadline_ms)
+        assert (ids.first_producer_id, ids.count) == (1000, 10)
+
+        asking = fetch_metadata.FetchMetadataRequest(1, 41, 100)
+        page = await link.call(fetch_metadata.API, asking, deadline_ms=deadline_ms, lane=Lane.METADATA)
+        assert (page.end_offset, bytes(page.records or b"")) == (42, b"records")
 
     among_peers(story)
 

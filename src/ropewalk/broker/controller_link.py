@@ -56,10 +56,19 @@ class _Asked(Struct):
 
 
 class ControllerLink:
-    def __init__(self, links: PeerLinks, image: Image, seeds: Callable[[], Sequence[Address]]) -> None:
+    def __init__(
+        self,
+        links: PeerLinks,
+        image: Image,
+        seeds: Callable[[], Sequence[Address]],
+        *,
+        decides: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`decides` says whether this node itself does, in which case nobody else is looked for."""
         self._links = links
         self._image = image
         self._seeds = seeds
+        self._decides = decides
         self._heard: Controller | None = None
         """From other nodes; the image may be behind, or not there yet."""
         self._doubted: Controller | None = None
@@ -78,6 +87,8 @@ class ControllerLink:
             deadline_ms=deadline_ms,
         )
         while True:
+            if self._decides():
+                raise ControllerUnavailable("this node itself decides by now")
             try:
                 controller = self._believed() or await self._ask_around(deadline_ms)
                 return await self._call_at(controller, api, request, deadline_ms, lane)

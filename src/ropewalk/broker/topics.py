@@ -6,6 +6,8 @@ from ropewalk.base.errors import PolicyViolation, UnknownTopic
 from ropewalk.base.ids import NodeId, TopicId
 from ropewalk.base.ports import Rng
 from ropewalk.broker.cluster import Cluster, Decide
+from ropewalk.broker.creation_elsewhere import create_elsewhere
+from ropewalk.broker.forwarding import ITSELF, Forwarding, Sender
 from ropewalk.controller.settings import (
     Alteration,
     decide_alter_broker_settings,
@@ -32,6 +34,11 @@ class Topics:
         self._rng = rng
         self.view = SettingsView(cluster.image, node_id, configuration)
         self.settings = AppliedSettings(self.view)
+        self._forwarding: Forwarding | None = None
+
+    def forward_with(self, forwarding: Forwarding) -> None:
+        """For a node that may not be the one that decides."""
+        self._forwarding = forwarding
 
     @property
     def image(self) -> Image:
@@ -45,14 +52,17 @@ class Topics:
     def creates_automatically(self) -> bool:
         return self.settings.of_broker.auto_create_topics_enable
 
-    async def create_automatically(self, name: str) -> None:
+    async def create_automatically(self, name: str, sender: Sender) -> None:
         """As Kafka does for a topic that a client asks about; names of the node's own topics are out of reach."""
         if name.startswith("__"):
             raise UnknownTopic(f"there is no topic {name!r}, and internal topics are not made on demand")
-        await self.create(CreateTopic(name=name))
+        await self.create(CreateTopic(name=name), sender)
 
-    async def create(self, command: CreateTopic) -> Topic:
-        """The topic, ready for use."""
+    async def create(self, command: CreateTopic, sender: Sender = ITSELF) -> Topic:
+        """The topic, ready for use. Where another node decides it is asked, in the name of whoever wants the topic."""
+        if self._forwarding is not None and self._forwarding.is_needed():
+            await create_elsewhere(command, self._forwarding, sender)
+            return self.image.topic(command.name)
         topic = await self.create_unopened(command)
         await self.opened()
         return topic

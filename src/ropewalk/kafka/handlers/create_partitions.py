@@ -17,7 +17,7 @@ from ropewalk.wire.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 
-_STRICT_SINCE: Final = 3
+STRICT_SINCE: Final = 3
 """Older clients would not understand that they come too often, so they are only made to wait (KIP-599)."""
 
 
@@ -31,7 +31,7 @@ async def handle(
             try:
                 if names[asked.name] > 1:
                     raise InvalidRequest(f"{asked.name!r} is named {names[asked.name]} times")
-                if caller.version >= _STRICT_SINCE:
+                if caller.version >= STRICT_SINCE:
                     caller.check_mutations()
                 added = await topics.add_partitions(_command(asked), validate_only=request.validate_only)
                 if not request.validate_only:

@@ -29,7 +29,7 @@ from ropewalk.wire.messages.create_topics import (
     CreateTopicsResponse,
 )
 
-_STRICT_SINCE: Final = 6
+STRICT_SINCE: Final = 6
 """Older clients would not understand that they come too often, so they are only made to wait (KIP-599)."""
 
 
@@ -46,7 +46,7 @@ async def handle(request: CreateTopicsRequest, caller: Caller, *, topics: Topics
                     )
                 if names[asked.name] > 1:
                     raise InvalidRequest(f"{asked.name!r} is named {names[asked.name]} times")
-                if caller.version >= _STRICT_SINCE:
+                if caller.version >= STRICT_SINCE:
                     caller.check_mutations()
                 topic = await topics.create_unopened(_command(asked), validate_only=request.validate_only)
                 if not request.validate_only:

@@ -23,7 +23,7 @@ from ropewalk.wire.messages.delete_topics import (
     DeleteTopicState,
 )
 
-_STRICT_SINCE: Final = 5
+STRICT_SINCE: Final = 5
 """Older clients would not understand that they come too often, so they are only made to wait (KIP-599)."""
 
 
@@ -35,7 +35,7 @@ async def handle(request: DeleteTopicsRequest, caller: Caller, *, topics: Topics
             try:
                 if count > 1:
                     raise InvalidRequest(f"{each.name!r} is given {count} times")
-                if caller.version >= _STRICT_SINCE:
+                if caller.version >= STRICT_SINCE:
                     caller.check_mutations()
                 topic = _find(each, topics)
                 await topics.delete(topic.topic_id)

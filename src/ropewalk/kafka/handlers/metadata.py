@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from ropewalk.base.errors import RopewalkError, TopicExists, UnknownTopicId
 from ropewalk.base.ids import NodeId, TopicId
+from ropewalk.broker.forwarding import Sender
 from ropewalk.kafka.brokers import (
     controller_for_clients,
     offline_replicas,
@@ -43,7 +44,7 @@ class AutoCreation(Protocol):
     @property
     def creates_automatically(self) -> bool: ...
 
-    async def create_automatically(self, name: str) -> None:
+    async def create_automatically(self, name: str, sender: Sender) -> None:
         """Make the topic with the node's defaults; raises InvalidTopicName, TopicExists and so on."""
 
 
@@ -90,7 +91,7 @@ async def _find(
             return _describe(image.topic_by_id(TopicId(asked.topic_id)), operations, serving_nodes(image))
         if asked.name not in image.topics and creation is not None:
             with caller.hold():
-                await _create(asked.name, creation)
+                await _create(asked.name, caller, creation)
                 caller.charge_mutations(len(image.topic(asked.name).partitions))
         return _describe(image.topic(asked.name), operations, serving_nodes(image))
     except UnknownTopicId:
@@ -99,9 +100,9 @@ async def _find(
         return MetadataResponseTopic(code_for(error), asked.name, UUID_ZERO)
 
 
-async def _create(name: str, creation: AutoCreation) -> None:
+async def _create(name: str, caller: Caller, creation: AutoCreation) -> None:
     with suppress(TopicExists):  # another client was quicker, which is as good
-        await creation.create_automatically(name)
+        await creation.create_automatically(name, Sender(caller.principal, caller.client_id, caller.host))
 
 
 def _describe(topic: Topic, operations: int, serving: frozenset[NodeId]) -> MetadataResponseTopic:

@@ -5,7 +5,7 @@ stands in front of all this.
 """
 
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from ropewalk.kafka.handlers import api_versions
 from ropewalk.kafka.peer.handlers import (
@@ -23,6 +23,7 @@ from ropewalk.kafka.peer.handlers.forward import Deciding
 from ropewalk.kafka.peer.handlers.node_heartbeat import Heartbeats, Sessions
 from ropewalk.kafka.peer.handlers.register_node import Registrations
 from ropewalk.kafka.served import Handle, ServedApi
+from ropewalk.runtime.errands import Errands
 from ropewalk.wire.api import Api
 from ropewalk.wire.messages.api_versions import API as API_VERSIONS
 from ropewalk.wire.messages.api_versions import ApiVersion
@@ -56,14 +57,16 @@ PEER_APIS: Final[tuple[Api[Any, Any], ...]] = (
 )
 
 
+class Controller(Registrations, Sessions, Alterations, Allocations, Protocol):
+    """What the active controller answers to nodes; on others it raises `NotController`."""
+
+
 def serve_peers(
     *,
     cluster: Deciding,
-    registrations: Registrations,
-    sessions: Sessions,
-    alterations: Alterations,
-    allocations: Allocations,
+    controller: Controller,
     feed: MetadataFeed,
+    errands: Errands,
     clients: dict[int, ServedApi],
     forwarded: frozenset[int],
     fetch: Handle,
@@ -76,11 +79,11 @@ def serve_peers(
         LIST_OFFSETS.key: clients[LIST_OFFSETS.key].handle,
         OFFSET_FOR_LEADER_EPOCH.key: clients[OFFSET_FOR_LEADER_EPOCH.key].handle,
         FIND_CONTROLLER.key: partial(find_controller.handle, image=cluster.image),
-        REGISTER_NODE.key: partial(register_node.handle, registrations=registrations),
-        NODE_HEARTBEAT.key: Heartbeats(sessions).handle,
-        ALTER_PARTITION.key: partial(alter_partition.handle, alterations=alterations),
-        FETCH_METADATA.key: partial(fetch_metadata.handle, feed=feed),
-        ALLOCATE_PRODUCER_IDS.key: partial(allocate_producer_ids.handle, allocations=allocations),
+        REGISTER_NODE.key: partial(register_node.handle, registrations=controller),
+        NODE_HEARTBEAT.key: Heartbeats(controller).handle,
+        ALTER_PARTITION.key: partial(alter_partition.handle, alterations=controller),
+        FETCH_METADATA.key: partial(fetch_metadata.handle, feed=feed, errands=errands),
+        ALLOCATE_PRODUCER_IDS.key: partial(allocate_producer_ids.handle, allocations=controller),
         FORWARD.key: partial(
             forward.handle,
             cluster=cluster,

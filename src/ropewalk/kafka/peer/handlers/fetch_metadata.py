@@ -1,8 +1,7 @@
 """FetchMetadata: the metadata log from an offset on, waiting for news if there is none.
 
 Behaviour worth knowing
-    While it waits, the connection's next request is kept back; nodes have a connection for it. When the node goes away the wait
-    ends.
+    The answers of one connection come in order, so a wait delays all behind it; nodes have a connection for this alone.
 """
 
 from typing import Protocol
@@ -11,21 +10,39 @@ from ropewalk.base.errors import RopewalkError
 from ropewalk.base.limits import METADATA_WAIT_MS_MAX
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
+from ropewalk.runtime.errands import Errands
+from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.peer.fetch_metadata import FetchMetadataRequest, FetchMetadataResponse
 
 
+class MetadataPage(Protocol):
+    @property
+    def controller_epoch(self) -> int: ...
+
+    @property
+    def end_offset(self) -> int: ...
+
+    @property
+    def snapshot(self) -> bytes | None: ...
+
+    @property
+    def records(self) -> bytes | None: ...
+
+
 class MetadataFeed(Protocol):
-    async def fetch(self, start_offset: int, *, wait_ms: int) -> FetchMetadataResponse:
-        """Records from `start_offset` on, or a snapshot; empty after `wait_ms` without news. Raises `NotController` where another
-        node decides."""
+    async def fetch(self, start_offset: int, wait_ms: int) -> MetadataPage:
+        """Records from `start_offset` on, or a snapshot; no records after `wait_ms` without news."""
 
 
 async def handle(
-    request: FetchMetadataRequest, caller: Caller, *, feed: MetadataFeed
+    request: FetchMetadataRequest, caller: Caller, *, feed: MetadataFeed, errands: Errands
 ) -> FetchMetadataResponse:
     del caller
+    wait_ms = max(0, min(request.wait_ms, METADATA_WAIT_MS_MAX))
     try:
-        wait_ms = max(0, min(request.wait_ms, METADATA_WAIT_MS_MAX))
-        return await feed.fetch(request.start_offset, wait_ms=wait_ms)
+        page = await errands.begin(feed.fetch(request.start_offset, wait_ms))
     except RopewalkError as error:
         return FetchMetadataResponse(code_for(error), str(error))
+    return FetchMetadataResponse(
+        ErrorCode.NONE, None, page.controller_epoch, page.snapshot, page.end_offset, page.records
+    )

@@ -9,14 +9,27 @@ from typing import Protocol
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import NodeId
+from ropewalk.controller.membership import Heartbeat
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.kafka.peer.identity import check_identity
-from ropewalk.wire.peer.node_heartbeat import NodeHeartbeatRequest, NodeHeartbeatResponse
+from ropewalk.wire.error_code import ErrorCode
+from ropewalk.wire.peer.node_heartbeat import NodeHeartbeatRequest, NodeHeartbeatResponse, NodeLoad
+
+
+class Pulse(Protocol):
+    @property
+    def is_fenced(self) -> bool: ...
+
+    @property
+    def may_stop(self) -> bool: ...
+
+    @property
+    def controller_id(self) -> NodeId: ...
 
 
 class Sessions(Protocol):
-    async def heartbeat(self, request: NodeHeartbeatRequest) -> NodeHeartbeatResponse:
+    async def heartbeat(self, heartbeat: Heartbeat, load: NodeLoad | None) -> Pulse:
         """Raises `NotController` where another node decides."""
 
     def on_disconnected(self, node_id: NodeId) -> None:
@@ -34,9 +47,12 @@ class Heartbeats:
         try:
             check_identity(caller, request.node_id)
             self._remember(request.node_id, caller)
-            return await self._sessions.heartbeat(request)
+            pulse = await self._sessions.heartbeat(_heartbeat(request), request.load)
         except RopewalkError as error:
             return NodeHeartbeatResponse(code_for(error), str(error))
+        return NodeHeartbeatResponse(
+            ErrorCode.NONE, None, pulse.is_fenced, pulse.may_stop, pulse.controller_id
+        )
 
     def _remember(self, node_id: int, caller: Caller) -> None:
         last = self._last_callers.get(node_id)
@@ -49,3 +65,12 @@ class Heartbeats:
         if self._last_callers.get(node_id) is caller:
             del self._last_callers[node_id]
             self._sessions.on_disconnected(NodeId(node_id))
+
+
+def _heartbeat(request: NodeHeartbeatRequest) -> Heartbeat:
+    return Heartbeat(
+        node_id=NodeId(request.node_id),
+        broker_epoch=request.broker_epoch,
+        metadata_offset=request.metadata_offset,
+        wants_to_stop=request.wants_to_stop,
+    )

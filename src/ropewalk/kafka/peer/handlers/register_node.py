@@ -7,14 +7,26 @@ Behaviour worth knowing
 from typing import Protocol
 
 from ropewalk.base.errors import RopewalkError
+from ropewalk.base.ids import NodeId, TopicId
+from ropewalk.controller.brokers import Registration
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.kafka.peer.identity import check_identity
+from ropewalk.metadata.records import Endpoint
+from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.peer.register_node import RegisterNodeRequest, RegisterNodeResponse
 
 
+class Registered(Protocol):
+    @property
+    def broker_epoch(self) -> int: ...
+
+    @property
+    def cluster_id(self) -> str: ...
+
+
 class Registrations(Protocol):
-    async def register(self, request: RegisterNodeRequest) -> RegisterNodeResponse:
+    async def register(self, registration: Registration) -> Registered:
         """Returns when the registration is committed. Raises `NotController` where another node decides."""
 
 
@@ -23,6 +35,23 @@ async def handle(
 ) -> RegisterNodeResponse:
     try:
         check_identity(caller, request.node_id)
-        return await registrations.register(request)
+        registered = await registrations.register(_registration(request))
     except RopewalkError as error:
         return RegisterNodeResponse(code_for(error), str(error))
+    return RegisterNodeResponse(ErrorCode.NONE, None, registered.broker_epoch, registered.cluster_id)
+
+
+def _registration(request: RegisterNodeRequest) -> Registration:
+    return Registration(
+        node_id=NodeId(request.node_id),
+        directory=bytes(request.directory_id),
+        endpoints=tuple(
+            Endpoint(endpoint.listener, endpoint.host, endpoint.port) for endpoint in request.endpoints
+        ),
+        rack=request.rack,
+        roles=request.roles,
+        cluster_id=request.cluster_id,
+        clock_ms=request.now_ms,
+        is_clean=request.is_clean,
+        damaged=frozenset((TopicId(bytes(each.topic_id)), each.index) for each in request.damaged),
+    )
