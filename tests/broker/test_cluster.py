@@ -316,10 +316,10 @@ def test_a_node_that_only_hears_of_changes_knows_when_it_has_reached_one() -> No
         facts.follow_with(follow)
         task = asyncio.ensure_future(facts.run_following())
         waiting = asyncio.ensure_future(facts.reached(2))
-        facts.apply(allocate(facts.image))
+        facts.apply(allocate(facts.image), start_offset=facts.image.end_offset)
         await asyncio.sleep(0)
         assert not waiting.done()
-        facts.apply(allocate(facts.image))
+        facts.apply(allocate(facts.image), start_offset=facts.image.end_offset)
         await waiting
         assert sum(followed) == facts.followed_offset == 2
         await facts.reached(1)
@@ -337,7 +337,8 @@ def test_a_snapshot_brings_a_node_that_fell_behind_up_to_date() -> None:
             followed.extend(records)
 
         facts.follow_with(follow)
-        facts.apply([TopicCreated(TopicId(b"a" * 16), "kept"), TopicCreated(TopicId(b"b" * 16), "deleted")])
+        topics = [TopicCreated(TopicId(b"a" * 16), "kept"), TopicCreated(TopicId(b"b" * 16), "deleted")]
+        facts.apply(topics, start_offset=0)
         facts.begin()
         task = asyncio.ensure_future(facts.run_following())
         for record in (

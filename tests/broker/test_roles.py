@@ -71,7 +71,7 @@ def test_a_start_removes_nothing_that_the_image_merely_does_not_name() -> None:
     async def story(door: Door) -> tuple[bool, bool]:
         topic_id = await door.create("t")
         await door.produce("t", batch_of("a"))
-        partitions, directory = door.node.partitions, door.node._parts.directory
+        partitions, directory = door.node.partitions, door.node._parts.place.directory
         held = directory.partitions()
         partitions._by_id[TopicId(topic_id)].clear()  # as in a start that has not opened it
         image = door.node._parts.cluster.image

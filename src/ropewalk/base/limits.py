@@ -138,6 +138,39 @@ ETCD_SNAPSHOT_READS_MAX: Final = 5
 METADATA_CHANGES_WAITING_MAX: Final = 10_000
 """Changes of cluster facts that may wait for the ones before them; a burst of topic creations, not a flood."""
 
+CONTROLLER_WATCH_MS: Final = 100
+"""How often, at least, a standby looks whether the controller is still believed to be alive; news of it come at once."""
+
+CONTROLLER_TAKE_OVER_RETRY_MS: Final = 500
+"""Between attempts to become the controller while the metadata cannot be reached: etcd is not flooded when it comes back."""
+
+CONTROLLER_HOLD_MS: Final = 5_000
+"""How often, at least, the controller looks whether it still is one; the metadata log tells it at once, and refuses it anyway."""
+
+LEAVE_MS_MAX: Final = 10_000
+"""How long a node that stops waits for others to lead in its place. They are in sync, or they are not worth waiting for."""
+
+SESSION_CHECK_MS: Final = 50
+"""How often the controller looks for nodes that it no longer hears. It adds to the time that a partition is without a leader."""
+
+MEMBERSHIP_CALL_MS: Final = 500
+"""How long a heartbeat or a registration waits for its answer. A controller that takes longer is looked for again."""
+
+JOIN_RETRY_MS: Final = 100
+"""Between attempts to register, or to be heard by a controller that does not answer."""
+
+METADATA_FETCH_WAIT_MS: Final = 5_000
+"""How long a controller keeps a node waiting for news of the cluster before it says that there is none."""
+
+METADATA_FETCH_RECORDS_MAX: Final = 10_000
+"""Records of the metadata log in one answer: some 2 MB, which the node applies in 50 ms."""
+
+METADATA_RETRY_MS: Final = 100
+"""Before a node asks again for the metadata, after it could not be had."""
+
+PEER_CALL_MS_MAX: Final = 2_000
+"""What a call to another node may take beyond the time that it asks to be kept waiting."""
+
 TOPIC_PARTITIONS_MAX: Final = 10_000
 """Partitions of one topic. Every one costs a directory and a line in every Metadata answer."""
 

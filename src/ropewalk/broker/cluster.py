@@ -41,7 +41,13 @@ class Cluster:
         """Return when the node has followed every change that is in the image now."""
         await self.facts.followed()
 
+    def check_decides(self) -> None:
+        """Raise what `propose` would where this node does not decide."""
+        refusal = self._at_the_controller().refusal
+        if refusal is not None:
+            raise refusal.with_traceback(None)
+
     def _at_the_controller(self) -> Decisions:
         if self._decisions is None:
-            raise NotController(f"node {self.image.controller_id} is the controller")
+            raise NotController(f"this node is no controller; node {self.image.controller_id} decided last")
         return self._decisions

@@ -7,7 +7,7 @@ What a reader could get wrong
     A decision may be made twice, when the log has moved on in between; it must not do anything but decide.
     An error raised by the decision, or by the log as definite, changes nothing. `TimedOut` means that nobody knows.
     The log takes records only from the newest controller. Whoever has been replaced learns of it from the log, whatever
-    it believed: `run` returns, and those who still wait hear `NotController`.
+    it believed: those who still wait hear `NotController`, and nothing is taken on until `accept`.
 """
 
 import asyncio
@@ -71,7 +71,7 @@ class Decisions:
         await done
 
     async def run(self) -> None:
-        """Carry out what is asked for, until another controller has taken over."""
+        """Carry out what is asked for, whenever this node decides."""
         while True:
             if not self._proposals:
                 self._wake = asyncio.get_running_loop().create_future()
@@ -84,12 +84,15 @@ class Decisions:
                 self._facts.follow_soon()  # the log may hold more than was known
                 if isinstance(error, NotController):
                     self.refuse(error)
-                    return
             else:
                 if proposal.until_followed:
                     self._facts.follow_soon(proposal.done)
                 else:
                     tell([proposal.done], None)
+
+    def accept(self) -> None:
+        """This node is the controller."""
+        self.refusal = None
 
     def refuse(self, error: RopewalkError) -> None:
         """This node does not decide, or no more: send away whoever waits, and whoever asks."""
@@ -103,51 +106,50 @@ class Decisions:
 
     async def carry_out(self, decide: Decide) -> None:
         """For whoever has the log for itself: `run`, and a controller that begins."""
+        epoch = self._log.epoch
         while True:
             if self._facts.image.is_amid_change:  # an append in the middle of it failed
-                await self._commit((ChangeAbandoned(),))
+                await self._commit((ChangeAbandoned(),), epoch)
                 continue
             records = decide(self._facts.image)
             if not records:
                 return
             for part in appends_of(records):
-                if not await self._commit(part):
+                if not await self._commit(part, epoch):
                     break
             else:
                 await self._snapshot_if_due()
                 return
 
-    async def _commit(self, records: Sequence[MetadataRecord]) -> bool:
+    async def _commit(self, records: Sequence[MetadataRecord], epoch: int) -> bool:
         """Append and apply; False if the log had moved on, and the image has now."""
-        outcome = await self._log.append(
-            records,
-            expected_epoch=self._log.epoch,
-            expected_end_offset=self._facts.image.end_offset,
-        )
+        end_offset = self._facts.image.end_offset
+        outcome = await self._log.append(records, expected_epoch=epoch, expected_end_offset=end_offset)
         match outcome:
             case Committed():
-                self._facts.apply(records)
+                self._facts.apply(records, start_offset=end_offset)
                 return True
             case Unknown(reason=reason):
-                with suppress(
-                    MetadataUnavailable
-                ):  # then the next append will find that the log has moved on
+                with suppress(MetadataUnavailable):  # the next append will find that the log has moved on
                     await self.catch_up()
                 raise TimedOut(f"whether the change was made is not known: {reason}")
-            case Raced(epoch=epoch):
+            case Raced():
                 await self.catch_up()
-                if epoch != self._log.epoch:
-                    raise NotController(f"another controller has taken over in epoch {epoch}")
+                if outcome.epoch != epoch:
+                    raise NotController(f"another controller has taken over in epoch {outcome.epoch}")
                 return False
 
     async def catch_up(self) -> None:
         """Apply what the log holds beyond the image."""
-        records = await self._log.tail(self._facts.image.end_offset)
-        if records is None:  # another controller has trimmed it meanwhile
-            self._facts.restart(await self._log.snapshot())
-            records = await self._log.tail(self._facts.image.end_offset)
-            assert records is not None, "the log reaches back to its newest snapshot"
-        self._facts.apply(records)
+        while True:
+            start_offset = self._facts.image.end_offset
+            records = await self._log.tail(start_offset)
+            if records is not None:
+                self._facts.apply(records, start_offset=start_offset)
+                return
+            self._facts.restart(
+                await self._log.snapshot()
+            )  # another controller has trimmed the log meanwhile
 
     async def _snapshot_if_due(self) -> None:
         if self._log.snapshot_due:

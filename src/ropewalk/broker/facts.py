@@ -42,14 +42,18 @@ class Facts:
         """Those who wait until the image ends at an offset, or beyond."""
         self._is_stopped = False
 
-    def apply(self, records: Sequence[MetadataRecord]) -> None:
-        """The next records of the log."""
-        for record in records:
+    def apply(self, records: Sequence[MetadataRecord], *, start_offset: int) -> None:
+        """Records of the log from `start_offset` on, which the image has reached. What it has already is left out."""
+        known_count = self.image.end_offset - start_offset
+        assert known_count >= 0, f"the image ends at {self.image.end_offset}, before {start_offset}"
+        for record in records[known_count:]:
             self._unfollowed += self.image.apply(record)
         self._on_moved()
 
     def restart(self, snapshot: Snapshot) -> None:
-        """Go on from a snapshot that is ahead of the image. What it no longer names is followed as deleted."""
+        """Go on from a snapshot. One that the image is ahead of changes nothing; what it no longer names is followed as deleted."""
+        if snapshot.end_offset < self.image.end_offset:
+            return
         before = dict(self.image.topics_by_id)
         facts = self.image.replace(snapshot.facts, snapshot.end_offset)
         gone = [topic_id for topic_id in before if topic_id not in self.image.topics_by_id]

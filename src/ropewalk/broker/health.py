@@ -19,6 +19,7 @@ from ropewalk.base import metrics
 from ropewalk.base.limits import DISK_FREE_BYTES_MIN
 from ropewalk.base.metrics import Sheet
 from ropewalk.broker.groups import Groups
+from ropewalk.broker.membership import Membership
 from ropewalk.broker.partitions import Partitions
 from ropewalk.broker.vitals import Vitals
 
@@ -40,14 +41,20 @@ class Stage(Enum):
 
 class Health:
     def __init__(
-        self, partitions: Partitions, groups: Groups, vitals: Vitals, failure: Callable[[], str | None]
+        self,
+        partitions: Partitions,
+        groups: Groups,
+        vitals: Vitals,
+        failure: Callable[[], str | None],
+        membership: Membership | None = None,
     ) -> None:
-        """`failure` says what background work has failed with, if it has."""
+        """`failure` says what background work has failed with, if it has. No membership for a node that is alone."""
         self.stage = Stage.OPENING
         self._partitions = partitions
         self._groups = groups
         self._vitals = vitals
         self._failure = failure
+        self._membership = membership
 
     def live(self) -> Sequence[Check]:
         return [Check("process", self._failure())]
@@ -66,10 +73,13 @@ class Health:
         yield
 
     def _ready(self) -> list[Check]:
-        return [*self.live(), self._stage(), self._shards(), self._disk()]
+        return [*self.live(), self._stage(), *self._place(), self._shards(), self._disk()]
 
     def _stage(self) -> Check:
         return Check("started", self.stage.value or None)
+
+    def _place(self) -> list[Check]:
+        return [] if self._membership is None else [Check("cluster", self._membership.standing)]
 
     def _shards(self) -> Check:
         return Check("groups", None if self._groups.is_loaded else "the state of groups is being read")

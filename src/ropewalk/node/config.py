@@ -92,6 +92,11 @@ class Config:
         return None if self.is_alone else parse_address(self["peer.listen"], "peer.listen")
 
     @property
+    def keeps_metadata(self) -> bool:
+        """Whether the cluster's metadata is at home in this node's data directory."""
+        return "controller" in self.roles and self["metadata.home"] == "local"
+
+    @property
     def etcd_endpoints(self) -> tuple[str, ...]:
         """URLs of etcd's members; empty where the metadata's home is local."""
         return _items(self["metadata.etcd.endpoints"]) if self["metadata.home"] == "etcd" else ()

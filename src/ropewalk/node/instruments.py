@@ -14,6 +14,7 @@ from ropewalk.broker.groups import Groups
 from ropewalk.broker.health import Health
 from ropewalk.broker.home import Home
 from ropewalk.broker.housekeeping import Housekeeping
+from ropewalk.broker.membership import Membership
 from ropewalk.broker.node_figures import NodeFigures
 from ropewalk.broker.partition_figures import PartitionFigures
 from ropewalk.broker.partitions import Partitions
@@ -39,15 +40,20 @@ class Instruments:
         topics: Topics,
         partitions: Partitions,
         groups: Groups,
+        membership: Membership | None,
         home: Home,
         housekeeping: Housekeeping,
         failed: "asyncio.Future[BaseException]",
     ) -> None:
-        """`home` is the one whose disk is watched; `failed` is done when background work has failed."""
+        """No membership for a node that is alone; `home` is the one whose disk is watched; `failed` is done when background work has failed."""
         image, clock, node_id = cluster.image, ports.clock, config.node_id
         vitals = Vitals(ports.process, ports.disk, home.directory.path, ports.pool, clock)
         self.health = Health(
-            partitions, groups, vitals, lambda: repr(failed.result()) if failed.done() else None
+            partitions,
+            groups,
+            vitals,
+            lambda: repr(failed.result()) if failed.done() else None,
+            membership,
         )
         self._config = config
         self._ports = ports

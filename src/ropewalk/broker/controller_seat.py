@@ -1,0 +1,175 @@
+"""Standing by, taking over, deciding, stepping down: a controller's life on one node.
+
+    standby   what others decide is heard and applied; the holder of the seat is watched
+    active    this node holds the seat, and proposals are decided here
+
+A standby takes over where nobody holds the seat, where the holder is a former life of this node, where it has not been
+heard of for long, or where this node's own connection to it was lost and did not come back.
+
+What a reader could get wrong
+    None of these is a proof that the holder is gone, and none is needed: the metadata log takes records from the newest
+    epoch only. Two nodes may believe to be active for a moment; one of them can change nothing.
+    A node that never had a connection to the holder does not take over for want of one, or two nodes that
+    cannot hear each other would take the seat from each other for ever.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from ropewalk.base.errors import MetadataUnavailable, NotController, RopewalkError, TimedOut
+from ropewalk.base.ids import NodeId
+from ropewalk.base.limits import CONTROLLER_HOLD_MS, CONTROLLER_TAKE_OVER_RETRY_MS, CONTROLLER_WATCH_MS
+from ropewalk.broker.decisions import Decisions
+from ropewalk.broker.facts import Facts
+from ropewalk.metadata.image import Image
+from ropewalk.metadata.log import Holder, MetadataLog
+from ropewalk.metadata.records import ControllerChanged, MetadataRecord
+
+_log = structlog.get_logger()
+
+
+class ControllerSeat:
+    def __init__(
+        self,
+        node_id: NodeId,
+        log: MetadataLog,
+        facts: Facts,
+        decisions: Decisions,
+        *,
+        create_cluster: Callable[[Image], Sequence[MetadataRecord]],
+    ) -> None:
+        """`create_cluster` decides the first records of all, nothing where there are some; it may refuse."""
+        self._node_id = node_id
+        self._log = log
+        self._facts = facts
+        self._decisions = decisions
+        self._create_cluster = create_cluster
+        self._lost_epoch = 0
+        """Of the holder to whom the connection was lost."""
+        self._settled: asyncio.Future[None] | None = None
+        self._on_seated: Callable[[NodeId | None], None] = _nobody
+        self.taken_count = 0
+        """How often this node has taken the seat."""
+        decisions.refuse(NotController("this node has not heard yet who decides"))
+
+    @property
+    def is_active(self) -> bool:
+        return self._decisions.refusal is None
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the cluster's facts cannot be changed at present."""
+        return self._log.trouble
+
+    @property
+    def holder(self) -> Holder | None:
+        """Who decides, as the log says; it knows before the image does."""
+        return self._log.holder
+
+    def on_seated(self, tell: Callable[[NodeId | None], None]) -> None:
+        """`tell` is called whenever this node has taken the seat, with the node that it was taken from for its silence."""
+        self._on_seated = tell
+        if self.is_active:
+            tell(None)
+
+    def on_connection_lost(self, node_id: NodeId) -> None:
+        """The connection to the controller on that node was lost, and did not come back in time."""
+        holder = self._log.holder
+        if holder is not None and holder.node_id == node_id:
+            self._lost_epoch = holder.epoch
+
+    async def settled(self) -> None:
+        """Return when it is known who decides; raises what `create_cluster` refuses with."""
+        if self._settled is None:
+            self._settled = asyncio.get_running_loop().create_future()
+        await asyncio.shield(self._settled)
+
+    async def run(self) -> None:
+        while True:
+            await self._stand_by()
+            holder = self._log.holder
+            former = None if holder is None or holder.node_id == self._node_id else holder.node_id
+            try:
+                if await self._take_over():
+                    await self._hold(former)
+            except (MetadataUnavailable, TimedOut) as error:
+                _log.warning("the controller's seat cannot be taken at present", reason=str(error))
+                await asyncio.sleep(CONTROLLER_TAKE_OVER_RETRY_MS / 1000)
+            except RopewalkError as error:
+                self._settle(error)
+                return
+
+    async def _stand_by(self) -> None:
+        """Hear and apply, until the seat is to be taken."""
+        while (holder := self._log.holder) is not None and not self._is_to_be_replaced(holder):
+            self._decisions.refuse(NotController(f"node {holder.node_id} decides for the cluster"))
+            await self._hear()
+            self._settle(None)
+            await self._log.news(
+                end_offset=self._facts.image.end_offset,
+                holder_epoch=holder.epoch,
+                timeout_ms=CONTROLLER_WATCH_MS,
+            )
+
+    def _is_to_be_replaced(self, holder: Holder) -> bool:
+        return holder.node_id == self._node_id or not holder.is_alive or holder.epoch == self._lost_epoch
+
+    async def _hear(self) -> None:
+        start_offset = self._facts.image.end_offset
+        records = self._log.heard(start_offset)
+        if records is not None:
+            self._facts.apply(records, start_offset=start_offset)
+            return
+        try:
+            await self._decisions.catch_up()
+        except MetadataUnavailable:
+            return  # `trouble` says so, and the next round asks again
+
+    async def _take_over(self) -> bool:
+        holder = self._log.holder
+        epoch = await self._log.take_over(self._node_id, expected_epoch=0 if holder is None else holder.epoch)
+        if epoch is None:
+            return False
+        await self._decisions.catch_up()
+        try:
+            await self._decisions.carry_out(
+                lambda image: [*self._create_cluster(image), ControllerChanged(self._node_id, epoch)]
+            )
+        except NotController:
+            return False
+        except TimedOut:
+            if self._facts.image.controller_epoch != epoch:
+                raise
+        return True
+
+    async def _hold(self, former: NodeId | None) -> None:
+        """Decide until another has taken over."""
+        self.taken_count += 1
+        self._on_seated(former)
+        self._decisions.accept()
+        self._settle(None)
+        _log.info("this node decides for the cluster", controller_epoch=self._log.epoch)
+        while (holder := self._log.holder) is not None and holder.epoch <= self._log.epoch and self.is_active:
+            await self._log.news(
+                end_offset=self._facts.image.end_offset,
+                holder_epoch=self._log.epoch,
+                timeout_ms=CONTROLLER_HOLD_MS,
+            )
+        self._decisions.refuse(NotController("another node has begun to decide for the cluster"))
+        _log.warning("another node decides for the cluster; this one stands by", former_epoch=self._log.epoch)
+
+    def _settle(self, error: RopewalkError | None) -> None:
+        if self._settled is None:
+            self._settled = asyncio.get_running_loop().create_future()
+        if self._settled.done():
+            return
+        if error is None:
+            self._settled.set_result(None)
+        else:
+            self._settled.set_exception(error)
+
+
+def _nobody(_former: NodeId | None) -> None:
+    """Nobody has asked to be told."""

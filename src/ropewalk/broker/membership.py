@@ -1,0 +1,199 @@
+"""This node as a member of its cluster: it registers, says that it lives, knows whether it is fenced, and leaves in order.
+
+What a reader could get wrong
+    To be fenced, or not to hear of the controller, does not stop a leader: what it may acknowledge is bounded by the replicas
+    in sync, which nobody else can change either. It is told to people, and to whoever routes to this node.
+    A node registers again in the same life only where the controller no longer knows its epoch.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+import structlog
+from msgspec import structs
+
+from ropewalk.base.errors import (
+    ControllerUnavailable,
+    DuplicateBroker,
+    MetadataUnavailable,
+    NotController,
+    RopewalkError,
+    StaleBrokerEpoch,
+    TimedOut,
+    UnknownBroker,
+)
+from ropewalk.base.ids import NodeId
+from ropewalk.base.limits import CONNECTION_GRACE_MS, JOIN_RETRY_MS, MEMBERSHIP_CALL_MS
+from ropewalk.base.ports import Clock
+from ropewalk.broker.facts import Facts
+from ropewalk.broker.to_controller import ToController
+from ropewalk.client.errors import ConnectionLost
+from ropewalk.controller.brokers import Registration
+from ropewalk.controller.membership import Heartbeat
+
+_log = structlog.get_logger()
+
+_PASSING = (ControllerUnavailable, ConnectionLost, MetadataUnavailable, NotController, TimedOut)
+"""What goes away by itself when the controller, or the way to it, is back."""
+
+
+class Membership:
+    def __init__(
+        self,
+        node_id: NodeId,
+        controller: ToController,
+        facts: Facts,
+        clock: Clock,
+        *,
+        interval_ms: int,
+        session_timeout_ms: int,
+        registration: Callable[[], Registration],
+        on_controller_lost: Callable[[NodeId], None],
+    ) -> None:
+        """`on_controller_lost` hears of a controller that was reached before and cannot be reached any more."""
+        self.node_id = node_id
+        self._controller = controller
+        self._facts = facts
+        self._clock = clock
+        self._interval_ms = interval_ms
+        self._session_timeout_ms = session_timeout_ms
+        self._registration = registration
+        self._on_controller_lost = on_controller_lost
+        self._heard_of: NodeId | None = None
+        """The controller that answered last."""
+        self._lost_since_ms: float | None = None
+        """Since when the controller's node refuses, or closes, connections. One that hangs is not lost."""
+        self._wake: asyncio.Future[None] | None = None
+        self._in_service = asyncio.Event()
+        self._wants_to_stop = False
+        self._has_registered = False
+        self._may_stop = False
+        self.broker_epoch = -1
+        """-1 before the first registration."""
+        self.is_fenced = True
+        self.trouble: str | None = None
+        """Why the controller is not heard at present."""
+
+    @property
+    def standing(self) -> str | None:
+        """What is wrong with this node's place in the cluster, for a person; None where it is in service."""
+        if self.trouble is not None:
+            return (
+                f"the controller cannot be reached, so nothing about the cluster can change: {self.trouble}"
+            )
+        if self.broker_epoch < 0:
+            return "it has not registered yet"
+        return "it is fenced: others lead its partitions" if self.is_fenced else None
+
+    async def join(self) -> None:
+        """Register, however long it takes to find a controller. Raises what the controller refuses for good."""
+        began_ms = self._clock.monotonic_ms()
+        while True:
+            try:
+                await self._register()
+                return
+            except DuplicateBroker:
+                # Perhaps it is this node's own former life, with a disk that was replaced: its session ends soon.
+                if self._clock.monotonic_ms() - began_ms > 2 * self._session_timeout_ms:
+                    raise
+            except _PASSING as error:
+                self._on_trouble(error)
+            await asyncio.sleep(JOIN_RETRY_MS / 1000)
+
+    async def run(self) -> None:
+        """Heartbeats, until cancelled."""
+        await self._facts.reached(self.broker_epoch + 1)
+        while True:
+            await self._beat()
+            await self._rest()
+
+    async def in_service(self) -> None:
+        """Return when the controller has taken the node into service, as far as it ever did."""
+        await self._in_service.wait()
+
+    async def leave(self, *, timeout_ms: float) -> None:
+        """Give up leadership where others can lead; return when it is given up, or time is up. `run` must be running."""
+        self._wants_to_stop = True
+        self._hurry()
+        deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        while not self._may_stop and self._clock.monotonic_ms() < deadline_ms and self.trouble is None:
+            await asyncio.sleep(JOIN_RETRY_MS / 1000)
+            self._hurry()
+
+    async def _register(self) -> None:
+        registration = self._registration()
+        if self._has_registered:  # in the same life: nothing that this process has written is in doubt
+            registration = structs.replace(registration, is_clean=True)
+        registered = await self._controller.register(registration, timeout_ms=MEMBERSHIP_CALL_MS)
+        self._has_registered = True
+        self.broker_epoch = registered.broker_epoch
+        self.is_fenced = True
+        self._on_well()
+
+    async def _beat(self) -> None:
+        heartbeat = Heartbeat(
+            node_id=self.node_id,
+            broker_epoch=self.broker_epoch,
+            metadata_offset=self._facts.followed_offset,
+            wants_to_stop=self._wants_to_stop,
+        )
+        try:
+            pulse = await self._controller.heartbeat(heartbeat, None, timeout_ms=MEMBERSHIP_CALL_MS)
+        except (StaleBrokerEpoch, UnknownBroker) as error:
+            _log.warning("the controller does not know this node; it registers again", reason=str(error))
+            await self._register_again()
+        except _PASSING as error:
+            self._on_trouble(error)
+        else:
+            self._heard_of = pulse.controller_id
+            if pulse.is_fenced != self.is_fenced:
+                self.is_fenced = pulse.is_fenced
+                _log.info("this node is fenced" if pulse.is_fenced else "this node is in service")
+            if not pulse.is_fenced:
+                self._in_service.set()
+            self._may_stop = pulse.may_stop
+            self._on_well()
+
+    async def _register_again(self) -> None:
+        try:
+            await self._register()
+        except _PASSING as error:
+            self._on_trouble(error)
+
+    async def _rest(self) -> None:
+        """Until the next heartbeat is due: at once where the node has just followed what it is waited for."""
+        self._wake = asyncio.get_running_loop().create_future()
+        rest_ms = self._interval_ms if self._lost_since_ms is None else min(self._interval_ms, JOIN_RETRY_MS)
+        try:
+            async with asyncio.timeout(rest_ms / 1000):
+                await self._wake
+        except TimeoutError:
+            return
+        finally:
+            self._wake = None
+
+    def _hurry(self) -> None:
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+
+    def _on_trouble(self, error: RopewalkError) -> None:
+        now_ms = self._clock.monotonic_ms()
+        if self._lost_since_ms is None and not isinstance(error, TimedOut):
+            self._lost_since_ms = now_ms
+        if self.trouble is None:
+            _log.warning(
+                "the controller cannot be reached; leaders go on, nothing about the cluster can change",
+                reason=str(error),
+            )
+        self.trouble = str(error)
+        if (
+            self._heard_of is not None
+            and self._lost_since_ms is not None
+            and now_ms - self._lost_since_ms >= CONNECTION_GRACE_MS
+        ):
+            self._on_controller_lost(self._heard_of)
+
+    def _on_well(self) -> None:
+        if self.trouble is not None:
+            _log.info("the controller is reached again")
+        self.trouble = self._lost_since_ms = None

@@ -1,0 +1,118 @@
+"""The listeners through which clients and other nodes reach a node."""
+
+import asyncio
+from typing import Final
+
+from ropewalk.base.budget import ByteBudget
+from ropewalk.broker.fetch_sessions import FetchSessions
+from ropewalk.broker.leadership import Leadership
+from ropewalk.broker.log_directories import LogDirectories
+from ropewalk.broker.producer_ids import ProducerIds
+from ropewalk.broker.quota_changes import QuotaChanges
+from ropewalk.broker.quotas import ClientQuotas
+from ropewalk.kafka.apis import SERVED_APIS, serve
+from ropewalk.kafka.brokers import LISTENER
+from ropewalk.kafka.connections import Connections
+from ropewalk.kafka.figures import KafkaFigures
+from ropewalk.kafka.listener import KafkaListener
+from ropewalk.kafka.served import ServedApi
+from ropewalk.metadata.records import Endpoint
+from ropewalk.node.config import Config, parse_address
+from ropewalk.node.parts import Parts
+
+SWEEP_S: Final = 5.0
+
+
+class Doors:
+    """All of a node's listeners, the HTTP door apart."""
+
+    def __init__(self, kafka: KafkaListener, peer: KafkaListener | None) -> None:
+        self.kafka = kafka
+        self.peer = peer
+        self._all = [kafka] if peer is None else [kafka, peer]
+
+    def stop(self) -> None:
+        for listener in self._all:
+            listener.stop()
+
+    def close(self) -> None:
+        for listener in self._all:
+            listener.close()
+
+    def abort(self) -> None:
+        for listener in self._all:
+            listener.abort()
+
+    def pause(self) -> None:
+        for listener in self._all:
+            listener.pause()
+
+    def resume(self) -> None:
+        for listener in self._all:
+            listener.resume()
+
+
+async def open_doors(parts: Parts) -> Doors:
+    """Raises `OSError` where an address cannot be had."""
+    connections = _connections(parts)
+    served = _serve(parts)
+    budget = parts.budget
+    host, port = parse_address(parts.config["kafka.listen"], "kafka.listen")
+    parts.instruments.add_source(KafkaFigures(connections, served, budget))
+    kafka = await KafkaListener.start(
+        parts.ports.network, host, port, connections=connections, served=served, budget=budget
+    )
+    parts.endpoints.append(_endpoint(parts.config, "kafka.advertise", LISTENER, kafka.address))
+    parts.supervisor.start("connections", _sweep(connections, budget))
+    return Doors(kafka, None)
+
+
+def _connections(parts: Parts) -> Connections:
+    settings = parts.topics.broker_settings
+    return Connections(
+        parts.ports.clock,
+        ClientQuotas(parts.cluster.image),
+        flexible_since={api.key: api.flexible_since for api in SERVED_APIS},
+        frame_bytes_max=settings.socket_request_max_bytes,
+        count_max=settings.max_connections,
+        count_per_host_max=settings.max_connections_per_ip,
+        idle_ms_max=settings.connections_max_idle_ms,
+    )
+
+
+def _serve(parts: Parts) -> dict[int, ServedApi]:
+    fetch_sessions = FetchSessions(
+        parts.ports.rng, count_max=parts.topics.broker_settings.max_incremental_fetch_session_cache_slots
+    )
+    parts.instruments.add_source(fetch_sessions)
+    return serve(
+        leaders=parts.partitions,
+        topics=parts.topics,
+        trimming=parts.partitions,
+        producer_ids=ProducerIds(parts.controller, parts.membership),
+        directories=LogDirectories(parts.partitions, parts.disk, parts.memory, parts.ports.pool),
+        leadership=Leadership(parts.cluster, parts.topics.settings, parts.ports.clock),
+        quota_changes=QuotaChanges(parts.cluster),
+        groups=parts.groups,
+        fetch_sessions=fetch_sessions,
+        budget=parts.budget,
+        pool=parts.ports.pool,
+        clock=parts.ports.clock,
+        node_id=parts.config.node_id,
+    )
+
+
+def _endpoint(config: Config, setting: str, listener: str, address: tuple[str, int]) -> Endpoint:
+    """What others are told: the address configured for them, or the one listened on."""
+    if config[setting]:
+        host, port = parse_address(config[setting], setting)
+        return Endpoint(listener, host, port or address[1])
+    host, port = address
+    return Endpoint(listener, "127.0.0.1" if host in ("0.0.0.0", "::") else host, port)
+
+
+async def _sweep(connections: Connections, budget: ByteBudget) -> None:
+    while True:
+        await asyncio.sleep(SWEEP_S)
+        connections.sweep()
+        connections.relieve(budget)

@@ -1,0 +1,175 @@
+"""Everything a node consists of, made by hand and not yet running."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ropewalk.base.budget import ByteBudget
+from ropewalk.base.ids import NodeId, parse_id
+from ropewalk.base.limits import CONNECTION_GRACE_MS, NODE_BUFFER_BYTES_MAX
+from ropewalk.base.ports import Ports
+from ropewalk.broker.cluster import Cluster
+from ropewalk.broker.facts import Facts
+from ropewalk.broker.groups import Groups
+from ropewalk.broker.home import Home
+from ropewalk.broker.housekeeping import Housekeeping
+from ropewalk.broker.membership import Membership
+from ropewalk.broker.partitions import Partitions
+from ropewalk.broker.registry import Registry
+from ropewalk.broker.to_controller import ToController
+from ropewalk.broker.topics import Topics
+from ropewalk.controller.brokers import Registration
+from ropewalk.controller.sessions import Sessions
+from ropewalk.log.directory import DataDirectory
+from ropewalk.log.storage import Storage
+from ropewalk.metadata.records import Endpoint
+from ropewalk.node.config import Config
+from ropewalk.node.instruments import Instruments
+from ropewalk.node.place import Place
+from ropewalk.runtime.memory_disk import MemoryDisk
+from ropewalk.runtime.tasks import Supervisor
+
+
+@dataclass(slots=True)
+class Parts:
+    """Everything except the listeners, which come last and go first."""
+
+    config: Config
+    ports: Ports
+    place: Place
+    topics: Topics
+    registry: Registry | None
+    """None on a node that never decides."""
+    controller: ToController
+    membership: Membership
+    disk: Home
+    memory: Home
+    partitions: Partitions
+    groups: Groups
+    housekeeping: Housekeeping
+    instruments: Instruments
+    budget: ByteBudget
+    supervisor: Supervisor
+    failed: asyncio.Future[BaseException]
+    endpoints: list[Endpoint]
+    """Where the node is reached; listeners add theirs."""
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.place.cluster
+
+    @property
+    def facts(self) -> Facts:
+        return self.place.facts
+
+
+def assemble(
+    config: Config,
+    ports: Ports,
+    place: Place,
+    supervisor: Supervisor,
+    failed: "asyncio.Future[BaseException]",
+) -> Parts:
+    node_id, cluster, clock = config.node_id, place.cluster, ports.clock
+    topics = Topics(cluster, node_id, config.broker_overrides, ports.rng)
+    disk = Home(place.directory, ports.pool, clock)
+    in_memory = DataDirectory.open(Storage(MemoryDisk()), "/memory", node_id=node_id, rng=ports.rng)
+    memory = Home(in_memory, ports.pool, clock)
+    partitions = Partitions(
+        image=cluster.image,
+        settings=topics.settings,
+        node_id=node_id,
+        disk=disk,
+        memory=memory,
+        pool=ports.pool,
+        clock=clock,
+    )
+    endpoints: list[Endpoint] = []
+    registry = _registry(config, ports, place, topics)
+    controller = ToController(cluster, clock, registry, place.link)
+    membership = Membership(
+        node_id,
+        controller,
+        place.facts,
+        clock,
+        interval_ms=int(config["node.heartbeat.interval.ms"]),
+        session_timeout_ms=int(config["node.session.timeout.ms"]),
+        registration=lambda: _registration(config, ports, place, endpoints, partitions),
+        on_controller_lost=_nobody_else if place.seat is None else place.seat.on_connection_lost,
+    )
+    housekeeping = Housekeeping(cluster, partitions, disk, memory, topics.view, ports.pool, clock)
+    groups = Groups(topics, partitions, node_id=node_id, pool=ports.pool, clock=clock, rng=ports.rng)
+    instruments = Instruments(
+        config,
+        ports,
+        cluster=cluster,
+        topics=topics,
+        partitions=partitions,
+        groups=groups,
+        membership=None if config.is_alone else membership,
+        home=disk,
+        housekeeping=housekeeping,
+        failed=failed,
+    )
+    return Parts(
+        config=config,
+        ports=ports,
+        place=place,
+        topics=topics,
+        registry=registry,
+        controller=controller,
+        membership=membership,
+        disk=disk,
+        memory=memory,
+        partitions=partitions,
+        groups=groups,
+        housekeeping=housekeeping,
+        instruments=instruments,
+        budget=ByteBudget(NODE_BUFFER_BYTES_MAX),
+        supervisor=supervisor,
+        failed=failed,
+        endpoints=endpoints,
+    )
+
+
+def _registry(config: Config, ports: Ports, place: Place, topics: Topics) -> Registry | None:
+    if place.seat is None:
+        return None
+    registry = Registry(
+        config.node_id,
+        place.cluster,
+        topics.settings,
+        Sessions(
+            session_timeout_ms=int(config["node.session.timeout.ms"]),
+            connection_grace_ms=CONNECTION_GRACE_MS,
+        ),
+        ports.clock,
+        is_alone=config.is_alone,
+    )
+    place.seat.on_seated(registry.on_seated)
+    return registry
+
+
+def _registration(
+    config: Config, ports: Ports, place: Place, endpoints: Sequence[Endpoint], partitions: Partitions
+) -> Registration:
+    identity = place.directory.identity
+    return Registration(
+        node_id=config.node_id,
+        directory=parse_id(identity.directory_id),
+        endpoints=tuple(endpoints),
+        rack=config.get("broker.rack"),
+        roles=config.roles,
+        cluster_id=identity.cluster_id,
+        clock_ms=ports.clock.now_ms(),
+        is_clean=place.directory.was_clean,
+        damaged=frozenset(
+            (partition.topic_id, partition.name.partition)
+            for partition in partitions
+            if partition.log.damaged
+        ),
+    )
+
+
+def _nobody_else(_controller: NodeId) -> None:
+    """A node that cannot decide waits for one that can."""

@@ -1,0 +1,179 @@
+"""Where a node stands in its cluster: whose facts it has, who decides, and which directory is its own.
+
+    alone            it decides itself, with the metadata in its directory
+    local home       as above, and other nodes hear of it through this one
+    etcd             it tails the metadata there, and may come to decide
+    none             it hears of everything through a controller
+
+What a reader could get wrong
+    A directory is marked with the id of its cluster when it is made. Where the cluster is elsewhere, its id has to be learnt
+    first, so a new node makes no directory before it has reached a controller.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from functools import partial
+
+import structlog
+
+from ropewalk.base.errors import DirectoryRefused, RopewalkError
+from ropewalk.base.limits import JOIN_RETRY_MS
+from ropewalk.base.ports import Ports
+from ropewalk.broker.cluster import Cluster
+from ropewalk.broker.controller_link import ControllerLink
+from ropewalk.broker.controller_seat import ControllerSeat
+from ropewalk.broker.decisions import Decisions
+from ropewalk.broker.facts import Facts
+from ropewalk.broker.metadata_feed import MetadataFeed, MetadataTail
+from ropewalk.broker.peers import PeerLinks
+from ropewalk.client.address import Address
+from ropewalk.controller.brokers import decide_create_cluster
+from ropewalk.log.directory import DataDirectory, Held
+from ropewalk.log.storage import Storage
+from ropewalk.metadata.local import LocalMetadataLog
+from ropewalk.metadata.log import MetadataLog
+from ropewalk.node.config import Config
+from ropewalk.runtime.tasks import Supervisor
+from ropewalk.security.cluster_secret import ClusterSecret
+
+_log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class Place:
+    facts: Facts
+    cluster: Cluster
+    directory: DataDirectory
+    held: list[Held]
+    """The partitions that were in the directory when the node started."""
+    decisions: Decisions | None
+    """None on a node that never decides; so are `seat` and `feed`."""
+    seat: ControllerSeat | None
+    feed: MetadataFeed | None
+    links: PeerLinks | None
+    """None on a node that is alone; so is `link`."""
+    link: ControllerLink | None
+
+    def stop(self) -> None:
+        """Send everybody away; call after the background work has ended."""
+        if self.decisions is not None:
+            self.decisions.stop()
+        self.facts.stop()
+        if self.links is not None:
+            self.links.close()
+
+
+async def find_place(config: Config, ports: Ports, supervisor: Supervisor) -> Place:
+    """Returns when the cluster's facts are known as of a moment ago, and go on to be heard of.
+
+    Raises `DirectoryRefused` where the data belongs to another cluster. Waits for a controller as long as it takes.
+    """
+    facts = Facts()
+    links = None if config.is_alone else _links(config, ports, facts)
+    link = None if links is None else ControllerLink(links, facts.image, lambda: _seeds(config))
+    directory: DataDirectory | None = None
+    held: list[Held] = []
+    decisions: Decisions | None = None
+    seat: ControllerSeat | None = None
+    feed: MetadataFeed | None = None
+    if config.keeps_metadata or await ports.pool.run(ports.disk.exists, f"{data_path(config)}/identity"):
+        directory = await _open_directory(config, ports, cluster_id=None)
+        held = await ports.pool.run(directory.partitions)
+    if "controller" in config.roles:
+        assert directory is not None, "a local home is in the directory"
+        log = await _open_home(ports, directory)
+        decisions = Decisions(log, facts)
+        await decisions.load()
+        seat = ControllerSeat(
+            config.node_id,
+            log,
+            facts,
+            decisions,
+            create_cluster=lambda image: decide_create_cluster(
+                image,
+                ports.rng,
+                None if directory is None else directory.identity.cluster_id,
+                partitions_held_count=len(held),
+            ),
+        )
+        supervisor.start("hearing the metadata", log.run())
+        supervisor.start("metadata", decisions.run())
+        supervisor.start("controller", seat.run())
+        await seat.settled()
+        feed = MetadataFeed(log, facts)
+    else:
+        assert link is not None, "a node that does not decide has seeds, and so a secret"
+        tail = MetadataTail(config.node_id, facts, link, ports.clock)
+        await _catch_up(tail)
+        supervisor.start("hearing the metadata", tail.run())
+    cluster_id = facts.image.cluster_id
+    assert cluster_id is not None, "whoever decides has created the cluster"
+    if directory is None:
+        directory = await _open_directory(config, ports, cluster_id=cluster_id)
+    elif directory.identity.cluster_id != cluster_id:
+        raise DirectoryRefused(
+            f"{directory.path} belongs to cluster {directory.identity.cluster_id}, this is cluster {cluster_id}; "
+            "choose another directory"
+        )
+    return Place(
+        facts=facts,
+        cluster=Cluster(facts, decisions),
+        directory=directory,
+        held=held,
+        decisions=decisions,
+        seat=seat,
+        feed=feed,
+        links=links,
+        link=link,
+    )
+
+
+def data_path(config: Config) -> str:
+    return "/ropewalk" if config.in_memory else config.data_path
+
+
+async def _open_directory(config: Config, ports: Ports, *, cluster_id: str | None) -> DataDirectory:
+    return await ports.pool.run(
+        partial(
+            DataDirectory.open,
+            Storage(ports.disk),
+            data_path(config),
+            node_id=config.node_id,
+            rng=ports.rng,
+            cluster_id=cluster_id,
+        )
+    )
+
+
+async def _open_home(ports: Ports, directory: DataDirectory) -> MetadataLog:
+    return await ports.pool.run(LocalMetadataLog.open, ports.disk, ports.pool, f"{directory.path}/metadata")
+
+
+async def _catch_up(tail: MetadataTail) -> None:
+    """Hear all there is, however long it takes to find somebody who tells."""
+    complaint: str | None = None
+    while True:
+        try:
+            if not await tail.step(wait_ms=0):
+                return
+        except RopewalkError as error:
+            if complaint is None:
+                complaint = str(error)
+                _log.warning("waiting for a controller", reason=complaint)
+            await asyncio.sleep(JOIN_RETRY_MS / 1000)
+
+
+def _links(config: Config, ports: Ports, facts: Facts) -> PeerLinks:
+    return PeerLinks(
+        ports.network,
+        ports.clock,
+        ports.rng,
+        node_id=config.node_id,
+        image=facts.image,
+        secret=ClusterSecret(config["cluster.secret"]),
+        cluster_id=lambda: facts.image.cluster_id,
+    )
+
+
+def _seeds(config: Config) -> list[Address]:
+    return [Address(host, port) for host, port in config.seeds]
