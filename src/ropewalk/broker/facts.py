@@ -94,6 +94,20 @@ class Facts:
         finally:
             self._awaited = [waiting for waiting in self._awaited if waiting[1] is not done]
 
+    async def known_within(self, offset: int, *, timeout_ms: float) -> bool:
+        """As `known`, until time is up; whether it was reached. For handlers too, which run in no task."""
+        done = self._future()
+        self._awaited.append((offset, done))
+        if self.image.end_offset >= offset:
+            tell([done], None)
+        timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, tell, [done], None)
+        try:
+            await done
+        finally:
+            timer.cancel()
+            self._awaited = [waiting for waiting in self._awaited if waiting[1] is not done]
+        return self.image.end_offset >= offset
+
     def follow_soon(self, done: "asyncio.Future[None] | None" = None) -> None:
         """Follow what is in the image now; `done` hears of it."""
         if done is not None:

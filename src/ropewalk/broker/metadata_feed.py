@@ -12,7 +12,7 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from ropewalk.base.errors import ProtocolError, RopewalkError
+from ropewalk.base.errors import NotController, ProtocolError, RopewalkError
 from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import (
     METADATA_FETCH_RECORDS_MAX,
@@ -41,19 +41,20 @@ class MetadataPage(Struct, frozen=True):
 
 
 class MetadataFeed:
-    def __init__(self, log: MetadataLog, facts: Facts) -> None:
+    def __init__(self, log: MetadataLog | None, facts: Facts) -> None:
+        """Without a log on a node that only hears of it through others."""
         self._log = log
         self._facts = facts
 
-    async def fetch(self, start_offset: int, wait_ms: int) -> MetadataPage:
+    async def fetch(self, start_offset: int, *, wait_ms: int) -> MetadataPage:
         """From `start_offset` on. Where there is nothing new, wait for it so long; the page may then be empty."""
+        if self._log is None:
+            raise NotController("this node hears of the metadata through others")
         image = self._facts.image
-        if image.end_offset <= start_offset:
-            try:
-                async with asyncio.timeout(min(wait_ms, METADATA_FETCH_WAIT_MS) / 1000):
-                    await self._facts.known(start_offset + 1)
-            except TimeoutError:
-                return MetadataPage(image.controller_epoch, start_offset, None, b"")
+        if image.end_offset <= start_offset and not await self._facts.known_within(
+            start_offset + 1, timeout_ms=wait_ms
+        ):
+            return MetadataPage(image.controller_epoch, start_offset, None, b"")
         records = self._log.heard(start_offset)
         if records is None:
             facts = tuple(image.facts())

@@ -32,9 +32,9 @@ A = TypeVar("A", bound=ControllerAnswer)
 
 class ToController:
     def __init__(
-        self, cluster: Cluster, clock: Clock, registry: Registry | None, link: ControllerLink | None
+        self, cluster: Cluster, clock: Clock, registry: Registry, link: ControllerLink | None
     ) -> None:
-        """Without a registry on a node that never decides; without a link on one that is alone."""
+        """Without a link on a node that is alone."""
         self._cluster = cluster
         self._clock = clock
         self._registry = registry

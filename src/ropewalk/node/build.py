@@ -202,7 +202,7 @@ async def _begin_to_serve(parts: Parts) -> Doors:
 async def _join(parts: Parts) -> None:
     """Returns when the node is in service."""
     membership = parts.membership
-    if parts.registry is not None and not parts.config.is_alone:
+    if parts.place.seat is not None and not parts.config.is_alone:
         parts.supervisor.start("sessions of nodes", parts.registry.run())
     await membership.join()
     await parts.facts.reached(membership.broker_epoch + 1)

@@ -4,9 +4,11 @@ import asyncio
 from typing import Final
 
 from ropewalk.base.budget import ByteBudget
+from ropewalk.base.limits import PEER_BUFFER_BYTES_MAX, PEER_ENVELOPE_BYTES
 from ropewalk.broker.fetch_sessions import FetchSessions
 from ropewalk.broker.leadership import Leadership
 from ropewalk.broker.log_directories import LogDirectories
+from ropewalk.broker.peers import PEER_LISTENER
 from ropewalk.broker.producer_ids import ProducerIds
 from ropewalk.broker.quota_changes import QuotaChanges
 from ropewalk.broker.quotas import ClientQuotas
@@ -15,10 +17,15 @@ from ropewalk.kafka.brokers import LISTENER
 from ropewalk.kafka.connections import Connections
 from ropewalk.kafka.figures import KafkaFigures
 from ropewalk.kafka.listener import KafkaListener
+from ropewalk.kafka.peer.apis import serve_peers
+from ropewalk.kafka.peer.introduction import Door
+from ropewalk.kafka.peer.listener import listen_to_peers, peer_connections
 from ropewalk.kafka.served import ServedApi
 from ropewalk.metadata.records import Endpoint
 from ropewalk.node.config import Config, parse_address
 from ropewalk.node.parts import Parts
+from ropewalk.security.cluster_secret import ClusterSecret
+from ropewalk.wire.messages.fetch import API as FETCH
 
 SWEEP_S: Final = 5.0
 
@@ -64,7 +71,49 @@ async def open_doors(parts: Parts) -> Doors:
     )
     parts.endpoints.append(_endpoint(parts.config, "kafka.advertise", LISTENER, kafka.address))
     parts.supervisor.start("connections", _sweep(connections, budget))
-    return Doors(kafka, None)
+    try:
+        return Doors(kafka, await _listen_to_peers(parts, served))
+    except OSError:
+        kafka.stop()
+        raise
+
+
+async def _listen_to_peers(parts: Parts, served: dict[int, ServedApi]) -> KafkaListener | None:
+    if parts.config.peer_listen is None:
+        return None
+    settings = parts.topics.broker_settings
+    request_bytes_max = settings.socket_request_max_bytes
+    for_peers = serve_peers(
+        cluster=parts.cluster,
+        registrations=parts.registry,
+        sessions=parts.registry,
+        alterations=parts.registry,
+        allocations=parts.registry,
+        feed=parts.place.feed,
+        clients=served,
+        forwarded=frozenset(),
+        fetch=served[FETCH.key].handle,
+    )
+    door = Door(
+        node_id=parts.config.node_id,
+        cluster_id=lambda: parts.cluster.image.cluster_id,
+        secret=ClusterSecret(parts.config["cluster.secret"]),
+        served=for_peers,
+        frame_bytes_max=request_bytes_max + PEER_ENVELOPE_BYTES,
+        rng=parts.ports.rng,
+        clock=parts.ports.clock,
+    )
+    connections = peer_connections(
+        parts.ports.clock, request_bytes_max=request_bytes_max, idle_ms_max=settings.connections_max_idle_ms
+    )
+    budget = ByteBudget(PEER_BUFFER_BYTES_MAX)
+    host, port = parts.config.peer_listen
+    listener = await listen_to_peers(
+        parts.ports.network, host, port, connections=connections, door=door, budget=budget
+    )
+    parts.endpoints.append(_endpoint(parts.config, "peer.advertise", PEER_LISTENER, listener.address))
+    parts.supervisor.start("connections of nodes", _sweep(connections, budget))
+    return listener
 
 
 def _connections(parts: Parts) -> Connections:

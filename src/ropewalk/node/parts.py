@@ -38,8 +38,7 @@ class Parts:
     ports: Ports
     place: Place
     topics: Topics
-    registry: Registry | None
-    """None on a node that never decides."""
+    registry: Registry
     controller: ToController
     membership: Membership
     disk: Home
@@ -132,9 +131,7 @@ def assemble(
     )
 
 
-def _registry(config: Config, ports: Ports, place: Place, topics: Topics) -> Registry | None:
-    if place.seat is None:
-        return None
+def _registry(config: Config, ports: Ports, place: Place, topics: Topics) -> Registry:
     registry = Registry(
         config.node_id,
         place.cluster,
@@ -146,7 +143,8 @@ def _registry(config: Config, ports: Ports, place: Place, topics: Topics) -> Reg
         ports.clock,
         is_alone=config.is_alone,
     )
-    place.seat.on_seated(registry.on_seated)
+    if place.seat is not None:
+        place.seat.on_seated(registry.on_seated)
     return registry
 
 

@@ -47,9 +47,9 @@ class Place:
     held: list[Held]
     """The partitions that were in the directory when the node started."""
     decisions: Decisions | None
-    """None on a node that never decides; so are `seat` and `feed`."""
+    """None on a node that never decides; so is `seat`."""
     seat: ControllerSeat | None
-    feed: MetadataFeed | None
+    feed: MetadataFeed
     links: PeerLinks | None
     """None on a node that is alone; so is `link`."""
     link: ControllerLink | None
@@ -75,7 +75,7 @@ async def find_place(config: Config, ports: Ports, supervisor: Supervisor) -> Pl
     held: list[Held] = []
     decisions: Decisions | None = None
     seat: ControllerSeat | None = None
-    feed: MetadataFeed | None = None
+    feed = MetadataFeed(None, facts)
     if config.keeps_metadata or await ports.pool.run(ports.disk.exists, f"{data_path(config)}/identity"):
         directory = await _open_directory(config, ports, cluster_id=None)
         held = await ports.pool.run(directory.partitions)

@@ -275,7 +275,7 @@ class SimulatedTransport(asyncio.Transport):
             return
         self._is_closing = True
         self._drop_buffers()
-        self._fabric.later(self.peer.reset)
+        self._fabric.later(self._reset_peer)
         self._lose(None)
 
     def reset(self) -> None:
@@ -294,7 +294,7 @@ class SimulatedTransport(asyncio.Transport):
         self._outgoing.clear()
         self._outgoing_bytes = 0
         if self._incoming:
-            self._fabric.later(self.peer.reset)
+            self._fabric.later(self._reset_peer)
         elif not self._is_fin_sent:
             self._is_fin_sent = True
             self._put_on_wire(_FIN)
@@ -306,6 +306,11 @@ class SimulatedTransport(asyncio.Transport):
         self._outgoing_bytes = 0
         if self._fabric.rng.random() < 0.5:
             self._wire.clear()
+
+    def _reset_peer(self) -> None:
+        """A reset is sent once: where the way is barred the other side goes on to believe in the connection."""
+        if not self.is_black_hole and not self._fabric.is_barred(self.local[0], self.remote[0]):
+            self.peer.reset()
 
     def _drop_buffers(self) -> None:
         self._outgoing.clear()

@@ -1,0 +1,116 @@
+"""Several whole nodes on the simulated world, and clients that talk to them.
+
+Virtual time, an in-memory network and disks that forget: the nodes are the real ones, from their listeners down.
+Node 0 is the controller, with the metadata in its directory; the others are brokers that have it for a seed.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from ropewalk.base.ids import NodeId
+from ropewalk.client.address import Address
+from ropewalk.client.client import Client
+from ropewalk.node import build
+from ropewalk.node.build import Node
+from ropewalk.node.config import load
+from ropewalk.node.options import NodeOptions
+from ropewalk.sim.world import Machine, World
+
+T = TypeVar("T")
+
+KAFKA_PORT = 9092
+PEER_PORT = 9192
+SECRET = "a secret of this cluster"
+QUIET = ("telemetry.interval.ms=0", "offsets.topic.num.partitions=2")
+
+
+class Member:
+    """One machine and, while it runs, the node on it."""
+
+    def __init__(self, machine: Machine, options: NodeOptions) -> None:
+        self.machine = machine
+        self._options = options
+
+    node: Node
+
+    async def start(self) -> Node:
+        self.node = await self.machine.start(lambda ports: build.start(load(self._options, {}), ports))
+        return self.node
+
+    async def stop(self) -> None:
+        """In order, as SIGTERM does."""
+        await self.node.stop()
+        self.machine.kill()
+
+    def kill(self) -> None:
+        self.machine.kill()
+
+
+class Nodes:
+    def __init__(self, world: World, settings: Sequence[str]) -> None:
+        self.world = world
+        self._settings = settings
+        self.members: dict[int, Member] = {}
+
+    def __getitem__(self, node_id: int) -> Node:
+        return self.members[node_id].node
+
+    def add(self, node_id: int, *settings: str, roles: tuple[str, ...] = ()) -> Member:
+        name = f"node{node_id}"
+        options = NodeOptions(
+            node_id=node_id,
+            kafka=f"{name}:{KAFKA_PORT}",
+            http="none",
+            peer=f"{name}:{PEER_PORT}",
+            data="/data",
+            roles=roles or (("broker", "controller", "frontend") if node_id == 0 else ("broker", "frontend")),
+            seeds=() if node_id == 0 else (f"node0:{PEER_PORT}",),
+            settings=(f"cluster.secret={SECRET}", *QUIET, *self._settings, *settings),
+        )
+        member = self.members[node_id] = Member(self.world.machine(name), options)
+        return member
+
+    async def start(self, count: int) -> None:
+        """All at once; returns when every node is in service."""
+        await asyncio.gather(*(self.add(node_id).start() for node_id in range(count)))
+
+    def client(self) -> Client:
+        bootstrap = tuple(Address(member.machine.name, KAFKA_PORT) for member in self.members.values())
+        return Client(
+            self.world.network.host("client"),
+            self.members[0].machine.clock,
+            self.world.rng_for("client"),
+            bootstrap,
+        )
+
+    async def until(self, condition: Callable[[], bool], *, within_s: float = 30) -> float:
+        """Wait for something to become true, and say how long it took."""
+        began_s = self.world.now_s
+        while not condition():
+            assert self.world.now_s - began_s < within_s, "it did not happen in time"
+            await asyncio.sleep(0.01)
+        return self.world.now_s - began_s
+
+    def is_serving(self, node_id: int, *, seen_by: int) -> bool:
+        broker = self[seen_by].image.brokers.get(NodeId(node_id))
+        return broker is not None and broker.is_active
+
+
+def in_a_cluster(
+    story: Callable[[Nodes], Awaitable[T]],
+    *settings: str,
+    nodes: int = 3,
+    seed: int = 0,
+    limit_s: float = 600,
+) -> T:
+    """Run `story` with so many nodes in service."""
+
+    async def main(world: World) -> T:
+        cluster = Nodes(world, settings)
+        world.machine("client")
+        await cluster.start(nodes)
+        return await story(cluster)
+
+    with World(seed) as world:
+        return world.run(main(world), limit_s=limit_s)
