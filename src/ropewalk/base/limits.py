@@ -207,6 +207,9 @@ PEER_RECONNECT_MS_MIN: Final = 50
 PEER_RECONNECT_MS_MAX: Final = 1_000
 """A node that comes back is noticed within this, and one that does not costs a packet or two in a second."""
 
+ERRANDS_MAX: Final = 10_000
+"""What clients and nodes may wait for at other nodes at once. Each is a task of a few kilobytes."""
+
 FORWARD_MS_MAX: Final = 20_000
 """How long a client's change may take at the controller before the node that forwarded it answers. Clients wait thirty seconds."""
 

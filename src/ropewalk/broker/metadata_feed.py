@@ -46,7 +46,7 @@ class MetadataFeed:
         self._log = log
         self._facts = facts
 
-    async def fetch(self, start_offset: int, *, wait_ms: int) -> MetadataPage:
+    async def fetch(self, start_offset: int, wait_ms: int) -> MetadataPage:
         """From `start_offset` on. Where there is nothing new, wait for it so long; the page may then be empty."""
         if self._log is None:
             raise NotController("this node hears of the metadata through others")

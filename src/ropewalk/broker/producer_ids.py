@@ -4,23 +4,29 @@ from ropewalk.base.ids import ProducerId
 from ropewalk.base.limits import PEER_CALL_MS_MAX
 from ropewalk.broker.membership import Membership
 from ropewalk.broker.to_controller import ToController
+from ropewalk.controller.producer_ids import ProducerIdBlock
+from ropewalk.runtime.errands import Errands
 
 
 class ProducerIds:
-    def __init__(self, controller: ToController, membership: Membership) -> None:
+    def __init__(self, controller: ToController, membership: Membership, errands: Errands) -> None:
         self._controller = controller
         self._membership = membership
+        self._errands = errands
         self._next = ProducerId(0)
         self._end = ProducerId(0)
 
     async def next(self) -> ProducerId:
-        """An id that nobody else was or will be given."""
+        """An id that nobody else was or will be given. May be called where there is no task, as by a handler."""
         if self._next >= self._end:
-            block = await self._controller.allocate_producer_ids(
-                self._membership.node_id, self._membership.broker_epoch, timeout_ms=PEER_CALL_MS_MAX
-            )
+            block = await self._errands.begin(self._allocate())
             # Two callers may each have got a block meanwhile; the rest of the earlier one is never used.
             self._next, self._end = block.start, block.end
         producer_id = self._next
         self._next = ProducerId(producer_id + 1)
         return producer_id
+
+    async def _allocate(self) -> ProducerIdBlock:
+        return await self._controller.allocate_producer_ids(
+            self._membership.node_id, self._membership.broker_epoch, timeout_ms=PEER_CALL_MS_MAX
+        )

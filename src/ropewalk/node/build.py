@@ -177,6 +177,7 @@ async def _start(
 async def _begin_to_serve(parts: Parts) -> Doors:
     supervisor = parts.supervisor
     for name, work in (
+        ("errands", parts.errands.run()),
         *parts.disk.works(),
         *((f"{name} in memory", work) for name, work in parts.memory.works()),
     ):

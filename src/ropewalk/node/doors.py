@@ -16,6 +16,7 @@ from ropewalk.kafka.apis import SERVED_APIS, serve
 from ropewalk.kafka.brokers import LISTENER
 from ropewalk.kafka.connections import Connections
 from ropewalk.kafka.figures import KafkaFigures
+from ropewalk.kafka.forwarded import FORWARDED, forwarding
 from ropewalk.kafka.listener import KafkaListener
 from ropewalk.kafka.peer.apis import serve_peers
 from ropewalk.kafka.peer.introduction import Door
@@ -62,7 +63,8 @@ class Doors:
 async def open_doors(parts: Parts) -> Doors:
     """Raises `OSError` where an address cannot be had."""
     connections = _connections(parts)
-    served = _serve(parts)
+    here = _serve(parts)
+    served = here if parts.forwarding is None else forwarding(here, parts.forwarding)
     budget = parts.budget
     host, port = parse_address(parts.config["kafka.listen"], "kafka.listen")
     parts.instruments.add_source(KafkaFigures(connections, served, budget))
@@ -72,7 +74,7 @@ async def open_doors(parts: Parts) -> Doors:
     parts.endpoints.append(_endpoint(parts.config, "kafka.advertise", LISTENER, kafka.address))
     parts.supervisor.start("connections", _sweep(connections, budget))
     try:
-        return Doors(kafka, await _listen_to_peers(parts, served))
+        return Doors(kafka, await _listen_to_peers(parts, here))
     except OSError:
         kafka.stop()
         raise
@@ -85,13 +87,11 @@ async def _listen_to_peers(parts: Parts, served: dict[int, ServedApi]) -> KafkaL
     request_bytes_max = settings.socket_request_max_bytes
     for_peers = serve_peers(
         cluster=parts.cluster,
-        registrations=parts.registry,
-        sessions=parts.registry,
-        alterations=parts.registry,
-        allocations=parts.registry,
+        controller=parts.registry,
         feed=parts.place.feed,
+        errands=parts.errands,
         clients=served,
-        forwarded=frozenset(),
+        forwarded=FORWARDED,
         fetch=served[FETCH.key].handle,
     )
     door = Door(
@@ -138,7 +138,7 @@ def _serve(parts: Parts) -> dict[int, ServedApi]:
         leaders=parts.partitions,
         topics=parts.topics,
         trimming=parts.partitions,
-        producer_ids=ProducerIds(parts.controller, parts.membership),
+        producer_ids=ProducerIds(parts.controller, parts.membership, parts.errands),
         directories=LogDirectories(parts.partitions, parts.disk, parts.memory, parts.ports.pool),
         leadership=Leadership(parts.cluster, parts.topics.settings, parts.ports.clock),
         quota_changes=QuotaChanges(parts.cluster),

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from ropewalk.base.budget import ByteBudget
 from ropewalk.base.ids import NodeId, parse_id
-from ropewalk.base.limits import CONNECTION_GRACE_MS, NODE_BUFFER_BYTES_MAX
+from ropewalk.base.limits import CONNECTION_GRACE_MS, ERRANDS_MAX, NODE_BUFFER_BYTES_MAX
 from ropewalk.base.ports import Ports
 from ropewalk.broker.cluster import Cluster
 from ropewalk.broker.facts import Facts
+from ropewalk.broker.forwarding import Forwarding
 from ropewalk.broker.groups import Groups
 from ropewalk.broker.home import Home
 from ropewalk.broker.housekeeping import Housekeeping
@@ -26,6 +27,7 @@ from ropewalk.metadata.records import Endpoint
 from ropewalk.node.config import Config
 from ropewalk.node.instruments import Instruments
 from ropewalk.node.place import Place
+from ropewalk.runtime.errands import Errands
 from ropewalk.runtime.memory_disk import MemoryDisk
 from ropewalk.runtime.tasks import Supervisor
 
@@ -41,6 +43,9 @@ class Parts:
     registry: Registry
     controller: ToController
     membership: Membership
+    errands: Errands
+    forwarding: Forwarding | None
+    """None on a node that is alone."""
     disk: Home
     memory: Home
     partitions: Partitions
@@ -83,6 +88,10 @@ def assemble(
         pool=ports.pool,
         clock=clock,
     )
+    errands = Errands(count_max=ERRANDS_MAX)
+    forwarding = None if place.link is None else Forwarding(cluster, place.link, errands, clock)
+    if forwarding is not None:
+        topics.forward_with(forwarding)
     endpoints: list[Endpoint] = []
     registry = _registry(config, ports, place, topics)
     controller = ToController(cluster, clock, registry, place.link)
@@ -118,6 +127,8 @@ def assemble(
         registry=registry,
         controller=controller,
         membership=membership,
+        errands=errands,
+        forwarding=forwarding,
         disk=disk,
         memory=memory,
         partitions=partitions,

@@ -11,13 +11,15 @@ What a reader could get wrong
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 import structlog
 
-from ropewalk.base.errors import DirectoryRefused, RopewalkError
-from ropewalk.base.limits import JOIN_RETRY_MS
+from ropewalk.base.errors import DirectoryRefused, MetadataUnavailable, RopewalkError
+from ropewalk.base.limits import CONTROLLER_TAKE_OVER_RETRY_MS, JOIN_RETRY_MS
 from ropewalk.base.ports import Ports
 from ropewalk.broker.cluster import Cluster
 from ropewalk.broker.controller_link import ControllerLink
@@ -30,13 +32,15 @@ from ropewalk.client.address import Address
 from ropewalk.controller.brokers import decide_create_cluster
 from ropewalk.log.directory import DataDirectory, Held
 from ropewalk.log.storage import Storage
-from ropewalk.metadata.local import LocalMetadataLog
 from ropewalk.metadata.log import MetadataLog
 from ropewalk.node.config import Config
+from ropewalk.node.metadata_home import open_metadata_log
 from ropewalk.runtime.tasks import Supervisor
 from ropewalk.security.cluster_secret import ClusterSecret
 
 _log = structlog.get_logger()
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -46,8 +50,9 @@ class Place:
     directory: DataDirectory
     held: list[Held]
     """The partitions that were in the directory when the node started."""
+    log: MetadataLog | None
     decisions: Decisions | None
-    """None on a node that never decides; so is `seat`."""
+    """None on a node that never decides; so are `log` and `seat`."""
     seat: ControllerSeat | None
     feed: MetadataFeed
     links: PeerLinks | None
@@ -59,6 +64,8 @@ class Place:
         if self.decisions is not None:
             self.decisions.stop()
         self.facts.stop()
+        if self.log is not None:
+            self.log.close()
         if self.links is not None:
             self.links.close()
 
@@ -73,6 +80,7 @@ async def find_place(config: Config, ports: Ports, supervisor: Supervisor) -> Pl
     link = None if links is None else ControllerLink(links, facts.image, lambda: _seeds(config))
     directory: DataDirectory | None = None
     held: list[Held] = []
+    log: MetadataLog | None = None
     decisions: Decisions | None = None
     seat: ControllerSeat | None = None
     feed = MetadataFeed(None, facts)
@@ -80,10 +88,9 @@ async def find_place(config: Config, ports: Ports, supervisor: Supervisor) -> Pl
         directory = await _open_directory(config, ports, cluster_id=None)
         held = await ports.pool.run(directory.partitions)
     if "controller" in config.roles:
-        assert directory is not None, "a local home is in the directory"
-        log = await _open_home(ports, directory)
+        log = await _open_home(config, ports)
         decisions = Decisions(log, facts)
-        await decisions.load()
+        await _load(decisions)
         seat = ControllerSeat(
             config.node_id,
             log,
@@ -120,6 +127,7 @@ async def find_place(config: Config, ports: Ports, supervisor: Supervisor) -> Pl
         cluster=Cluster(facts, decisions),
         directory=directory,
         held=held,
+        log=log,
         decisions=decisions,
         seat=seat,
         feed=feed,
@@ -145,8 +153,25 @@ async def _open_directory(config: Config, ports: Ports, *, cluster_id: str | Non
     )
 
 
-async def _open_home(ports: Ports, directory: DataDirectory) -> MetadataLog:
-    return await ports.pool.run(LocalMetadataLog.open, ports.disk, ports.pool, f"{directory.path}/metadata")
+async def _open_home(config: Config, ports: Ports) -> MetadataLog:
+    return await _until_reached(lambda: open_metadata_log(config, ports, data_path(config)))
+
+
+async def _load(decisions: Decisions) -> None:
+    await _until_reached(decisions.load)
+
+
+async def _until_reached(attempt: Callable[[], Awaitable[T]]) -> T:
+    """Whatever `attempt` comes to, once the home of the metadata can be reached."""
+    complaint: str | None = None
+    while True:
+        try:
+            return await attempt()
+        except MetadataUnavailable as error:
+            if complaint is None:
+                complaint = str(error)
+                _log.warning("waiting for the metadata", reason=complaint)
+            await asyncio.sleep(CONTROLLER_TAKE_OVER_RETRY_MS / 1000)
 
 
 async def _catch_up(tail: MetadataTail) -> None:

@@ -308,8 +308,8 @@ class SimulatedTransport(asyncio.Transport):
             self._wire.clear()
 
     def _reset_peer(self) -> None:
-        """A reset is sent once: where the way is barred the other side goes on to believe in the connection."""
-        if not self.is_black_hole and not self._fabric.is_barred(self.local[0], self.remote[0]):
+        """A reset is sent once: where the way is cut the other side goes on to believe in the connection."""
+        if not self._fabric.is_barred(self.local[0], self.remote[0]):
             self.peer.reset()
 
     def _drop_buffers(self) -> None:
