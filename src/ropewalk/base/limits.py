@@ -213,9 +213,6 @@ ERRANDS_MAX: Final = 10_000
 FORWARD_MS_MAX: Final = 20_000
 """How long a client's change may take at the controller before the node that forwarded it answers. Clients wait thirty seconds."""
 
-CONTROLLER_CALLS_MAX: Final = 1_024
-"""Requests of this node to the controller that may be under way: clients' changes for the most part, each with a task."""
-
 METADATA_WAIT_MS_MAX: Final = 30_000
 """The longest that a node may be kept waiting for news of the metadata; it asks again at once."""
 
