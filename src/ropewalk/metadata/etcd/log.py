@@ -86,6 +86,7 @@ class EtcdMetadataLog:
         if seat is None:
             return None
         self._store.mirror.on_seat(seat)
+        self._store.mirror.on_alive(held.epoch, seat.revision)
         self._store.bell.ring()
         self._seat = seat
         self._listening.keep(seat, lease)
