@@ -31,7 +31,14 @@ from ropewalk.controller.topics import (
     decide_delete_topic,
 )
 from ropewalk.metadata.image import Image
-from ropewalk.metadata.records import BrokerRegistered, MetadataRecord, PartitionCreated, TopicCreated
+from ropewalk.metadata.records import (
+    BrokerRegistered,
+    BrokerState,
+    BrokerStateChanged,
+    MetadataRecord,
+    PartitionCreated,
+    TopicCreated,
+)
 from ropewalk.metadata.settings.applied import BrokerSettings, resolve_broker_settings
 from ropewalk.metadata.settings.effective import SettingsView
 
@@ -164,6 +171,30 @@ def test_replicas_assigned_by_hand_are_taken_as_they_are() -> None:
     image = cluster(brokers=3)
     create(image, CreateTopic(name="t", assignments={1: nodes(0, 2), 0: nodes(2, 1)}))
     assert [partition.replicas for partition in image.topic("t").partitions] == [nodes(2, 1), nodes(0, 2)]
+
+
+def test_brokers_out_of_service_are_not_counted_as_in_sync() -> None:
+    """Seed 1 of the cores: a topic was made while one of its brokers was fenced (M4)."""
+    image = cluster(brokers=3)
+    image.apply(BrokerStateChanged(NodeId(0), 0, BrokerState.FENCED))
+    by_hand = create(image, CreateTopic(name="by-hand", assignments={0: nodes(0, 1, 2)}))
+    placed = create(image, CreateTopic(name="placed", partition_count=4, replication_factor=3))
+    spared = create(image, CreateTopic(name="spared", partition_count=4, replication_factor=2))
+    for record in [*by_hand, *placed, *spared]:
+        if isinstance(record, PartitionCreated):
+            assert set(record.isr) == set(record.replicas) - {NodeId(0)}
+            assert record.leader == record.isr[0]
+    assert all(NodeId(0) not in record.replicas for record in spared if isinstance(record, PartitionCreated))
+
+
+def test_a_partition_needs_a_broker_in_service() -> None:
+    image = cluster(brokers=2)
+    for node_id in nodes(0, 1):
+        image.apply(BrokerStateChanged(node_id, node_id, BrokerState.FENCED))
+    with pytest.raises(InvalidReplicaAssignment, match="none of which is in service"):
+        create(image, CreateTopic(name="by-hand", assignments={0: nodes(0, 1)}))
+    with pytest.raises(InvalidReplicationFactor, match="0 in service"):
+        create(image, CreateTopic(name="placed", partition_count=1, replication_factor=1))
 
 
 def test_settings_given_at_creation_are_kept() -> None:

@@ -5,7 +5,9 @@ Behaviour worth knowing
     Replicas assigned by hand must number the partitions from 0 without a gap, name registered brokers, each
     once per partition, and be equally many everywhere; the counts must then be -1.
     Partitions are only ever added: removing one would lose records, and every key would move.
-    Every new partition starts with all its replicas in sync, led by the first, in epoch 0.
+    Brokers out of service are given replicas only where those in service do not suffice.
+    Every new partition starts with all its replicas in sync whose brokers are in service, led by the first of them, in
+    epoch 0.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -76,7 +78,7 @@ def decide_create_topic(
         _check_room(image, broker_settings, replicas)
     topic_id = _new_topic_id(image, rng)
     records: list[MetadataRecord] = [TopicCreated(topic_id, command.name)]
-    records.extend(_partitions(topic_id, 0, replicas))
+    records.extend(_partitions(image, topic_id, 0, replicas))
     if settings:
         records.append(TopicSettingsChanged(topic_id, settings))
     return records
@@ -96,16 +98,11 @@ def decide_create_partitions(
         )
     _check_partition_count(command.partition_count)
     if command.assignments is None:
-        replicas = place(
-            image.brokers.values(),
-            partition_count=added,
-            replication_factor=topic.replication_factor,
-            rng=rng,
-        )
+        replicas = _place(image, added, topic.replication_factor, rng)
     else:
         replicas = _added_by_hand(image, topic, command.assignments, added)
     _check_room(image, broker_settings, replicas)
-    return list(_partitions(topic.topic_id, existing, replicas))
+    return list(_partitions(image, topic.topic_id, existing, replicas))
 
 
 def decide_delete_topic(image: Image, topic: Topic, broker_settings: BrokerSettings) -> list[MetadataRecord]:
@@ -127,12 +124,24 @@ def _placed(
     _check_partition_count(partition_count)
     if replication_factor < 1:
         raise InvalidReplicationFactor(f"replication factor is {replication_factor}, must be at least 1")
-    return place(
-        image.brokers.values(),
-        partition_count=partition_count,
-        replication_factor=replication_factor,
-        rng=rng,
+    return _place(image, partition_count, replication_factor, rng)
+
+
+def _place(image: Image, partition_count: int, replication_factor: int, rng: Rng) -> list[tuple[NodeId, ...]]:
+    active = [broker for broker in image.brokers.values() if broker.is_active]
+    if replication_factor <= len(active):
+        return place(active, partition_count=partition_count, replication_factor=replication_factor, rng=rng)
+    if not active or replication_factor > len(image.brokers):
+        raise InvalidReplicationFactor(
+            f"replication factor {replication_factor} needs as many brokers; {len(image.brokers)} are registered, "
+            f"{len(active)} in service"
+        )
+    away = [broker for broker in image.brokers.values() if not broker.is_active]
+    first = place(active, partition_count=partition_count, replication_factor=len(active), rng=rng)
+    rest = place(
+        away, partition_count=partition_count, replication_factor=replication_factor - len(active), rng=rng
     )
+    return [(*nodes, *others) for nodes, others in zip(first, rest, strict=True)]
 
 
 def _check_partition_count(partition_count: int) -> None:
@@ -204,15 +213,20 @@ def check_replicas(
 
 
 def _partitions(
-    topic_id: TopicId, first_index: int, replicas: Sequence[tuple[NodeId, ...]]
+    image: Image, topic_id: TopicId, first_index: int, replicas: Sequence[tuple[NodeId, ...]]
 ) -> Iterator[PartitionCreated]:
     for index, nodes in enumerate(replicas, first_index):
+        in_sync = tuple(node_id for node_id in nodes if image.brokers[node_id].is_active)
+        if not in_sync:
+            raise InvalidReplicaAssignment(
+                f"partition {index} is on {list(nodes)}, none of which is in service"
+            )
         yield PartitionCreated(
             topic_id=topic_id,
             index=index,
             replicas=nodes,
-            isr=nodes,
-            leader=nodes[0],
+            isr=in_sync,
+            leader=in_sync[0],
             leader_epoch=LeaderEpoch(0),
             partition_epoch=0,
         )
