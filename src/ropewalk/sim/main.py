@@ -5,7 +5,7 @@ import logging
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
@@ -13,6 +13,8 @@ from typing import NoReturn
 
 import structlog
 
+from ropewalk.sim.cores.scenario import run_seed as run_cores
+from ropewalk.sim.cores.sometimes import EXPECTED as EXPECTED_OF_CORES
 from ropewalk.sim.node import boot
 from ropewalk.sim.scenario import Outcome, run_seed, total
 from ropewalk.sim.sometimes import EXPECTED, never
@@ -24,18 +26,20 @@ def main() -> NoReturn:
     began_s = time.monotonic()
     outcomes: list[Outcome] = []
     failed: list[Outcome] = []
-    for outcome in _run_all(seeds, options.jobs, show_log=options.log):
+    for outcome in _run_all(seeds, options.jobs, cores=options.cores, show_log=options.log):
         outcomes.append(outcome)
         if options.verbose:
             print(_line(outcome), flush=True)
         if outcome.violations:
             failed.append(outcome)
-            _print_failure(outcome)
+            _print_failure(outcome, cores=options.cores)
             if options.fail_fast:
                 break
     counts = total(outcomes)
-    _print_totals(outcomes, counts, time.monotonic() - began_s)
-    missing = never(counts) if len(seeds) >= options.sometimes_from else []
+    expected = EXPECTED_OF_CORES if options.cores else EXPECTED
+    _print_totals(outcomes, counts, expected, time.monotonic() - began_s)
+    is_enough = len(outcomes) >= options.sometimes_from
+    missing = never(counts, expected) if is_enough else []
     for what in missing:
         print(f"never happened: {what}")
     sys.exit(1 if failed or missing else 0)
@@ -44,6 +48,9 @@ def main() -> NoReturn:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="ropewalk-sim", description=__doc__)
     parser.add_argument("--seeds", default="0..99", help="one seed, or FIRST..LAST (default %(default)s)")
+    parser.add_argument(
+        "--cores", action="store_true", help="clusters of 3 and 5 nodes, cores only (default: one whole node)"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes (default %(default)s)")
     parser.add_argument("--fail-fast", action="store_true", help="stop at the first violation")
     parser.add_argument("--verbose", action="store_true", help="one line per seed")
@@ -66,13 +73,13 @@ def _parse_seeds(text: str) -> range:
         sys.exit(f"ropewalk-sim: {text!r} is neither a seed nor FIRST..LAST")
 
 
-def _run_all(seeds: Iterable[int], jobs: int, *, show_log: bool) -> Iterator[Outcome]:
-    run = partial(_run, show_log=show_log)
+def _run_all(seeds: Iterable[int], jobs: int, *, cores: bool, show_log: bool) -> Iterator[Outcome]:
+    run = run_cores if cores else partial(_run, show_log=show_log)
     if jobs <= 1:
         yield from map(run, seeds)
         return
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(run, seeds)
+        yield from pool.map(run, seeds, chunksize=8 if cores else 1)
 
 
 def _run(seed: int, *, show_log: bool) -> Outcome:
@@ -88,22 +95,26 @@ def _line(outcome: Outcome) -> str:
     )
 
 
-def _print_failure(outcome: Outcome) -> None:
+def _print_failure(outcome: Outcome, *, cores: bool) -> None:
     for violation in outcome.violations[:5]:
         print(f"seed {outcome.seed}: {violation}")
     if len(outcome.violations) > 5:
         print(f"seed {outcome.seed}: and {len(outcome.violations) - 5} more")
-    print(f"reproduce: ropewalk-sim --seeds {outcome.seed}", flush=True)
+    for line in outcome.last_words:
+        print(f"    {line}")
+    print(f"reproduce: ropewalk-sim {'--cores ' if cores else ''}--seeds {outcome.seed}", flush=True)
 
 
-def _print_totals(outcomes: list[Outcome], counts: Counter[str], real_s: float) -> None:
+def _print_totals(
+    outcomes: list[Outcome], counts: Counter[str], expected: Sequence[str], real_s: float
+) -> None:
     print(
         f"{len(outcomes)} seeds, {sum(outcome.simulated_s for outcome in outcomes):.0f} simulated seconds "
         f"in {real_s:.0f} s, {sum(outcome.operation_count for outcome in outcomes)} operations, "
         f"{sum(outcome.fault_count for outcome in outcomes)} faults, "
         f"{sum(len(outcome.violations) for outcome in outcomes)} violations"
     )
-    for what in EXPECTED:
+    for what in expected:
         print(f"{counts[what]:8}  {what}")
 
 

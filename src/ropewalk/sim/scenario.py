@@ -52,6 +52,8 @@ class Outcome(Struct, frozen=True):
     fault_count: int
     sometimes: dict[str, int]
     violations: tuple[str, ...]
+    last_words: tuple[str, ...] = ()
+    """What happened before a violation."""
 
 
 def run_seed(seed: int, boot: Boot) -> Outcome:

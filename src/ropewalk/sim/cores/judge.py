@@ -1,0 +1,362 @@
+"""What no run may break, checked as it happens.
+
+The judge sees what nobody in a real cluster can: every log, every belief and the committed metadata at one instant.
+Names of rules are those of the list the project is held to: M1 to M6 are about metadata, P1 to P11 about partitions, S1 to
+S3 about hosts. A rule that is broken is a `Violation`; a run ends with its first one, since the rest follows from it.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from ropewalk.base.ids import NodeId
+from ropewalk.metadata.image import Image, Partition
+from ropewalk.metadata.records import (
+    BrokerRegistered,
+    BrokerState,
+    BrokerStateChanged,
+    LossRecorded,
+    MetadataRecord,
+    PartitionChanged,
+    PartitionCreated,
+)
+from ropewalk.sim.cores.machine import Key, Machine
+from ropewalk.sim.cores.replica_log import NOBODY, Entry, ReplicaLog
+from ropewalk.sim.cores.truth import Truth
+from ropewalk.sim.sometimes import Sometimes
+
+
+class Violation(Exception):
+    def __init__(self, rule: str, what: str) -> None:
+        super().__init__(f"{rule}: {what}")
+        self.rule = rule
+
+
+class Judge:
+    def __init__(self, machines: Mapping[NodeId, Machine], sometimes: Sometimes) -> None:
+        self._machines, self._sometimes = machines, sometimes
+        self._truths: dict[Key, Truth] = {}
+        self._refused: set[int] = set()
+        self._image = Image()
+        self.minimum_of: Callable[[Image, Key], int] = lambda _image, _key: 1
+        """The effective minimum of a partition; the run puts the real rule here."""
+
+    def truth(self, key: Key) -> Truth:
+        truth = self._truths.get(key)
+        if truth is None:
+            topic = self._image.topics_by_id.get(key[0])
+            truth = self._truths[key] = Truth(f"{topic.name if topic else '?'}-{key[1]}")
+        return truth
+
+    @property
+    def promised_count(self) -> int:
+        return sum(len(truth.promised) for truth in self._truths.values())
+
+    # Metadata.
+
+    def on_committed(self, records: Sequence[MetadataRecord], image: Image) -> None:
+        """Apply the records to `image` (the truth) and look at what they made of it."""
+        self._image = image
+        touched: set[Key] = set()
+        for record in records:
+            match record:
+                case PartitionChanged(topic_id=topic_id, index=index):
+                    before = image.topics_by_id[topic_id].partitions[index]
+                    touched.add((topic_id, index))
+                    self._check_epochs(before, record)
+                    self._count(before, record)
+                case PartitionCreated(topic_id=topic_id, index=index):
+                    touched.add((topic_id, index))
+                case BrokerRegistered():
+                    self._on_registered(record)
+                case BrokerStateChanged(state=state):
+                    if state is not BrokerState.STOPPING:
+                        is_in = state is BrokerState.ACTIVE
+                        self._sometimes.note("a broker was unfenced" if is_in else "a broker was fenced")
+                case LossRecorded(topic_id=topic_id, index=index, leader=leader, leader_epoch=leader_epoch):
+                    self._sometimes.note("the last leader was elected, and a loss recorded")
+                    log = self._machines[leader].logs.get((topic_id, index))
+                    truth = self.truth((topic_id, index))
+                    truth.begin_after_loss(leader_epoch, log.entries if log is not None else [])
+                case _:
+                    pass
+            try:
+                image.apply(record)
+            except AssertionError as error:
+                raise Violation("M1", f"{record} does not fit what is committed: {error}") from error
+        for key in sorted(touched):
+            self._check_partition(image, key)
+        if any(isinstance(record, BrokerRegistered) for record in records):
+            self._check_memory(image)
+
+    def _check_epochs(self, before: Partition, after: PartitionChanged) -> None:
+        if after.partition_epoch <= before.partition_epoch:
+            raise Violation("M1", f"partition epoch {after.partition_epoch} after {before.partition_epoch}")
+        if after.leader_epoch < before.leader_epoch:
+            raise Violation("M1", f"leader epoch {after.leader_epoch} after {before.leader_epoch}")
+        if after.leader != before.leader and after.leader_epoch == before.leader_epoch:
+            raise Violation("M1", f"another leader in the same epoch: {before} became {after}")
+
+    def _count(self, before: Partition, after: PartitionChanged) -> None:
+        note = self._sometimes.note
+        if after.leader is None:
+            note("a partition was without a leader")
+        elif after.leader != before.leader:
+            if after.leader in before.isr:
+                note("a leader was elected from the ISR")
+            elif after.leader in before.eligible:
+                note("a leader was elected from the eligible")
+        if before.is_moving and not (after.adding or after.removing):
+            note("a move was completed")
+        for member in after.isr:
+            machine = self._machines[member]
+            if member not in before.isr and machine.is_emptied:
+                machine.is_emptied = False
+                note("an empty disk was filled again")
+
+    def _on_registered(self, record: BrokerRegistered) -> None:
+        """Each process puts its number into its port, which tells whether this registration is the present one's."""
+        machine = self._machines[record.node_id]
+        if record.endpoints[0].port != machine.life:
+            return
+        for key in sorted(machine.amnesia):
+            partition = self._partition(key)
+            if partition is not None and partition.replication_factor == 1:
+                # A single replica leads whatever it has; nobody was promised more.
+                log = machine.logs.get(key)
+                self.truth(key).begin_after_loss(
+                    partition.leader_epoch, log.entries if log is not None else []
+                )
+        machine.amnesia = set()
+
+    def _check_partition(self, image: Image, key: Key) -> None:
+        topic = image.topics_by_id.get(key[0])
+        if topic is None:
+            return
+        partition = topic.partitions[key[1]]
+        name = f"{topic.name}-{partition.index}"
+        if partition.leader is not None and partition.leader not in partition.isr:
+            raise Violation("M2", f"{name} is led by {partition.leader}, in sync are {partition.isr}")
+        if not set(partition.isr) | set(partition.eligible) <= set(partition.replicas):
+            raise Violation("M3", f"{name} has in sync or eligible whoever is no replica: {partition}")
+        if set(partition.isr) & set(partition.eligible):
+            raise Violation("M3", f"{name} has a replica both in sync and eligible: {partition}")
+        if not partition.isr and partition.leader is not None:
+            raise Violation("M3", f"{name} is led with nobody in sync")
+        for member in partition.isr:
+            broker = image.brokers.get(member)
+            if broker is None or broker.state is BrokerState.FENCED:
+                raise Violation("M4", f"{name} has {member} in sync, which is fenced or unknown")
+        self._check_holders(key, partition)
+
+    def _check_memory(self, image: Image) -> None:
+        for topic in image.topics.values():
+            for partition in topic.partitions:
+                self._check_holders((topic.topic_id, partition.index), partition)
+
+    def _check_holders(self, key: Key, partition: Partition, *, start: int = 0) -> None:
+        """P1 and M4: whoever is in sync or eligible holds everything promised, and holds it durably."""
+        truth = self.truth(key)
+        promised = truth.promised
+        for member in (*partition.isr, *partition.eligible):
+            machine = self._machines[member]
+            if key in machine.amnesia:
+                continue  # its next registration will say so; until then nobody can know
+            log = machine.logs.get(key)
+            if log is None:
+                if promised:
+                    raise Violation("P1", f"{truth.name} counts on {member}, which has no log of it")
+                continue
+            if log.counted_end < len(promised):
+                raise Violation(
+                    "P1",
+                    f"{truth.name} counts on {member}, which has {log.counted_end} of {len(promised)} "
+                    f"promised entries: {partition}",
+                )
+            if log.entries[start : len(promised)] != promised[start:]:
+                raise Violation("P1", f"{truth.name} counts on {member}, whose log is another: {partition}")
+
+    # Partitions.
+
+    def on_written(self, key: Key, offset: int, entry: Entry) -> None:
+        """A leader wrote."""
+        truth = self.truth(key)
+        other = truth.written.setdefault((entry.epoch, offset), entry)
+        if other != entry:
+            raise Violation("P5", f"{truth.name} has two entries at {offset} of epoch {entry.epoch}")
+
+    def on_copied(self, key: Key, node_id: NodeId, offset: int, entry: Entry) -> None:
+        truth = self.truth(key)
+        if truth.written.get((entry.epoch, offset)) != entry:
+            raise Violation(
+                "P5", f"{truth.name}: {node_id} copied {entry} to {offset}, where nobody wrote it"
+            )
+
+    def on_truncated(self, key: Key, node_id: NodeId, end: int) -> None:
+        truth = self.truth(key)
+        if end >= len(truth.promised):
+            return
+        partition = self._partition(key)
+        if partition is None or key in self._machines[node_id].amnesia:
+            return
+        if node_id in partition.isr or node_id in partition.eligible:
+            raise Violation(
+                "P1", f"{truth.name}: {node_id} is counted on and cut to {end} of {len(truth.promised)}"
+            )
+
+    def on_office(self, key: Key, node_id: NodeId, leader_epoch: int, log: ReplicaLog) -> None:
+        """A replica begins to lead. P2: it has all that was ever promised."""
+        truth = self.truth(key)
+        if leader_epoch < truth.loss_epoch:
+            return
+        partition = self._partition(key)
+        if partition is None or partition.leader_epoch != leader_epoch:
+            return  # it learns late of an office that it has lost already
+        if log.entries[: len(truth.promised)] != truth.promised:
+            raise Violation(
+                "P2",
+                f"{truth.name}: {node_id} leads epoch {leader_epoch} with {log.end} entries and lacks some of "
+                f"{len(truth.promised)} promised",
+            )
+
+    def on_high_watermark(
+        self, key: Key, node_id: NodeId, leader_epoch: int, log: ReplicaLog, before: int, after: int
+    ) -> None:
+        """A leader moved its high watermark, so everything below it is promised from here on."""
+        truth = self.truth(key)
+        if after < before:
+            raise Violation(
+                "P4", f"{truth.name}: {node_id} moved its high watermark from {before} to {after}"
+            )
+        if after > log.counted_end:
+            raise Violation("P4", f"{truth.name}: {node_id} has {log.counted_end} durable, promises {after}")
+        other = truth.advancers.setdefault(leader_epoch, node_id)
+        if other != node_id:
+            raise Violation("P8", f"{truth.name}: {other} and {node_id} both lead epoch {leader_epoch}")
+        partition = self._partition(key)
+        if partition is None or leader_epoch < truth.loss_epoch:
+            return
+        promised = truth.promised
+        if log.entries[before : min(after, len(promised))] != promised[before:after]:
+            raise Violation("P2", f"{truth.name}: {node_id} promises something else below {after}")
+        added = log.entries[len(promised) : after]
+        if not added:
+            return
+        self._check_sequences(truth, added)
+        start = len(promised)
+        promised.extend(added)
+        self._check_copies(truth, key, partition)
+        self._check_holders(key, partition, start=start)
+
+    def on_learnt(self, key: Key, node_id: NodeId, log: ReplicaLog, before: int, after: int) -> None:
+        """A follower was told of a high watermark, and serves what is below it."""
+        truth = self.truth(key)
+        if truth.loss_epoch >= 0 or self._partition(key) is None:
+            return
+        if log.entries[before:after] != truth.promised[before:after]:
+            raise Violation(
+                "P3", f"{truth.name}: {node_id} would serve what was never promised below {after}"
+            )
+
+    def on_acknowledged(self, key: Key, offset: int, value: int, *, to_all: bool) -> None:
+        truth = self.truth(key)
+        if value in self._refused:
+            raise Violation("S3", f"{truth.name}: {value} was refused for good and acknowledged")
+        if not to_all or self._partition(key) is None or truth.loss_epoch >= 0:
+            return
+        if offset >= len(truth.promised) or truth.promised[offset].value != value:
+            raise Violation("P2", f"{truth.name}: {value} is acknowledged at {offset} and not there")
+
+    def on_refused(self, key: Key, value: int) -> None:
+        """For good: whoever sent it was told that it is not written and never will be."""
+        self._refused.add(value)
+        if any(entry.value == value for entry in self.truth(key).promised[-50:]):
+            raise Violation("S3", f"{self.truth(key).name}: {value} was refused for good and is there")
+
+    def on_read(self, key: Key, offset: int, entries: Sequence[Entry]) -> None:
+        truth = self.truth(key)
+        if truth.loss_epoch >= 0 or self._partition(key) is None:
+            return
+        if truth.promised[offset : offset + len(entries)] != list(entries):
+            promised = truth.promised[offset : offset + len(entries)]
+            raise Violation(
+                "P3", f"{truth.name}: a consumer read {entries} at {offset}, promised are {promised}"
+            )
+
+    def on_fetch(self, key: Key, node_id: NodeId, fetch_offset: int, log: ReplicaLog) -> None:
+        """S1: a follower says only what is durable."""
+        if fetch_offset > log.counted_end:
+            raise Violation(
+                "S1", f"{self.truth(key).name}: {node_id} says {fetch_offset}, durable is {log.counted_end}"
+            )
+
+    def on_dropped(self, key: Key, node_id: NodeId) -> None:
+        """A node removed a replica from its disk."""
+        partition = self._partition(key)
+        if partition is not None and node_id in (*partition.isr, *partition.eligible):
+            truth = self.truth(key)
+            raise Violation("P1", f"{truth.name}: {node_id} removed its replica and is counted on")
+
+    def at_rest(self, images: Iterable[tuple[NodeId, Image]]) -> None:
+        """Everything is healed and quiet: copies are equal, and so are images."""
+        facts = list(self._image.facts())
+        for node_id, image in images:
+            if image.end_offset != self._image.end_offset or list(image.facts()) != facts:
+                raise Violation("M5", f"the image of {node_id} is another than what is committed")
+        for topic in self._image.topics.values():
+            for partition in topic.partitions:
+                self._check_at_rest((topic.topic_id, partition.index), partition)
+
+    def _check_at_rest(self, key: Key, partition: Partition) -> None:
+        truth = self.truth(key)
+        if partition.leader is None:
+            raise Violation("L1", f"{truth.name} has no leader: {partition}")
+        if set(partition.isr) != set(partition.replicas) or partition.is_moving:
+            raise Violation("L2", f"{truth.name} is not in step: {partition}")
+        leading = self._machines[partition.leader].logs[key]
+        if len(truth.promised) != leading.end:
+            raise Violation(
+                "L3", f"{truth.name}: {len(truth.promised)} of {leading.end} entries are promised"
+            )
+        for member in partition.holders:
+            log = self._machines[member].logs.get(key)
+            if log is None or log.entries != truth.promised:
+                raise Violation("L2", f"{truth.name}: the copy of {member} is another than the leader's")
+            if log.epochs.entries() != derived_epochs(log.entries):
+                raise Violation("P6", f"{truth.name}: the epochs of {member} do not follow from its log")
+
+    def _check_sequences(self, truth: Truth, added: Sequence[Entry]) -> None:
+        for entry in added:
+            if entry.value in self._refused:
+                raise Violation("S3", f"{truth.name}: {entry.value} was refused for good and is there")
+            if entry.producer != NOBODY:
+                last = truth.sequences.get(entry.producer, -1)
+                if entry.sequence != last + 1:
+                    raise Violation(
+                        "P9", f"{truth.name}: producer {entry.producer} wrote {entry.sequence} after {last}"
+                    )
+                truth.sequences[entry.producer] = entry.sequence
+
+    def _check_copies(self, truth: Truth, key: Key, partition: Partition) -> None:
+        """P7: what is promised is, or has been, on as many disks as the minimum says."""
+        end = len(truth.promised)
+        count = 0
+        for member in partition.replicas:
+            machine = self._machines[member]
+            log = machine.logs.get(key)
+            count += key in machine.amnesia or (log is not None and log.counted_end >= end)
+        minimum = self.minimum_of(self._image, key)
+        if count < minimum:
+            raise Violation(
+                "P7", f"{truth.name} promised {truth.promised[-1]} with {count} copies of {minimum}"
+            )
+
+    def _partition(self, key: Key) -> Partition | None:
+        topic = self._image.topics_by_id.get(key[0])
+        return None if topic is None else topic.partitions[key[1]]
+
+
+def derived_epochs(entries: Sequence[Entry]) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for offset, entry in enumerate(entries):
+        if not found or found[-1][0] != entry.epoch:
+            found.append((entry.epoch, offset))
+    return found

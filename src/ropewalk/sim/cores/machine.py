@@ -1,0 +1,81 @@
+"""A machine: the disk that outlives processes, and what has befallen it.
+
+What was lost of a replica since its node last registered is kept here (`amnesia`), because that is the physical truth
+which membership has to respect: whoever forgot something must be out of ISR and ELR from its next registration on.
+"""
+
+import random
+from typing import Final, TypeAlias
+
+from ropewalk.base.ids import NodeId, TopicId
+from ropewalk.sim.cores.replica_log import ReplicaLog
+
+Key: TypeAlias = tuple[TopicId, int]
+"""A partition, by the id of its topic."""
+
+SYNC_US: Final = 400
+
+
+class Machine:
+    __slots__ = (
+        "amnesia",
+        "clock_offset_ms",
+        "damaged",
+        "directory",
+        "is_clean",
+        "is_emptied",
+        "life",
+        "logs",
+        "node_id",
+        "rack",
+        "sync_us",
+    )
+
+    def __init__(self, node_id: NodeId, rng: random.Random) -> None:
+        self.node_id = node_id
+        self.rack = f"rack-{node_id % 3}"
+        self.directory: bytes = rng.randbytes(16)
+        self.logs: dict[Key, ReplicaLog] = {}
+        self.is_clean = True
+        """The last process stopped in order, or there was none."""
+        self.is_emptied = False
+        """Its disk was lost, and no replica on it has been in sync since."""
+        self.amnesia: set[Key] = set()
+        self.damaged: set[Key] = set()
+        """Replicas found damaged of which no registration has told yet. A process that finds them may die before it tells."""
+        self.clock_offset_ms = 0
+        self.sync_us = SYNC_US
+        self.life = 0
+        """How many processes there have been."""
+
+    def lose_power(self, rng: random.Random) -> int:
+        """What was not synced is gone in part; say how many entries. The process must have been ended before."""
+        lost_count = 0
+        for key, log in self.logs.items():
+            lost = log.lose_power(rng)
+            lost_count += lost
+            if lost and not log.flushes:
+                self.amnesia.add(key)
+        return lost_count
+
+    def lose_disk(self, rng: random.Random) -> None:
+        self.amnesia.update(self.logs)
+        self.logs = {}
+        self.damaged = set()
+        self.directory = rng.randbytes(16)
+        self.is_clean = False
+        self.is_emptied = True
+
+    def recover(self, rng: random.Random) -> bool:
+        """Open every log as a starting process does. Whether one turned out to be damaged below what was durable."""
+        found = False
+        for key, log in self.logs.items():
+            if log.rotten_at is not None:
+                log.truncate(log.rotten_at)
+                self.amnesia.add(key)
+                self.damaged.add(key)
+                found = True
+            log.durable_end = log.end
+            if log.high_watermark:  # the checkpoint is as old as it happens to be
+                log.high_watermark = rng.randrange(log.high_watermark // 2, log.high_watermark + 1)
+        return found
