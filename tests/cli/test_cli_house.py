@@ -122,15 +122,13 @@ def test_settings_are_explained(ropewalk: Ropewalk) -> None:
                 "h:2",
                 "--data",
                 "d",
-                "--nodes",
-                "3",
                 "--set",
                 "a=b",
                 "--set",
                 "c=d",
                 "--demo",
             ),
-            NodeOptions(kafka="h:1", http="h:2", data="d", nodes=3, settings=("a=b", "c=d"), demo=True),
+            NodeOptions(kafka="h:1", http="h:2", data="d", settings=("a=b", "c=d"), demo=True),
         ),
         (
             ("up", "--memory", "--ready-file", "f", "--log-level", "debug", "-o", "json"),
@@ -147,3 +145,17 @@ def test_a_node_is_given_what_was_said_and_nothing_else(
     monkeypatch.setattr(main, f"run_{arguments[0]}", given.append)
     assert ropewalk(*arguments).exit_code == 0
     assert given == [expected]
+
+
+def test_what_is_for_a_cluster_needs_one(ropewalk: Ropewalk) -> None:
+    result = ropewalk("up", "--etcd", "auto")
+    assert result.exit_code == 2
+    assert "give --nodes too" in result.stderr
+    assert ropewalk("up", "--nodes", "3", "--demo").exit_code == 1
+
+
+def test_a_cluster_does_not_take_the_place_of_a_single_node(ropewalk: Ropewalk, tmp_path: Path) -> None:
+    (tmp_path / "identity").touch()
+    result = ropewalk("up", "--nodes", "3", "--data", str(tmp_path))
+    assert result.exit_code == 1
+    assert "holds the data of a single node" in result.stderr

@@ -5,12 +5,14 @@ import gc
 from typing import cast
 
 import pytest
+from structlog.testing import capture_logs
 
 from ropewalk.base.budget import ByteBudget
 from ropewalk.broker.quotas import ClientQuotas
 from ropewalk.kafka.caller import Caller, Holdable
 from ropewalk.kafka.connections import Connections
 from ropewalk.kafka.listener import KafkaListener
+from ropewalk.kafka.peer.apis import PEER_APIS
 from ropewalk.kafka.served import ServedApi
 from ropewalk.metadata.image import Image
 from ropewalk.sim.world import World
@@ -32,6 +34,8 @@ from ropewalk.wire.messages import (
 )
 from ropewalk.wire.types import Message
 from tests.kafka.door import NODE, Door, at_the_door, batch_of, produce_request
+
+PRIVATE_APIS = [api for api in PEER_APIS if api.key >= 10_000]
 
 
 class Bare(asyncio.Protocol):
@@ -270,3 +274,20 @@ def test_a_request_whose_wait_was_forgotten_does_not_release_its_connection() ->
 
     with World(0) as world:
         assert world.run(main(world), limit_s=60) == []
+
+
+@pytest.mark.parametrize("api", PRIVATE_APIS, ids=lambda api: api.name)
+def test_a_client_listener_does_not_know_what_nodes_say_to_each_other(api: AnyApi) -> None:
+    """Not advertised, and closed with a line in the log like any key that is not served."""
+
+    async def story(door: Door) -> list[str]:
+        assert not door.connection.versions.offers(api)
+        transport, bare = await Bare.open(door)
+        with capture_logs() as logs:
+            transport.write(b"".join(frame([encode_request_header(api, 0, 1, None), bytes(64)])))
+            async with asyncio.timeout(60):
+                await bare.closed
+        assert bare.answers == []
+        return [entry["reason"] for entry in logs]
+
+    assert at_the_door(story) == [f"API key {api.key} is not served"]

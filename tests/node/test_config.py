@@ -50,6 +50,21 @@ def test_a_node_with_a_secret_belongs_to_a_cluster() -> None:
     assert config.cluster_secret == b"sixteen letters."
 
 
+def test_the_secret_may_be_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_text("sixteen letters.\n")
+    named = f"cluster.secret.file={file}"
+    assert load(NodeOptions(settings=(named,)), {}).cluster_secret == b"sixteen letters."
+    both = load(NodeOptions(settings=(named, "cluster.secret=another sixteen.")), {})
+    assert both.cluster_secret == b"another sixteen."
+    file.write_text("\n")
+    with pytest.raises(InvalidSetting, match="is empty"):
+        load(NodeOptions(settings=(named,)), {})
+    file.unlink()
+    with pytest.raises(InvalidSetting, match="cannot be read"):
+        load(NodeOptions(settings=(named,)), {})
+
+
 def test_a_node_without_a_secret_stands_alone_and_does_not_listen_for_others() -> None:
     config = load(NodeOptions(), {})
     assert config.is_alone

@@ -30,6 +30,8 @@
       UnknownEpoch              the caller knows a newer leader epoch than ours
       ControllerUnavailable     the node that decides cannot be reached, or there is none; nothing was changed
       NotEnoughReplicas         the in-sync replicas are fewer than min.insync.replicas
+      NotEnoughReplicasAfterAppend  the same, found when the write was in the leader's log: nobody knows whether it stays
+      OffsetNotAvailable        this replica does not know yet how far its records are committed
       FetchSessionUnknown       no such fetch session, or no longer; begin anew with all partitions
       FetchSessionEpochInvalid  not the fetch that the session expects next
       FetchSessionTopicsMixed   a session names its topics by id or by name, not now this way and now that
@@ -184,6 +186,14 @@ class ControllerUnavailable(RopewalkError):
 
 
 class NotEnoughReplicas(RopewalkError):
+    pass
+
+
+class NotEnoughReplicasAfterAppend(RopewalkError):
+    pass
+
+
+class OffsetNotAvailable(RopewalkError):
     pass
 
 

@@ -395,3 +395,13 @@ STRAGGLER_REJOIN_MS: Final = 10_000
 
 HIGH_WATERMARKS_SAVED_MS: Final = 5_000
 """How often high watermarks go to disk. After a crash a leader starts from there until its followers have told it more; Kafka's figure."""
+
+IN_SYNC_TICK_MS: Final = 50
+"""How often it is looked whether replicas are in sync, while anything about it may change: half of replica.straggler.ms. A look at
+one partition takes some microseconds."""
+
+ALTERATIONS_TOGETHER_MAX: Final = 2_000
+"""Partitions in one request for other replicas in sync, some 100 bytes each: what a node leads when another one is lost."""
+
+ALTERATION_MS_MAX: Final = 5_000
+"""How long such a request may take before its outcome counts as unknown and it is asked again."""

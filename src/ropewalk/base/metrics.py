@@ -108,6 +108,14 @@ UNDER_REPLICATED: Final = _gauge(
     "topic",
     "partition",
 )
+IN_SYNC_SHRUNK: Final = _counter(
+    "ropewalk_in_sync_shrunk_total",
+    "Changes by which replicas of a partition led here left the ones in sync.",
+)
+IN_SYNC_EXPANDED: Final = _counter(
+    "ropewalk_in_sync_expanded_total",
+    "Changes by which replicas of a partition led here joined the ones in sync.",
+)
 GROUP_OFFSET: Final = _gauge(
     "kafka_consumergroup_current_offset",
     "The offset the group has committed.",

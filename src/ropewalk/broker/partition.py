@@ -2,8 +2,10 @@
 
 Invariants
     The high watermark never moves back and never passes what the `flush` setting promises: with
-    `flush=group` the durable offset, so that no consumer is shown what a power cut could remove.
-    A ticket is released when the high watermark has passed its batch, never before, and in order.
+    `flush=group` the durable offset, so that no consumer is shown what a power cut could remove. Where others keep copies
+    it is the leader's core that says how far it is (`followers`).
+    A ticket is released when the high watermark has passed its batch, never before, and in order. With acks=1 it waits for
+    this node's disk alone.
 
 What a reader could get wrong
     A duplicate of an idempotent producer is answered with its first offset, but its ticket waits like
@@ -11,7 +13,6 @@ What a reader could get wrong
 """
 
 import asyncio
-from collections import deque
 from enum import IntEnum
 from typing import Protocol
 
@@ -20,20 +21,25 @@ from msgspec import Struct
 from ropewalk.base.errors import (
     InvalidTopicName,
     NodeStopping,
+    NotEnoughReplicasAfterAppend,
     RopewalkError,
     TimedOut,
     UnknownTopic,
 )
-from ropewalk.base.ids import LeaderEpoch, Offset, TopicId, TopicPartition
+from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, TopicId, TopicPartition
 from ropewalk.base.ports import Clock
+from ropewalk.broker.followers import Followers
 from ropewalk.broker.leader_epochs import check_leader_epoch
+from ropewalk.broker.waiters import Waiters
 from ropewalk.broker.watchers import Watcher, Watchers
 from ropewalk.log.log import Log, SyncTargets
 from ropewalk.log.storage import Removal
+from ropewalk.metadata.image import Partition as PartitionFacts
 from ropewalk.metadata.internal_topics import INTERNAL_TOPICS
 from ropewalk.records.batch import BatchHeader
 from ropewalk.records.conform import conform
 from ropewalk.records.validate import Rules, validate_produced
+from ropewalk.replication.leader import Leader, LeaderSettings, Outcome, Proposal
 
 
 class Acks(IntEnum):
@@ -48,6 +54,18 @@ class Commits(Protocol):
     """Where a partition says that it holds bytes that are not yet durable."""
 
     def note(self, partition: "Partition") -> None: ...
+
+
+class InSync(Protocol):
+    """Where a partition says that the set of its replicas in sync may have to change, now or by the passing of time."""
+
+    def note(self, partition: "Partition") -> None: ...
+
+    def hurry(self, partition: "Partition") -> None:
+        """As `note`, and soon: somebody may join."""
+
+    def on_changed(self, *, joined_count: int, left_count: int) -> None:
+        """The cluster has changed a set of replicas in sync."""
 
 
 class Ticket(Struct, frozen=True):
@@ -73,12 +91,6 @@ class Prepared(Struct, frozen=True):
     header: BatchHeader
 
 
-class _Waiting(Struct):
-    end_offset: Offset
-    deadline_ms: float
-    acknowledged: asyncio.Future[None]
-
-
 class Partition:
     """Everything here answers at once: what takes time is a ticket, or belongs in the disk pool."""
 
@@ -94,7 +106,9 @@ class Partition:
         in_memory: bool,
         commits: Commits,
         clock: Clock,
+        in_sync: InSync | None = None,
     ) -> None:
+        """Leads alone until `share` is called."""
         self.name = name
         self.topic_id = topic_id
         self.log = log
@@ -107,8 +121,17 @@ class Partition:
         self.high_watermark = log.durable_offset if durable_first else log.end_offset
         self._commits = commits
         self._clock = clock
-        self._waiting: deque[_Waiting] = deque()
+        self._waiters = Waiters()
+        """For the high watermark."""
+
+        self._disk_waiters = Waiters()
+        """For this node's disk alone, where others keep copies too."""
+
         self._watchers = Watchers()
+        self._in_sync = in_sync
+        self.followers: Followers | None = None
+        """None where nobody else keeps a copy."""
+
         self._end: RopewalkError | None = None
         self._has_ended = False
         self._segment_count = log.segment_count
@@ -118,8 +141,23 @@ class Partition:
             0  # below the high watermark, counted as the two above from the start of this object
         )
 
-    is_replicated = False
-    """Whether others keep copies, so that the high watermark is not simply how far this one is durable."""
+    @property
+    def is_replicated(self) -> bool:
+        """Whether others keep copies, so that the high watermark is not simply how far this one is durable."""
+        return self.followers is not None
+
+    @property
+    def reached_offset(self) -> Offset:
+        """Up to here this node's own copy counts."""
+        return self.log.durable_offset if self.durable_first else self.log.end_offset
+
+    @property
+    def has_ended(self) -> bool:
+        return self._has_ended
+
+    @property
+    def has_waiters(self) -> bool:
+        return bool(len(self._waiters) or len(self._disk_waiters))
 
     @property
     def last_stable_offset(self) -> Offset:
@@ -157,35 +195,33 @@ class Partition:
         """
         if self._end is not None:
             raise self._end.with_traceback(None)  # one error, raised often: it would remember every time
-        header = prepared.header
+        header, followers = prepared.header, self.followers
+        if followers is not None and acks is Acks.ALL:
+            followers.check_enough()
         appended = self.log.append(
             prepared.batch, header, leader_epoch=self.leader_epoch, now_ms=self._clock.now_ms()
         )
         if not appended.duplicate:
             self._appended_bytes += header.size_bytes
+            if followers is not None:
+                self._on_appended(followers, header.size_bytes)
         if not self.durable_first:
-            self._advance(self.log.end_offset, self._appended_bytes)
+            self._settle(self.log.end_offset, self._appended_bytes)
             self._note_roll()
-        elif appended.end_offset > self.high_watermark:
+        elif appended.end_offset > self.log.durable_offset:
             self._commits.note(self)
         return Ticket(
             appended.base_offset,
             header.max_timestamp if header.uses_append_time else -1,
             self.log.start_offset,
-            self.expect(appended.end_offset, timeout_ms) if acks is not Acks.NOBODY else None,
+            self._expect(appended.end_offset, acks, timeout_ms) if acks is not Acks.NOBODY else None,
         )
 
     def expect(self, end_offset: Offset, timeout_ms: int) -> asyncio.Future[None] | None:
         """Done when the high watermark has passed `end_offset`; fails when the time is over. None: it has passed already."""
         if end_offset <= self.high_watermark:
             return None
-        acknowledged: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        if self._has_ended and self._end is not None:  # nothing will move the high watermark any more
-            acknowledged.set_exception(self._end)
-            return acknowledged
-        deadline_ms = self._clock.monotonic_ms() + timeout_ms
-        self._waiting.append(_Waiting(end_offset, deadline_ms, acknowledged))
-        return acknowledged
+        return self._wait(self._waiters, end_offset, timeout_ms)
 
     def begin_sync(self) -> SyncTargets:
         """What must reach the disk so that all that is in the log by now is durable."""
@@ -196,7 +232,7 @@ class Partition:
         """The sync that began when the log ended at `end_offset` has succeeded."""
         self.log.on_synced(end_offset)
         if self.durable_first:
-            self._advance(end_offset, self._syncing_bytes)
+            self._settle(end_offset, self._syncing_bytes)
 
     def set_durable_first(self, durable_first: bool) -> None:
         """The topic's `flush` setting changed. The high watermark never moves back; what is above it waits for the disk."""
@@ -204,16 +240,14 @@ class Partition:
         if self.log.dirty:
             self._commits.note(self)
             if not durable_first:
-                self._advance(self.log.end_offset, self._appended_bytes)
+                self._settle(self.log.end_offset, self._appended_bytes)
 
     def expire(self, now_ms: float) -> None:
         """Tell producers whose time is over that the outcome is unknown. The write itself stays."""
-        while self._waiting and self._waiting[0].deadline_ms <= now_ms:
-            waiting = self._waiting.popleft()
-            if not waiting.acknowledged.done():
-                waiting.acknowledged.set_exception(
-                    TimedOut(f"{self.name}: not acknowledged in time; it may still be written")
-                )
+        if len(self._waiters) or len(self._disk_waiters):
+            reason = TimedOut(f"{self.name}: not acknowledged in time; it may still be written")
+            self._waiters.expire(now_ms, reason)
+            self._disk_waiters.expire(now_ms, reason)
 
     def take_removal(self, *, start_offset_durable: Offset) -> Removal | None:
         """As `Log.take_removal`, and tell readers if the start has moved."""
@@ -222,6 +256,52 @@ class Partition:
         if self.log.start_offset != before:
             self._watchers.tell_of_change()
         return removal
+
+    def share(self, followers: Followers | None, leader_epoch: LeaderEpoch) -> None:
+        """Lead on, in this epoch, with these followers or with none."""
+        former, self.followers = self.followers, followers
+        self.set_leader_epoch(leader_epoch)
+        if former is not None:
+            former.watchers.end()
+        if followers is None:
+            self._disk_waiters.release(self.reached_offset)
+            self._advance(self.reached_offset, self._appended_bytes)
+        else:
+            self.high_watermark = followers.core.high_watermark
+            self._note_sharing()
+
+    def on_facts(self, facts: PartitionFacts, settings: LeaderSettings) -> None:
+        """The cluster says this of the partition, which this node still leads in the same epoch, with others."""
+        followers = self.followers
+        assert followers is not None, "who leads alone has nothing to follow"
+        before = followers.core.isr
+        followers.on_facts(facts, settings)
+        now = followers.core.isr
+        if now != before and self._in_sync is not None:
+            self._in_sync.on_changed(joined_count=len(now - before), left_count=len(before - now))
+        if followers.core.is_below_minimum:
+            self._waiters.fail(
+                NotEnoughReplicasAfterAppend(
+                    f"{self.name} has {len(now)} in-sync replicas left; whether the write survives is not known"
+                )
+            )
+        self._note_sharing()
+
+    def on_fetch(self, node_id: NodeId, broker_epoch: int, fetch_offset: Offset) -> None:
+        """A replica asked for `fetch_offset` in this epoch, and its log continues this one."""
+        followers = self.followers
+        if followers is None:
+            return
+        may_join = followers.on_fetch(node_id, broker_epoch, fetch_offset)
+        self._advance_shared(followers)
+        if may_join and self._in_sync is not None:
+            self._in_sync.hurry(self)
+
+    def on_outcome(self, core: Leader, proposal: Proposal, outcome: Outcome, now_ms: int) -> None:
+        """What became of a set of replicas in sync that `core` had proposed."""
+        core.on_outcome(proposal, outcome, now_ms)
+        if self.followers is not None and self.followers.core is core:
+            self._note_sharing()
 
     def set_leader_epoch(self, leader_epoch: LeaderEpoch) -> None:
         if leader_epoch != self.leader_epoch:
@@ -249,10 +329,10 @@ class Partition:
         """Refuse, and send everybody who waits away."""
         self.refuse(reason)
         self._has_ended = True
-        while self._waiting:
-            waiting = self._waiting.popleft()
-            if not waiting.acknowledged.done():
-                waiting.acknowledged.set_exception(reason)
+        self._waiters.fail(reason)
+        self._disk_waiters.fail(reason)
+        if self.followers is not None:
+            self.followers.watchers.end()
         self._watchers.end()
 
     def check_readable(self) -> None:
@@ -265,16 +345,61 @@ class Partition:
             self._segment_count = self.log.segment_count
             self._commits.note(self)
 
+    def _on_appended(self, followers: Followers, size_bytes: int) -> None:
+        followers.on_appended(self.log.end_offset, size_bytes)
+        if self._in_sync is not None:
+            self._in_sync.note(self)
+
+    def _settle(self, offset: Offset, settled_bytes: int) -> None:
+        """This node's own copy counts up to `offset`."""
+        followers = self.followers
+        if followers is None:
+            self._advance(offset, settled_bytes)
+            return
+        followers.core.on_durable(offset)
+        self._disk_waiters.release(offset)
+        self._advance_shared(followers)
+
     def _advance(self, high_watermark: Offset, shown_bytes: int) -> None:
         if high_watermark <= self.high_watermark:
             return
         self.high_watermark = high_watermark
         grown_bytes, self._shown_bytes = shown_bytes - self._shown_bytes, shown_bytes
-        while self._waiting and self._waiting[0].end_offset <= high_watermark:
-            waiting = self._waiting.popleft()
-            if not waiting.acknowledged.done():  # its time may be over
-                waiting.acknowledged.set_result(None)
+        self._waiters.release(high_watermark)
         self._watchers.tell_of_growth(grown_bytes)
+
+    def _advance_shared(self, followers: Followers) -> None:
+        high_watermark = followers.core.high_watermark
+        if high_watermark <= self.high_watermark:
+            return
+        self.high_watermark = high_watermark
+        # How many bytes lie below is known only at the end. Readers that are told of too many look, and wait again.
+        grown_bytes = self._appended_bytes - self._shown_bytes
+        if high_watermark == self.log.end_offset:
+            self._shown_bytes = self._appended_bytes
+        self._waiters.release(high_watermark)
+        self._watchers.tell_of_growth(grown_bytes)
+
+    def _note_sharing(self) -> None:
+        """Something about the followers is other than it was."""
+        if self.followers is not None:
+            self._advance_shared(self.followers)
+        if self._in_sync is not None:
+            self._in_sync.note(self)
+
+    def _expect(self, end_offset: Offset, acks: Acks, timeout_ms: int) -> asyncio.Future[None] | None:
+        if acks is Acks.ALL or self.followers is None:
+            return self.expect(end_offset, timeout_ms)
+        if end_offset <= self.reached_offset:
+            return None
+        return self._wait(self._disk_waiters, end_offset, timeout_ms)
+
+    def _wait(self, waiters: Waiters, end_offset: Offset, timeout_ms: int) -> asyncio.Future[None]:
+        if self._has_ended and self._end is not None:  # nothing will come any more
+            ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            ended.set_exception(self._end)
+            return ended
+        return waiters.add(end_offset, self._clock.monotonic_ms() + timeout_ms)
 
 
 def topic_deleted(name: TopicPartition) -> RopewalkError:

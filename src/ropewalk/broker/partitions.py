@@ -26,6 +26,7 @@ from ropewalk.base.limits import SNAPSHOTS_TOGETHER_BYTES_MAX
 from ropewalk.base.ports import Clock, Pool
 from ropewalk.broker.home import Home
 from ropewalk.broker.hosted import Hosted
+from ropewalk.broker.in_sync import InSyncSets
 from ropewalk.broker.log_work import LogWork
 from ropewalk.broker.opening import Opening, open_logs, report_recovery
 from ropewalk.broker.partition import Partition, node_stopping, topic_deleted
@@ -73,7 +74,16 @@ class Partitions:
         self._memory = memory
         self._pool = pool
         self._clock = clock
-        self._roles = Roles(node_id, disk, memory, clock)
+        self.in_sync = InSyncSets(image, node_id, clock)
+        self._roles = Roles(
+            node_id,
+            image=image,
+            settings=settings,
+            disk=disk,
+            memory=memory,
+            in_sync=self.in_sync,
+            clock=clock,
+        )
         self.log_work = LogWork()
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._by_id: dict[TopicId, dict[int, Partition]] = {}

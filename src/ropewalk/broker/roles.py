@@ -2,21 +2,37 @@
 
 from ropewalk.base.ids import NodeId, Offset, TopicId, TopicPartition
 from ropewalk.base.ports import Clock
+from ropewalk.broker.followers import Followers
 from ropewalk.broker.home import Home
 from ropewalk.broker.hosted import Hosted
-from ropewalk.broker.partition import Partition
+from ropewalk.broker.partition import InSync, Partition
 from ropewalk.broker.replica import Replica
 from ropewalk.broker.topic_rules import record_rules
 from ropewalk.log.log import Log
+from ropewalk.metadata.image import Image
 from ropewalk.metadata.image import Partition as PartitionFacts
-from ropewalk.metadata.settings.applied import TopicSettings
+from ropewalk.metadata.settings.applied import AppliedSettings, TopicSettings
+from ropewalk.replication.leader import Leader, LeaderSettings
 
 
 class Roles:
-    def __init__(self, node_id: NodeId, disk: Home, memory: Home, clock: Clock) -> None:
+    def __init__(
+        self,
+        node_id: NodeId,
+        *,
+        image: Image,
+        settings: AppliedSettings,
+        disk: Home,
+        memory: Home,
+        in_sync: InSync,
+        clock: Clock,
+    ) -> None:
         self._node_id = node_id
+        self._image = image
+        self._settings = settings
         self._disk = disk
         self._memory = memory
+        self._in_sync = in_sync
         self._clock = clock
 
     def make(
@@ -30,11 +46,15 @@ class Roles:
         in_memory: bool,
         high_watermark: Offset | None = None,
     ) -> Hosted:
-        """With a high watermark if one is known from the role before."""
-        commits = (self._memory if in_memory else self._disk).commits
+        """With a high watermark if one is known from the role before; else from the last life of the node."""
+        home = self._memory if in_memory else self._disk
+        if high_watermark is None:
+            saved = home.directory.high_watermarks.get(str(name), topic_id)
+            high_watermark = max(log.start_offset, saved)
+        commits = home.commits
         durable_first = settings.flush == "group" and not in_memory
         if facts.leader == self._node_id:
-            return Partition(
+            partition = Partition(
                 name,
                 topic_id,
                 log,
@@ -44,14 +64,17 @@ class Roles:
                 in_memory=in_memory,
                 commits=commits,
                 clock=self._clock,
+                in_sync=self._in_sync,
             )
+            self._share(partition, facts, settings, high_watermark)
+            return partition
         return Replica(
             name,
             topic_id,
             log,
             leader=facts.leader,
             leader_epoch=facts.leader_epoch,
-            high_watermark=log.start_offset if high_watermark is None else high_watermark,
+            high_watermark=min(high_watermark, log.durable_offset if durable_first else log.end_offset),
             durable_first=durable_first,
             in_memory=in_memory,
             commits=commits,
@@ -62,7 +85,7 @@ class Roles:
         if isinstance(hosted, Partition):
             if facts.leader != self._node_id:
                 return False
-            hosted.set_leader_epoch(facts.leader_epoch)
+            self._update_led(hosted, facts, settings)
             hosted.rules = record_rules(settings)
         else:
             if facts.leader == self._node_id:
@@ -70,6 +93,40 @@ class Roles:
             hosted.set_leader(facts.leader, facts.leader_epoch)
         hosted.set_durable_first(settings.flush == "group" and not hosted.in_memory)
         return True
+
+    def _update_led(self, partition: Partition, facts: PartitionFacts, settings: TopicSettings) -> None:
+        is_shared = len(facts.holders) > 1
+        if facts.leader_epoch != partition.leader_epoch or is_shared != partition.is_replicated:
+            self._share(partition, facts, settings, partition.high_watermark)
+        elif is_shared:
+            partition.on_facts(facts, self._leader_settings(settings))
+
+    def _share(
+        self, partition: Partition, facts: PartitionFacts, settings: TopicSettings, high_watermark: Offset
+    ) -> None:
+        """Begin an epoch of leadership, with those who keep copies too."""
+        followers = None
+        if len(facts.holders) > 1:
+            own = self._image.brokers.get(self._node_id)
+            core = Leader(
+                facts,
+                node_id=self._node_id,
+                broker_epoch=-1 if own is None else own.epoch,
+                end_offset=partition.log.end_offset,
+                durable_offset=partition.reached_offset,
+                high_watermark=min(high_watermark, partition.reached_offset),
+                settings=self._leader_settings(settings),
+                now_ms=int(self._clock.monotonic_ms()),
+            )
+            followers = Followers(partition.name, core, self._clock)
+        partition.share(followers, facts.leader_epoch)
+
+    def _leader_settings(self, settings: TopicSettings) -> LeaderSettings:
+        return LeaderSettings(
+            isr_count_min=settings.min_insync_replicas,
+            lag_ms_max=self._settings.of_broker.replica_lag_time_max_ms,
+            straggler_ms=settings.replica_straggler_ms if settings.ack_policy == "quorum" else None,
+        )
 
     def replace(self, former: Hosted, facts: PartitionFacts, settings: TopicSettings) -> Hosted:
         """The other role over the log of one that has ended."""

@@ -1,4 +1,4 @@
-"""`ropewalk up`: start a node here and now."""
+"""`ropewalk up`: start a node, or a cluster of them, here and now."""
 
 from typing import Annotated
 
@@ -44,6 +44,17 @@ def up(
     nodes: Annotated[
         int, typer.Option("--nodes", min=1, help="How many nodes, as processes of their own.")
     ] = 1,
+    etcd: Annotated[
+        str | None,
+        typer.Option(
+            "--etcd",
+            metavar="URL,…",
+            help="With --nodes: keep the metadata in this etcd; auto starts three members.",
+        ),
+    ] = None,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="With --nodes: start a node again that ends by itself.")
+    ] = False,
     settings: SetOption = None,
     config: ConfigOption = None,
     ready_file: ReadyFileOption = None,
@@ -54,27 +65,33 @@ def up(
     ] = False,
     output: OutputOption = None,
 ) -> None:
-    """Start a node and serve until Ctrl-C or SIGTERM. Prints one line when it is ready."""
-    from ropewalk.node.main import run_up
+    """Start a node, or with --nodes a cluster, and serve until Ctrl-C or SIGTERM. Prints one line when it is ready."""
     from ropewalk.node.options import NodeOptions
 
-    run_up(
-        NodeOptions(
-            kafka=kafka,
-            http=http,
-            peer=peer,
-            seeds=tuple(seeds or ()),
-            roles=tuple(roles or ()),
-            node_id=node_id,
-            rack=rack,
-            data=data,
-            memory=memory,
-            nodes=nodes,
-            ready_file=ready_file,
-            ready_as_json=chosen_output(ctx, output) is Output.JSON,
-            config=config,
-            settings=tuple(settings or ()),
-            log_level=log_level,
-            demo=demo,
-        )
+    options = NodeOptions(
+        kafka=kafka,
+        http=http,
+        peer=peer,
+        seeds=tuple(seeds or ()),
+        roles=tuple(roles or ()),
+        node_id=node_id,
+        rack=rack,
+        data=data,
+        memory=memory,
+        nodes=nodes,
+        ready_file=ready_file,
+        ready_as_json=chosen_output(ctx, output) is Output.JSON,
+        config=config,
+        settings=tuple(settings or ()),
+        log_level=log_level,
+        demo=demo,
     )
+    if nodes > 1:
+        from ropewalk.local.cluster import run_cluster
+
+        run_cluster(options, etcd=etcd, restarts=restart)
+    if etcd is not None or restart:
+        raise typer.BadParameter("this is for a cluster: give --nodes too", param_hint="--etcd or --restart")
+    from ropewalk.node.main import run_up
+
+    run_up(options)

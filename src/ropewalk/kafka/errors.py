@@ -36,6 +36,8 @@ CODES: Final[dict[type[RopewalkError], ErrorCode]] = {
     errors.FencedEpoch: ErrorCode.FENCED_LEADER_EPOCH,
     errors.UnknownEpoch: ErrorCode.UNKNOWN_LEADER_EPOCH,
     errors.NotEnoughReplicas: ErrorCode.NOT_ENOUGH_REPLICAS,
+    errors.NotEnoughReplicasAfterAppend: ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    errors.OffsetNotAvailable: ErrorCode.OFFSET_NOT_AVAILABLE,
     errors.FetchSessionUnknown: ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
     errors.FetchSessionEpochInvalid: ErrorCode.INVALID_FETCH_SESSION_EPOCH,
     errors.FetchSessionTopicsMixed: ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,

@@ -132,6 +132,13 @@ class Config:
 
 def load(options: NodeOptions, environment: Mapping[str, str]) -> Config:
     """Merge the four places; raises `InvalidSetting` with the place and the name of whatever is wrong."""
+    config = _with_secret_from_file(merged(options, environment))
+    _check_cluster(config)
+    return config
+
+
+def merged(options: NodeOptions, environment: Mapping[str, str]) -> Config:
+    """As `load`, but whether the settings fit together is not asked: they may be meant for several nodes."""
     configured = {
         name: Configured(setting.default, _DEFAULT)
         for name, setting in {**BROKER_SETTINGS, **NODE_SETTINGS}.items()
@@ -144,9 +151,7 @@ def load(options: NodeOptions, environment: Mapping[str, str]) -> Config:
     ):
         _check(name, value, origin)
         configured[name] = Configured(value, origin)
-    config = Config(configured)
-    _check_cluster(config)
-    return config
+    return Config(configured)
 
 
 _DEFAULT: Final = "default"
@@ -181,12 +186,17 @@ def _flatten(table: Mapping[str, object], prefix: str) -> Iterator[tuple[str, st
 
 def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     for variable in sorted(environment):
-        # Two underscores tell a setting from ROPEWALK_BOOTSTRAP and other variables of the command line.
-        if variable.startswith(ENVIRONMENT_PREFIX) and "__" in variable:
+        if is_variable(variable):
             name = variable.removeprefix(ENVIRONMENT_PREFIX).lower().replace("__", ".")
             yield name, environment[variable], variable
-        elif variable in ("ROPEWALK_FLUSH", "ROPEWALK_STORAGE"):
-            yield variable.removeprefix(ENVIRONMENT_PREFIX).lower(), environment[variable], variable
+
+
+def is_variable(name: str) -> bool:
+    """Whether an environment variable is a setting. Two underscores tell one from ROPEWALK_BOOTSTRAP and the like."""
+    return (name.startswith(ENVIRONMENT_PREFIX) and "__" in name) or name in (
+        "ROPEWALK_FLUSH",
+        "ROPEWALK_STORAGE",
+    )
 
 
 def _from_options(options: NodeOptions) -> Iterator[tuple[str, str, str]]:
@@ -227,6 +237,20 @@ def _check(name: str, value: str, origin: str) -> None:
         setting.parse(value)
     except InvalidSetting as error:
         raise InvalidSetting(f"{origin}: {error}") from None
+
+
+def _with_secret_from_file(config: Config) -> Config:
+    path = config["cluster.secret.file"]
+    if not path or config["cluster.secret"]:
+        return config
+    origin = config.origin("cluster.secret.file")
+    try:
+        secret = Path(path).expanduser().read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidSetting(f"{origin}: cluster.secret.file {path} cannot be read: {error}") from error
+    if not secret:
+        raise InvalidSetting(f"{origin}: cluster.secret.file {path} is empty")
+    return config.with_value("cluster.secret", secret, path)
 
 
 def _check_cluster(config: Config) -> None:

@@ -45,8 +45,6 @@ def run_serve(options: NodeOptions) -> NoReturn:
 
 
 def _run(options: NodeOptions) -> int:
-    if options.nodes != 1:
-        raise CannotStart(f"--nodes {options.nodes}: this version runs one node; leave the option out")
     config = load(options, os.environ)
     journal.configure(config)
     raise_descriptor_limit()

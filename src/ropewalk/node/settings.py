@@ -69,6 +69,13 @@ NODE_SETTINGS: Final[Mapping[str, Setting]] = {
             change=Change.READ_ONLY,
         ),
         Setting(
+            "cluster.secret.file",
+            Kind.STRING,
+            "",
+            "A file that holds the secret, for those who want it neither in a configuration nor in the environment.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
             "cluster.seeds",
             Kind.LIST,
             "",

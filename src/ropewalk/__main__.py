@@ -1,0 +1,5 @@
+"""`python -m ropewalk`: the same as `ropewalk`."""
+
+from ropewalk.cli.main import main
+
+main()

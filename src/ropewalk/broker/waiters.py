@@ -1,0 +1,55 @@
+"""Those who wait until a partition has come as far as they need, in the order of their offsets."""
+
+import asyncio
+from collections import deque
+
+from msgspec import Struct
+
+from ropewalk.base.errors import RopewalkError
+from ropewalk.base.ids import Offset
+
+
+class _Waiting(Struct):
+    end_offset: Offset
+    deadline_ms: float
+    reached: asyncio.Future[None]
+
+
+class Waiters:
+    __slots__ = ("_waiting",)
+
+    def __init__(self) -> None:
+        self._waiting: deque[_Waiting] = deque()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, end_offset: Offset, deadline_ms: float) -> asyncio.Future[None]:
+        """Done when `end_offset` has been reached."""
+        reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Waiting(end_offset, deadline_ms, reached))
+        return reached
+
+    def release(self, offset: Offset) -> None:
+        """Everything up to `offset` has been reached."""
+        waiting = self._waiting
+        while waiting and waiting[0].end_offset <= offset:
+            reached = waiting.popleft().reached
+            if not reached.done():  # its time may be over
+                reached.set_result(None)
+
+    def expire(self, now_ms: float, reason: RopewalkError) -> None:
+        """Send away those whose time is over."""
+        waiting = self._waiting
+        while waiting and waiting[0].deadline_ms <= now_ms:
+            _fail(waiting.popleft(), reason)
+
+    def fail(self, reason: RopewalkError) -> None:
+        """Send everybody away."""
+        while self._waiting:
+            _fail(self._waiting.popleft(), reason)
+
+
+def _fail(waiting: _Waiting, reason: RopewalkError) -> None:
+    if not waiting.reached.done():
+        waiting.reached.set_exception(reason)

@@ -1,0 +1,1 @@
+"""A cluster on one machine: several nodes, and etcd where it is wanted, as processes under one supervisor."""
