@@ -56,8 +56,11 @@ class Nodes:
     def __getitem__(self, node_id: int) -> Node:
         return self.members[node_id].node
 
-    def add(self, node_id: int, *settings: str, roles: tuple[str, ...] = ()) -> Member:
-        name = f"node{node_id}"
+    def add(
+        self, node_id: int, *settings: str, roles: tuple[str, ...] = (), machine: str | None = None
+    ) -> Member:
+        """`machine` for a node that claims an id which another has."""
+        name = machine or f"node{node_id}"
         options = NodeOptions(
             node_id=node_id,
             kafka=f"{name}:{KAFKA_PORT}",
@@ -68,8 +71,8 @@ class Nodes:
             seeds=() if node_id == 0 else (f"node0:{PEER_PORT}",),
             settings=(f"cluster.secret={SECRET}", *QUIET, *self._settings, *settings),
         )
-        member = self.members[node_id] = Member(self.world.machine(name), options)
-        return member
+        member = Member(self.world.machine(name), options)
+        return self.members.setdefault(node_id, member) if machine is None else member
 
     async def start(self, count: int) -> None:
         """All at once; returns when every node is in service."""

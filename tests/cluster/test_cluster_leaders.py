@@ -35,11 +35,13 @@ def test_when_a_leader_is_killed_another_leads_within_a_second() -> None:
         await create(nodes, "t")
         nodes.members[1].kill()
         took_s = await nodes.until(
-            lambda: all(
-                partition.leader in (0, 2) and NodeId(1) not in partition.isr
-                for partition in partitions_of(nodes, "t", seen_by=2)
+            lambda: (
+                all(
+                    partition.leader in (0, 2) and NodeId(1) not in partition.isr
+                    for partition in partitions_of(nodes, "t", seen_by=2)
+                )
+                and bool(partitions_of(nodes, "t", seen_by=2))
             )
-            and bool(partitions_of(nodes, "t", seen_by=2))
         )
         epochs = [partition.leader_epoch for partition in partitions_of(nodes, "t", seen_by=2)]
         assert sorted(epochs) == [0, 0, 1]

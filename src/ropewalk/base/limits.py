@@ -144,7 +144,7 @@ CONTROLLER_WATCH_MS: Final = 100
 CONTROLLER_TAKE_OVER_RETRY_MS: Final = 500
 """Between attempts to become the controller while the metadata cannot be reached: etcd is not flooded when it comes back."""
 
-CONTROLLER_HOLD_MS: Final = 5_000
+CONTROLLER_HOLD_MS: Final = 1_000
 """How often, at least, the controller looks whether it still is one; the metadata log tells it at once, and refuses it anyway."""
 
 LEAVE_MS_MAX: Final = 10_000

@@ -50,6 +50,7 @@ class ControllerSeat:
         """Of the holder to whom the connection was lost."""
         self._settled: asyncio.Future[None] | None = None
         self._on_seated: Callable[[NodeId | None], None] = _nobody
+        self._was_in_trouble = False
         self.taken_count = 0
         """How often this node has taken the seat."""
         decisions.refuse(NotController("this node has not heard yet who decides"))
@@ -57,11 +58,6 @@ class ControllerSeat:
     @property
     def is_active(self) -> bool:
         return self._decisions.refusal is None
-
-    @property
-    def trouble(self) -> str | None:
-        """Why the cluster's facts cannot be changed at present."""
-        return self._log.trouble
 
     @property
     def holder(self) -> Holder | None:
@@ -107,11 +103,7 @@ class ControllerSeat:
             self._decisions.refuse(NotController(f"node {holder.node_id} decides for the cluster"))
             await self._hear()
             self._settle(None)
-            await self._log.news(
-                end_offset=self._facts.image.end_offset,
-                holder_epoch=holder.epoch,
-                timeout_ms=CONTROLLER_WATCH_MS,
-            )
+            await self._wait(holder.epoch, CONTROLLER_WATCH_MS)
 
     def _is_to_be_replaced(self, holder: Holder) -> bool:
         return holder.node_id == self._node_id or not holder.is_alive or holder.epoch == self._lost_epoch
@@ -152,13 +144,22 @@ class ControllerSeat:
         self._settle(None)
         _log.info("this node decides for the cluster", controller_epoch=self._log.epoch)
         while (holder := self._log.holder) is not None and holder.epoch <= self._log.epoch and self.is_active:
-            await self._log.news(
-                end_offset=self._facts.image.end_offset,
-                holder_epoch=self._log.epoch,
-                timeout_ms=CONTROLLER_HOLD_MS,
-            )
+            await self._wait(self._log.epoch, CONTROLLER_HOLD_MS)
         self._decisions.refuse(NotController("another node has begun to decide for the cluster"))
         _log.warning("another node decides for the cluster; this one stands by", former_epoch=self._log.epoch)
+
+    async def _wait(self, holder_epoch: int, timeout_ms: float) -> None:
+        """For news. That there can be none is worth a line, and that there can be again."""
+        end_offset = self._facts.image.end_offset
+        await self._log.news(end_offset=end_offset, holder_epoch=holder_epoch, timeout_ms=timeout_ms)
+        trouble = self._log.trouble
+        if trouble is not None and not self._was_in_trouble:
+            _log.warning(
+                "the metadata cannot be reached; leaders go on, the cluster cannot change", reason=trouble
+            )
+        elif trouble is None and self._was_in_trouble:
+            _log.info("the metadata is reached again")
+        self._was_in_trouble = trouble is not None
 
     def _settle(self, error: RopewalkError | None) -> None:
         if self._settled is None:

@@ -8,12 +8,14 @@ Behaviour worth knowing
     A node that starts is alive from the moment it listens, and not ready until its logs are open, the state of its groups is
     read and it has told the cluster where it is. A node that stops is not ready from the first moment, so that whoever routes to it looks elsewhere.
     A damaged range or a partition without room makes a node unwell, not unready: all else is served.
+    So does a controller, or a home of the metadata, that cannot be reached: leaders go on. What cannot be done is said to
+    whoever asks whether the node is ready.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ropewalk.base import metrics
 from ropewalk.base.limits import DISK_FREE_BYTES_MIN
@@ -28,6 +30,8 @@ class Check(Struct, frozen=True):
     name: str
     problem: str | None
     """None where all is well; else a few words for a person."""
+    is_tolerable: bool = False
+    """It is said, and clients may be sent here all the same."""
 
 
 class Stage(Enum):
@@ -47,14 +51,17 @@ class Health:
         vitals: Vitals,
         failure: Callable[[], str | None],
         membership: Membership | None = None,
+        metadata_trouble: Callable[[], str | None] = lambda: None,
     ) -> None:
-        """`failure` says what background work has failed with, if it has. No membership for a node that is alone."""
+        """`failure` says what background work has failed with, if it has. No membership for a node that is alone.
+        `metadata_trouble` says why the metadata cannot be reached, on a node that should."""
         self.stage = Stage.OPENING
         self._partitions = partitions
         self._groups = groups
         self._vitals = vitals
         self._failure = failure
         self._membership = membership
+        self._metadata_trouble = metadata_trouble
 
     def live(self) -> Sequence[Check]:
         return [Check("process", self._failure())]
@@ -65,10 +72,11 @@ class Health:
         return self._ready()
 
     async def well(self) -> Sequence[Check]:
-        return [*await self.ready(), self._room(), self._damage()]
+        ready = [structs.replace(check, is_tolerable=False) for check in await self.ready()]
+        return [*ready, self._room(), self._damage()]
 
     def collect(self, sheet: Sheet) -> Iterator[None]:
-        is_ready = all(check.problem is None for check in self._ready())
+        is_ready = all(check.problem is None or check.is_tolerable for check in self._ready())
         sheet.add(metrics.READY, int(is_ready))
         yield
 
@@ -79,7 +87,13 @@ class Health:
         return Check("started", self.stage.value or None)
 
     def _place(self) -> list[Check]:
-        return [] if self._membership is None else [Check("cluster", self._membership.standing)]
+        if self._membership is None:
+            return []
+        return [
+            Check("cluster", self._membership.standing),
+            Check("controller", _cannot(self._membership.trouble), is_tolerable=True),
+            Check("metadata", _cannot(self._metadata_trouble()), is_tolerable=True),
+        ]
 
     def _shards(self) -> Check:
         return Check("groups", None if self._groups.is_loaded else "the state of groups is being read")
@@ -98,3 +112,7 @@ class Health:
         damaged = [str(partition.name) for partition in self._partitions if partition.log.damaged]
         shown = ", ".join(damaged[:5]) + (" and more" if len(damaged) > 5 else "")
         return Check("records", f"{len(damaged)} partitions are damaged: {shown}" if damaged else None)
+
+
+def _cannot(trouble: str | None) -> str | None:
+    return None if trouble is None else f"topics, leaders and replicas in sync cannot change: {trouble}"

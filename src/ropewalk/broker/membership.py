@@ -65,6 +65,8 @@ class Membership:
         """Since when the controller's node refuses, or closes, connections. One that hangs is not lost."""
         self._wake: asyncio.Future[None] | None = None
         self._in_service = asyncio.Event()
+        self._is_connected = asyncio.Event()
+        """Set while heartbeats are answered by another node."""
         self._wants_to_stop = False
         self._has_registered = False
         self._may_stop = False
@@ -72,7 +74,7 @@ class Membership:
         """-1 before the first registration."""
         self.is_fenced = True
         self.trouble: str | None = None
-        """Why the controller is not heard at present."""
+        """Why the controller is not heard at present. Leaders go on; what cannot be done meanwhile is to change the cluster."""
 
     @property
     def standing(self) -> str | None:
@@ -106,6 +108,14 @@ class Membership:
         while True:
             await self._beat()
             await self._rest()
+
+    async def run_watch(self) -> None:
+        """Beside `run`: when the connection to the controller is lost, try it again at once."""
+        while True:
+            await self._is_connected.wait()
+            await self._controller.wait_lost()
+            self._is_connected.clear()
+            self._hurry()
 
     async def in_service(self) -> None:
         """Return when the controller has taken the node into service, as far as it ever did."""
@@ -146,6 +156,8 @@ class Membership:
             self._on_trouble(error)
         else:
             self._heard_of = pulse.controller_id
+            if pulse.controller_id != self.node_id:
+                self._is_connected.set()
             if pulse.is_fenced != self.is_fenced:
                 self.is_fenced = pulse.is_fenced
                 _log.info("this node is fenced" if pulse.is_fenced else "this node is in service")

@@ -9,12 +9,13 @@ from typing import Final, TypeVar
 from ropewalk.base import errors
 from ropewalk.base.errors import ControllerUnavailable, NotController, RopewalkError
 from ropewalk.base.ids import LeaderEpoch, NodeId, ProducerId, TopicId
+from ropewalk.base.limits import MEMBERSHIP_CALL_MS
 from ropewalk.base.ports import Clock
 from ropewalk.broker.cluster import Cluster
 from ropewalk.broker.controller_link import ControllerLink
 from ropewalk.broker.peers import Lane
 from ropewalk.broker.registry import Pulse, Registered, Registry
-from ropewalk.client.errors import RemoteError
+from ropewalk.client.errors import RemoteError, Unreachable
 from ropewalk.controller.alter_partition import AlteredPartition, PartitionAlteration
 from ropewalk.controller.brokers import Registration
 from ropewalk.controller.membership import Heartbeat
@@ -44,6 +45,17 @@ class ToController:
     def local(self) -> Registry | None:
         """Where this node decides itself at the moment."""
         return self._registry if self._cluster.decides else None
+
+    async def wait_lost(self) -> None:
+        """Return when the connection that heartbeats go by has ended, at once where there is none."""
+        if self._link is None:
+            return
+        try:
+            deadline_ms = self._clock.monotonic_ms() + MEMBERSHIP_CALL_MS
+            link = await self._link.link(Lane.HEARTBEATS, deadline_ms=deadline_ms)
+        except Unreachable:
+            return
+        await link.wait_lost()
 
     async def register(self, registration: Registration, *, timeout_ms: float) -> Registered:
         if (registry := self.local) is not None:

@@ -59,6 +59,7 @@ class LocalMetadataLog:
         self._records_offset = 0
         self._epoch = 0
         self._broken: str | None = None
+        self._is_busy = False
         self._holder: Holder | None = None
         self._bell = Bell()
         self.recovery: Recovery
@@ -84,7 +85,7 @@ class LocalMetadataLog:
 
     @property
     def trouble(self) -> str | None:
-        return self._broken
+        return None if self._is_busy else self._broken
 
     @property
     def end_offset(self) -> int:
@@ -125,11 +126,14 @@ class LocalMetadataLog:
         # Whoever waits may be cancelled while the disk is busy. What is in the file is then not what
         # is in memory, so nothing more is appended until the log has been opened again.
         self._broken = f"{self._path}: an append was abandoned half way"
+        self._is_busy = True
         try:
             self._size_bytes = await self._pool.run(self._write, frame, end_offset)
         except StorageFailed:
             self._broken = None
             raise
+        finally:
+            self._is_busy = False
         self._broken = None
         self._records.extend(records)
         self._bell.ring()
@@ -154,11 +158,14 @@ class LocalMetadataLog:
     async def write_snapshot(self, snapshot: Snapshot) -> None:
         assert snapshot.end_offset == self.end_offset, "a snapshot stands for every record there is"
         self._broken = f"{self._path}: a snapshot was abandoned half way"
+        self._is_busy = True
         try:
             self._file = await self._pool.run(self._trim, snapshot)
         except StorageFailed:
             self._broken = None
             raise
+        finally:
+            self._is_busy = False
         self._broken = None
         self._snapshot = snapshot
         self._records.clear()

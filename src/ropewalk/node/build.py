@@ -20,12 +20,14 @@ import structlog
 
 from ropewalk.base.budget import ByteBudget
 from ropewalk.base.errors import RopewalkError
+from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import LEAVE_MS_MAX
 from ropewalk.base.metrics import Source
 from ropewalk.base.ports import Ports
 from ropewalk.broker.health import Stage
 from ropewalk.broker.housekeeping import Housekeeping
 from ropewalk.broker.partitions import Partitions
+from ropewalk.log.directory import Held
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import Fact
 from ropewalk.node.config import Config
@@ -46,6 +48,10 @@ class Node:
     def __init__(self, parts: Parts, doors: Doors) -> None:
         self._parts = parts
         self._doors = doors
+
+    @property
+    def node_id(self) -> NodeId:
+        return self._parts.config.node_id
 
     @property
     def kafka_address(self) -> tuple[str, int]:
@@ -182,15 +188,16 @@ async def _begin_to_serve(parts: Parts) -> Doors:
         *((f"{name} in memory", work) for name, work in parts.memory.works()),
     ):
         supervisor.start(name, work)
+    held = await parts.ports.pool.run(parts.place.directory.partitions)
     parts.facts.begin()
-    await parts.partitions.open_all(parts.place.held)
+    await parts.partitions.open_all(held)
     await parts.groups.follow(())
     parts.facts.follow_with(partial(_follow, parts))
     supervisor.start("following the metadata", parts.facts.run_following())
     parts.instruments.health.stage = Stage.JOINING
     doors = await open_doors(parts)
     try:
-        await _join(parts)
+        await _join(parts, held)
     except _INTERRUPTIONS:
         doors.stop()
         doors.close()
@@ -200,8 +207,8 @@ async def _begin_to_serve(parts: Parts) -> Doors:
     return doors
 
 
-async def _join(parts: Parts) -> None:
-    """Returns when the node is in service."""
+async def _join(parts: Parts, held: Sequence[Held]) -> None:
+    """Returns when the node is in service. `held` is what was in its directory."""
     membership = parts.membership
     if parts.place.seat is not None and not parts.config.is_alone:
         parts.supervisor.start("sessions of nodes", parts.registry.run())
@@ -209,8 +216,9 @@ async def _join(parts: Parts) -> None:
     await parts.facts.reached(membership.broker_epoch + 1)
     if parts.config.is_alone:
         return
-    await parts.partitions.remove_strays(parts.place.held)
+    await parts.partitions.remove_strays(held)
     parts.supervisor.start("heartbeats", membership.run())
+    parts.supervisor.start("watch on the controller", membership.run_watch())
     await membership.in_service()
 
 

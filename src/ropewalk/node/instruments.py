@@ -4,7 +4,7 @@ Nothing that serves clients depends on any of it.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ropewalk.base.metrics import Source
 from ropewalk.base.ports import Ports
@@ -41,6 +41,7 @@ class Instruments:
         partitions: Partitions,
         groups: Groups,
         membership: Membership | None,
+        metadata_trouble: Callable[[], str | None],
         home: Home,
         housekeeping: Housekeeping,
         failed: "asyncio.Future[BaseException]",
@@ -54,6 +55,7 @@ class Instruments:
             vitals,
             lambda: repr(failed.result()) if failed.done() else None,
             membership,
+            metadata_trouble,
         )
         self._config = config
         self._ports = ports

@@ -115,6 +115,7 @@ def assemble(
         partitions=partitions,
         groups=groups,
         membership=None if config.is_alone else membership,
+        metadata_trouble=lambda: None if place.log is None else place.log.trouble,
         home=disk,
         housekeeping=housekeeping,
         failed=failed,

@@ -30,7 +30,7 @@ from ropewalk.broker.metadata_feed import MetadataFeed, MetadataTail
 from ropewalk.broker.peers import PeerLinks
 from ropewalk.client.address import Address
 from ropewalk.controller.brokers import decide_create_cluster
-from ropewalk.log.directory import DataDirectory, Held
+from ropewalk.log.directory import DataDirectory
 from ropewalk.log.storage import Storage
 from ropewalk.metadata.log import MetadataLog
 from ropewalk.node.config import Config
@@ -48,8 +48,6 @@ class Place:
     facts: Facts
     cluster: Cluster
     directory: DataDirectory
-    held: list[Held]
-    """The partitions that were in the directory when the node started."""
     log: MetadataLog | None
     decisions: Decisions | None
     """None on a node that never decides; so are `log` and `seat`."""
@@ -79,18 +77,20 @@ async def find_place(config: Config, ports: Ports, supervisor: Supervisor) -> Pl
     links = None if config.is_alone else _links(config, ports, facts)
     link = None if links is None else ControllerLink(links, facts.image, lambda: _seeds(config))
     directory: DataDirectory | None = None
-    held: list[Held] = []
     log: MetadataLog | None = None
     decisions: Decisions | None = None
     seat: ControllerSeat | None = None
     feed = MetadataFeed(None, facts)
     if config.keeps_metadata or await ports.pool.run(ports.disk.exists, f"{data_path(config)}/identity"):
         directory = await _open_directory(config, ports, cluster_id=None)
-        held = await ports.pool.run(directory.partitions)
     if "controller" in config.roles:
         log = await _open_home(config, ports)
         decisions = Decisions(log, facts)
         await _load(decisions)
+        # Only a cluster that nobody has heard of yet is created, and only by who holds nothing of another.
+        held_count = 0
+        if directory is not None and facts.image.cluster_id is None:
+            held_count = len(await ports.pool.run(directory.partitions))
         seat = ControllerSeat(
             config.node_id,
             log,
@@ -100,7 +100,7 @@ async def find_place(config: Config, ports: Ports, supervisor: Supervisor) -> Pl
                 image,
                 ports.rng,
                 None if directory is None else directory.identity.cluster_id,
-                partitions_held_count=len(held),
+                partitions_held_count=held_count,
             ),
         )
         supervisor.start("hearing the metadata", log.run())
@@ -126,7 +126,6 @@ async def find_place(config: Config, ports: Ports, supervisor: Supervisor) -> Pl
         facts=facts,
         cluster=Cluster(facts, decisions),
         directory=directory,
-        held=held,
         log=log,
         decisions=decisions,
         seat=seat,
