@@ -29,6 +29,9 @@ _SAVED_MS: Final = {
 """How much unused quota is kept, as the time in which it comes in. Over ten seconds a quarter of one is 2.5 %. Changes of the
 cluster come in bursts by nature: a tool makes its ten topics at once."""
 
+_ROUNDING_MS: Final = 1e-6
+"""Whoever has waited as long as it was told owes nothing, though sums of fractions may come to a little more."""
+
 _Key = tuple[Quota, str | None, str | None]
 """Who shares: a user, a client id or both; or an address in the place of the user."""
 
@@ -89,7 +92,8 @@ class ClientQuotas:
         share.owed = min(max(share.owed - worked_off, -saved) + amount, rate * THROTTLE_MS_MAX / 1000)
         share.at_ms = now_ms
         self._shares[key] = share
-        return max(0.0, share.owed / rate * 1000)
+        throttle_ms = share.owed / rate * 1000
+        return throttle_ms if throttle_ms > _ROUNDING_MS else 0.0
 
     def _find(self, quota: Quota, user: str, client_id: str | None) -> tuple[_Key, float] | None:
         if self._known is not self.image.client_quotas:
