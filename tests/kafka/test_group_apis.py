@@ -1,7 +1,11 @@
 """Groups at the Kafka door: what members and administrators hear, over restarts and full disks too."""
 
-import pytest
+import asyncio
 
+import pytest
+from structlog.testing import capture_logs
+
+from ropewalk.broker.partition import topic_deleted
 from ropewalk.client.errors import ConnectionLost
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import (
@@ -378,3 +382,21 @@ def test_a_full_disk_makes_commits_uncertain_and_loses_none_that_was_answered() 
         assert await committed(door) == (8, "m")
 
     at_the_door(story, *SETTINGS)
+
+
+def test_a_shard_that_is_deleted_while_it_is_read_is_no_complaint() -> None:
+    async def story(door: Door) -> list[str]:
+        await door.create("t")
+        await find(door)
+        assert await commit(door, committing(1)) == 0
+        shards = door.node._parts.groups._shards
+        shard = next(shard for shard in shards if shard.partition.log.end_offset)
+        with capture_logs() as logs:
+            loading = asyncio.ensure_future(shards._load(shard))
+            await asyncio.sleep(0)
+            shard.partition.end(topic_deleted(shard.partition.name))
+            await loading
+        assert shards.is_loaded
+        return [str(entry["event"]) for entry in logs if entry["log_level"] == "error"]
+
+    assert at_the_door(story, *SETTINGS) == []

@@ -130,6 +130,9 @@ class Shards(Generic[C, E, A]):
         except NodeStopping:
             self._to_load.pop(shard, None)
         except RopewalkError as error:
+            if shard.partition.has_ended:  # deleted, or led elsewhere: `follow` lets go of the shard
+                self._to_load.pop(shard, None)
+                return
             _log.error(
                 "a shard's log cannot be read; what it holds is refused, and it is tried again",
                 partition=str(shard.partition.name),
