@@ -14,12 +14,12 @@ from ropewalk.base.errors import (
     OtherCluster,
     RopewalkError,
 )
-from ropewalk.base.ids import NodeId, ProducerId, TopicId
+from ropewalk.base.ids import LeaderEpoch, NodeId, ProducerId, TopicId
 from ropewalk.controller.brokers import Registration, decide_create_cluster, decide_register_broker
 from ropewalk.controller.producer_ids import allocated_block, decide_allocate_producer_ids
 from ropewalk.metadata.image import Image
-from ropewalk.metadata.records import BrokerState, ClusterCreated, ProducerIdsAllocated
-from tests.controller.imagined import ENDPOINTS, NOW_MS, ImaginedCluster, directory, losses
+from ropewalk.metadata.records import BrokerState, ClusterCreated, PartitionChanged, ProducerIdsAllocated
+from tests.controller.imagined import ENDPOINTS, NOW_MS, ImaginedCluster, directory, losses, nodes
 
 
 def test_a_cluster_is_created_once() -> None:
@@ -202,3 +202,13 @@ def test_producer_ids_can_run_out() -> None:
     image.apply(ProducerIdsAllocated(NodeId(0), ProducerId(2**63 - 1000)))
     with pytest.raises(InvalidRequest, match="every producer id"):
         decide_allocate_producer_ids(image, NodeId(0))
+
+
+def test_a_single_replica_that_forgot_gives_way_to_a_newcomer_in_sync() -> None:
+    """While a topic with one replica is moved, the newcomer may be the only one left who has everything."""
+    cluster = ImaginedCluster(3)
+    topic_id = cluster.topic("moving", (0,), flush="os")
+    both = nodes(1, 0)
+    cluster.apply([PartitionChanged(topic_id, 0, both, both, NodeId(0), LeaderEpoch(0), 1, adding=nodes(1))])
+    cluster.register(0, is_clean=False)
+    assert cluster.seats("moving") == (1, (1,), ())

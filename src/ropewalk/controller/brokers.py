@@ -165,7 +165,8 @@ def _trust(
     is_replaced: bool,
 ) -> tuple[bool, bool]:
     """Whether what the broker holds of the partition is doubtful, and whether it is gone."""
-    is_single = partition.replication_factor == 1
+    holders = {*partition.isr, *partition.eligible}
+    is_single = partition.replication_factor == 1 and holders <= {registration.node_id}
     applied = settings.of_topic(topic)
     if applied.storage == "memory":
         return not is_single, False
