@@ -36,7 +36,7 @@ class Stage:
         self.judge.minimum_of = lambda _image, _key: 2
         self.image = Image()
         registrations = [
-            BrokerRegistered(node_id, node_id, bytes([node_id]) * 16, (Endpoint("PEER", "", 0),))
+            BrokerRegistered(node_id, node_id, bytes([node_id]) * 16, (Endpoint("PEER", "", 1),))
             for node_id in NODES
         ]
         self.commit(
@@ -104,7 +104,7 @@ def test_metadata_that_contradicts_itself(rule: str, fields: dict[str, object]) 
 
 def test_a_fenced_broker_in_sync() -> None:
     stage = Stage()
-    fenced = BrokerRegistered(NODES[2], 9, b"x" * 16, (Endpoint("PEER", "", 0),), state=BrokerState.FENCED)
+    fenced = BrokerRegistered(NODES[2], 9, b"x" * 16, (Endpoint("PEER", "", 1),), state=BrokerState.FENCED)
     with stage.expect("M4"):
         stage.commit(fenced, stage.changed())
 
@@ -122,7 +122,7 @@ def test_a_broker_that_forgot_and_registers_as_whole() -> None:
     stage.machines[NODES[2]].amnesia.add(KEY)
     stage.commit(stage.changed())  # nobody can know yet
     with stage.expect("P1"):
-        stage.commit(BrokerRegistered(NODES[2], 9, b"x" * 16, (Endpoint("PEER", "", 0),)))
+        stage.commit(BrokerRegistered(NODES[2], 9, b"x" * 16, (Endpoint("PEER", "", 1),)))
 
 
 def test_a_replica_that_is_counted_on_and_cut() -> None:

@@ -86,9 +86,10 @@ class Administrator:
                     self._force(topic, partition)
 
     def _force(self, topic: Topic, partition: Partition) -> None:
-        settings = topic.settings
-        if (settings["min.insync.replicas"], settings["flush"], topic.name) == ("2", "group", "sturdy"):
-            raise Violation("P2", f"{topic.name} has lost everybody who held what was promised: {partition}")
+        settings, truth = topic.settings, self._crowd.around.judge.truth((topic.topic_id, partition.index))
+        is_sturdy = settings["min.insync.replicas"] == "2" and settings["flush"] == "group"
+        if is_sturdy and partition.replication_factor > 1 and truth.promised:
+            raise Violation("P2", f"{truth.name} has lost everybody who held what was promised: {partition}")
         self._note("an election was forced")
         self._ask(
             lambda process, image: decide_elect_unclean(

@@ -61,9 +61,9 @@ class Nemesis:
         machine = self._machines[node_id]
         if machine.life and not machine.is_clean:
             self._note("a broker started again uncleanly")
-        machine.life += 1
         if machine.recover(self._rng):
             self._note("a replica was damaged")
+        machine.life += 1
         self._around.processes[node_id] = Process(self._around, machine)
         self._trace("start", node_id)
 

@@ -115,11 +115,13 @@ class Judge:
     def _on_registered(self, record: BrokerRegistered) -> None:
         """Each process puts its number into its port, which tells whether this registration is the present one's."""
         machine = self._machines[record.node_id]
-        if record.endpoints[0].port != machine.life:
+        if record.endpoints[0].port <= machine.amnesia_life:
             return
         for key in sorted(machine.amnesia):
             partition = self._partition(key)
-            if partition is not None and partition.replication_factor == 1:
+            if partition is None or partition.replication_factor > 1:
+                continue
+            if {*partition.isr, *partition.eligible} <= {record.node_id}:
                 # A single replica leads whatever it has; nobody was promised more.
                 log = machine.logs.get(key)
                 self.truth(key).begin_after_loss(

@@ -19,6 +19,7 @@ SYNC_US: Final = 400
 class Machine:
     __slots__ = (
         "amnesia",
+        "amnesia_life",
         "clock_offset_ms",
         "damaged",
         "directory",
@@ -41,6 +42,8 @@ class Machine:
         self.is_emptied = False
         """Its disk was lost, and no replica on it has been in sync since."""
         self.amnesia: set[Key] = set()
+        self.amnesia_life = 0
+        """The last process that does not know of it: what it has on its way tells nothing."""
         self.damaged: set[Key] = set()
         """Replicas found damaged of which no registration has told yet. A process that finds them may die before it tells."""
         self.clock_offset_ms = 0
@@ -55,11 +58,12 @@ class Machine:
             lost = log.lose_power(rng)
             lost_count += lost
             if lost and not log.flushes:
-                self.amnesia.add(key)
+                self._forget(key)
         return lost_count
 
     def lose_disk(self, rng: random.Random) -> None:
-        self.amnesia.update(self.logs)
+        for key in self.logs:
+            self._forget(key)
         self.logs = {}
         self.damaged = set()
         self.directory = rng.randbytes(16)
@@ -67,15 +71,19 @@ class Machine:
         self.is_emptied = True
 
     def recover(self, rng: random.Random) -> bool:
-        """Open every log as a starting process does. Whether one turned out to be damaged below what was durable."""
+        """Open every log for the next process. Whether one turned out to be damaged below what was durable."""
         found = False
         for key, log in self.logs.items():
             if log.rotten_at is not None:
                 log.truncate(log.rotten_at)
-                self.amnesia.add(key)
+                self._forget(key)
                 self.damaged.add(key)
                 found = True
             log.durable_end = log.end
             if log.high_watermark:  # the checkpoint is as old as it happens to be
                 log.high_watermark = rng.randrange(log.high_watermark // 2, log.high_watermark + 1)
         return found
+
+    def _forget(self, key: Key) -> None:
+        self.amnesia.add(key)
+        self.amnesia_life = self.life

@@ -118,7 +118,7 @@ class Process:
         self._tick_count = self.rng.randrange(4)
         self._epoch_heard = 0
         self._controller_at_us = self.now_us
-        self._patience_us = self.rng.randrange(600_000, 2_500_000)
+        self._patience_us = self.rng.randrange(1_300_000, 3_000_000)
         self._is_in = False
         machine.is_clean = False
         self._poll()
