@@ -145,7 +145,7 @@ def test_a_failure_is_one_line_with_a_next_step(
         (("topic", "ls", "-X", "no.such=1"), "InvalidSetting"),
         (("topic", "ls", "-b", "127.0.0.1:1"), "Unreachable"),
         (("config", "describe", "nonsense"), "Failed"),
-        (("up", "--nodes", "9"), "CannotStart"),
+        (("up", "--nodes", "65"), "ImpossiblePlan"),
         (("serve", "--set", "no.such=1"), "InvalidSetting"),
     ],
 )

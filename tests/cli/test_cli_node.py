@@ -98,3 +98,50 @@ def test_the_doctor_is_content(ropewalk: Ropewalk, tmp_path: Path) -> None:
     result = ropewalk("doctor", "--data", str(tmp_path))
     assert result.exit_code == 0, result.stdout
     assert "broker 0" in result.stdout
+
+
+def test_the_cluster_shows_its_nodes_and_is_well(ropewalk: Ropewalk) -> None:
+    assert ropewalk("topic", "create", "shown", "-p", "2").exit_code == 0
+    (node,) = json.loads(ropewalk("cluster", "nodes", "-o", "json").stdout)
+    assert (node["node"], node["state"], node["controller"]) == (0, "active", True)
+    assert node["roles"] == ["broker", "controller", "frontend"]
+    assert node["leaders"] == node["replicas"] >= 2
+    status = json.loads(ropewalk("cluster", "status", "-o", "json").stdout)
+    assert (status["nodes_active"], status["partitions_without_leader"], status["health"]) == (1, 0, "good")
+    assert ropewalk("cluster", "status").stdout.startswith("CLUSTER")
+    assert "active" in ropewalk("cluster", "nodes").stdout
+    assert ropewalk("cluster", "health").stdout == "all is well\n"
+    assert json.loads(ropewalk("cluster", "health", "-o", "json").stdout)["healthy"] is True
+
+
+def test_leaders_and_replicas_can_be_asked_to_change(ropewalk: Ropewalk) -> None:
+    assert ropewalk("topic", "create", "moved", "-p", "2").exit_code == 0
+    elected = ropewalk("cluster", "elect", "moved")
+    assert (elected.exit_code, elected.stderr) == (0, "2 partitions needed nothing\n")
+    assert ropewalk("cluster", "elect").exit_code == 0
+    assert json.loads(ropewalk("cluster", "reassign", "-o", "json").stdout) == []
+    refused = ropewalk("cluster", "reassign", "moved-1", "--to", "7")
+    assert refused.exit_code == 1
+    assert "INVALID_REPLICA_ASSIGNMENT" in refused.stderr
+    assert ropewalk("cluster", "reassign", "moved-1", "--to", "0").exit_code == 0
+    assert ropewalk("cluster", "reassign", "--cancel").exit_code == 0
+    assert "NO_REASSIGNMENT_IN_PROGRESS" in ropewalk("cluster", "reassign", "moved-1", "--cancel").stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("elect", "--unclean"), "name the partitions"),
+        (("elect", "missing-3"), "UNKNOWN_TOPIC_OR_PARTITION"),
+        (("reassign", "--to", "1"), "name the partitions"),
+        (("reassign", "x"), "give one of the two"),
+        (("reassign", "x", "--to", "1", "--cancel"), "give one of the two"),
+        (("reassign", "x", "--to", "one"), "no list of node ids"),
+    ],
+)
+def test_what_the_cluster_is_wrongly_asked(
+    arguments: tuple[str, ...], expected: str, ropewalk: Ropewalk
+) -> None:
+    result = ropewalk("cluster", *arguments)
+    assert result.exit_code != 0
+    assert expected in result.stderr

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from ropewalk.wire import messages, peer
 from ropewalk.wire.api import AnyApi
-from ropewalk.wire.schema import Array, Blob, Kind, Structure, Text, fields_of
-from ropewalk.wire.types import VERSION_LAST, Fixed, Message, RecordSet
+from ropewalk.wire.schema import Array, Blob, Field, Kind, Structure, Text, fields_of
+from ropewalk.wire.types import OWN_TAG_FIRST, VERSION_LAST, Fixed, Message, RecordSet
 
 SPECIAL: Final[Mapping[str, st.SearchStrategy[Any]]] = {
     # Not every number is an error code or a date to the libraries we are compared with.
@@ -54,9 +54,14 @@ class Direction:
 
 
 def directions_in(package: ModuleType) -> list[Direction]:
-    return [
-        Direction(importlib.import_module(f"{package.__name__}.{module.name}").API, name)
+    modules = [
+        importlib.import_module(f"{package.__name__}.{module.name}")
         for module in pkgutil.iter_modules(package.__path__)
+    ]
+    return [
+        Direction(module.API, name)
+        for module in modules
+        if hasattr(module, "API")  # a structure that several messages share has none
         for name in ("request", "response")
     ]
 
@@ -88,11 +93,18 @@ def messages_of(message: type[Message]) -> st.SearchStrategy[Message]:
         strategy = SPECIAL[field.name] if field.name in SPECIAL else _values(field.kind)
         if field.nullable(VERSION_LAST):
             strategy = st.none() | strategy
-        if field.tag is not None:
+        if is_ours(field):
+            strategy = st.just(field.default)
+        elif field.tag is not None:
             strategy = st.just(field.default) | strategy
         values[field.name] = strategy
     # `builds` would inspect the signature every time.
     return st.tuples(*values.values()).map(lambda drawn: message(**dict(zip(values, drawn, strict=True))))
+
+
+def is_ours(field: Field) -> bool:
+    """Whether Kafka does not have the field, so that nobody we are compared with would know it."""
+    return field.tag is not None and field.tag >= OWN_TAG_FIRST
 
 
 def as_of(message: Message, version: int) -> Message:

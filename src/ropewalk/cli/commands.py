@@ -14,6 +14,7 @@ COMMANDS: Final = {
     "consume": "ropewalk.cli.consume",
     "group": "ropewalk.cli.group",
     "quota": "ropewalk.cli.quota",
+    "cluster": "ropewalk.cli.cluster",
     "bench": "ropewalk.cli.bench",
     "top": "ropewalk.cli.top",
     "config": "ropewalk.cli.config",

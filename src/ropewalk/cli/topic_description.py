@@ -1,5 +1,6 @@
 """What `topic describe` shows: collected from several answers, printed as tables."""
 
+from datetime import UTC, datetime
 from typing import Final
 
 from msgspec import Struct
@@ -8,7 +9,9 @@ from ropewalk.base.ids import format_id
 from ropewalk.cli.output import counted, print_table
 from ropewalk.client.admin import Admin, ResourceKind
 from ropewalk.client.client import Client
+from ropewalk.client.errors import ApiNotOffered
 from ropewalk.client.list_offsets import OffsetQuery
+from ropewalk.client.membership import ClusterViewer, PartitionState, TopicState
 
 
 class PartitionDescription(Struct, frozen=True):
@@ -18,6 +21,11 @@ class PartitionDescription(Struct, frozen=True):
     leader_epoch: int
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
+    eligible: tuple[int, ...]
+    """Not in sync, yet they hold all that was acknowledged."""
+    observers: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
     start_offset: int | None
     end_offset: int | None
 
@@ -32,13 +40,26 @@ class TopicDescription(Struct, frozen=True):
     topic: str
     id: str
     internal: bool
+    owner: str | None
+    created_at_ms: int | None
+    modified_at_ms: int | None
     partitions: tuple[PartitionDescription, ...]
     settings: tuple[SettingDescription, ...]
 
     def print(self) -> None:
-        print(f"{self.topic}  id {self.id}  {counted(len(self.partitions), 'partition')}")
+        facts = [self.topic, f"id {self.id}", counted(len(self.partitions), "partition")]
+        facts += [f"owner {self.owner}"] if self.owner is not None else []
+        facts += [f"created {_time(self.created_at_ms)}"] if self.created_at_ms is not None else []
+        facts += [f"changed {_time(self.modified_at_ms)}"] if self.modified_at_ms is not None else []
+        print("  ".join(facts))
+        # What most topics have none of is shown where there is some.
+        seldom = [
+            column
+            for column in ("eligible", "observers", "adding", "removing")
+            if any(getattr(row, column) for row in self.partitions)
+        ]
         print_table(
-            _PARTITION_COLUMNS,
+            (*_PARTITION_COLUMNS, *(column.upper() for column in seldom)),
             [
                 (
                     row.partition,
@@ -48,6 +69,7 @@ class TopicDescription(Struct, frozen=True):
                     row.isr,
                     row.start_offset,
                     row.end_offset,
+                    *(getattr(row, column) for column in seldom),
                 )
                 for row in self.partitions
             ],
@@ -59,6 +81,7 @@ class TopicDescription(Struct, frozen=True):
             )
 
 
+_Nodes = tuple[int, ...]
 _PARTITION_COLUMNS: Final = ("PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR", "START", "END")
 
 
@@ -67,11 +90,16 @@ async def collect(client: Client, name: str, *, all_settings: bool) -> TopicDesc
     led = [partition.index for partition in topic.partitions if partition.leader >= 0]
     starts = await client.list_offsets(name, dict.fromkeys(led, OffsetQuery.EARLIEST))
     ends = await client.list_offsets(name, dict.fromkeys(led, OffsetQuery.LATEST))
+    state = await _state(client, name)
+    states = {each.index: each for each in state.partitions} if state is not None else {}
     settings = await Admin(client).describe_settings(ResourceKind.TOPIC, name)
     return TopicDescription(
         name,
         format_id(topic.topic_id),
         topic.is_internal,
+        state.owner if state is not None else None,
+        state.created_at_ms if state is not None else None,
+        state.modified_at_ms if state is not None else None,
         tuple(
             PartitionDescription(
                 partition.index,
@@ -79,6 +107,7 @@ async def collect(client: Client, name: str, *, all_settings: bool) -> TopicDesc
                 partition.leader_epoch,
                 partition.replicas,
                 partition.isr,
+                *_seldom(states.get(partition.index)),
                 starts[partition.index].offset if partition.index in starts else None,
                 ends[partition.index].offset if partition.index in ends else None,
             )
@@ -90,3 +119,22 @@ async def collect(client: Client, name: str, *, all_settings: bool) -> TopicDesc
             if all_settings or not setting.is_default
         ),
     )
+
+
+async def _state(client: Client, name: str) -> TopicState | None:
+    """None from a broker that does not tell."""
+    try:
+        (state,) = await ClusterViewer(client).topics([name])
+    except ApiNotOffered:
+        return None
+    return state
+
+
+def _seldom(state: PartitionState | None) -> tuple[_Nodes, _Nodes, _Nodes, _Nodes]:
+    return (
+        ((), (), (), ()) if state is None else (state.eligible, state.observers, state.adding, state.removing)
+    )
+
+
+def _time(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(sep=" ", timespec="seconds")

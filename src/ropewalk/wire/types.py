@@ -23,6 +23,9 @@ UUID_ZERO: Final = bytes(16)
 """Kafka's way to say that there is no such identifier."""
 
 
+OWN_TAG_FIRST: Final = 10_000
+"""Tags from here on are ours. Kafka numbers its own from 0, and whoever does not know a tag skips it."""
+
 VERSION_LAST: Final = 0x7FFF
 """The largest version that a request header can name."""
 

@@ -1,10 +1,13 @@
 """DescribeCluster: the brokers and which of them to ask for changes.
 
 Behaviour worth knowing
-    Brokers that are fenced are named, and marked, only to those who ask for them.
+    Brokers that are fenced are named, and marked, only to those who ask for them. So are, with fields of our own, nodes that
+    are no brokers, who decides, and what was lost.
 """
 
 from typing import Final
+
+from msgspec import structs
 
 from ropewalk.kafka.brokers import controller_for_clients, reachable_brokers, registered_brokers
 from ropewalk.kafka.caller import Caller
@@ -13,9 +16,12 @@ from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import BrokerState
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.describe_cluster import (
+    ClusterLoss,
+    ClusterNode,
     DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,
+    NodeDoor,
 )
 
 _BROKERS: Final = 1
@@ -40,7 +46,7 @@ async def handle(request: DescribeClusterRequest, caller: Caller, *, image: Imag
         )
         for broker, endpoint in known
     )
-    return DescribeClusterResponse(
+    response = DescribeClusterResponse(
         throttle_ms=0,
         error_code=ErrorCode.NONE,
         cluster_id=image.cluster_id or "",
@@ -49,4 +55,36 @@ async def handle(request: DescribeClusterRequest, caller: Caller, *, image: Imag
         cluster_authorized_operations=CLUSTER_OPERATIONS
         if request.include_cluster_authorized_operations
         else OPERATIONS_NOT_ASKED,
+    )
+    return _with_nodes(response, image) if request.include_nodes else response
+
+
+def _with_nodes(response: DescribeClusterResponse, image: Image) -> DescribeClusterResponse:
+    return structs.replace(
+        response,
+        nodes=tuple(
+            ClusterNode(
+                node_id=broker.node_id,
+                epoch=broker.epoch,
+                state=broker.state.name.lower(),
+                roles=broker.roles,
+                rack=broker.rack,
+                doors=tuple(NodeDoor(each.listener, each.host, each.port) for each in broker.endpoints),
+            )
+            for broker in image.brokers.values()
+        ),
+        deciding_id=-1 if image.controller_id is None else image.controller_id,
+        deciding_epoch=image.controller_epoch,
+        metadata_offset=image.end_offset,
+        losses=tuple(
+            ClusterLoss(
+                topic_name=topic.name if (topic := image.topics_by_id.get(loss.topic_id)) is not None else "",
+                index=loss.index,
+                leader_id=loss.leader,
+                leader_epoch=loss.leader_epoch,
+                at_ms=loss.at_ms,
+                reason=loss.reason,
+            )
+            for loss in image.losses
+        ),
     )

@@ -5,6 +5,7 @@ Behaviour worth knowing
     Topics that do not exist come first and do not count towards the limit.
     A cursor names the first partition to be answered. With topics named it must be one of them; with all of them
     asked for it may have been deleted meanwhile, and the answer goes on behind it.
+    Owner, times, observers and moves are told, in fields of our own, to those who ask for them.
     The last known eligible leader is the last leader of a partition that nobody may lead for the moment.
 """
 
@@ -57,7 +58,7 @@ async def handle(
             next_cursor = Cursor(topic.name, first)
             break
         page = topic.partitions[first : first + room]
-        described.append(_describe(topic, page, serving))
+        described.append(_describe(topic, page, serving, with_details=request.include_details))
         room -= len(page)
         if first + len(page) < len(topic.partitions):
             next_cursor = Cursor(topic.name, first + len(page))
@@ -89,7 +90,7 @@ def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
 
 
 def _describe(
-    topic: Topic, page: tuple[Partition, ...], serving: frozenset[NodeId]
+    topic: Topic, page: tuple[Partition, ...], serving: frozenset[NodeId], *, with_details: bool
 ) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         error_code=ErrorCode.NONE,
@@ -107,8 +108,14 @@ def _describe(
                 eligible_leader_replicas=partition.eligible,
                 last_known_elr=() if partition.last_leader is None else (partition.last_leader,),
                 offline_replicas=offline_replicas(partition.replicas, serving),
+                observers=partition.observers if with_details else (),
+                adding_replicas=partition.adding if with_details else (),
+                removing_replicas=partition.removing if with_details else (),
             )
             for partition in page
         ),
         topic_authorized_operations=TOPIC_OPERATIONS,
+        owner=topic.owner if with_details else None,
+        created_at_ms=topic.created_at_ms if with_details else 0,
+        modified_at_ms=topic.modified_at_ms if with_details else 0,
     )

@@ -2,18 +2,21 @@
 
 v1  endpoint_type: brokers (1) or controllers (2)
 v2  fenced brokers, on request
+
+Ours, for those who ask: every node with its state, its roles and its doors, who decides, and what was lost.
 """
 
 from typing import Annotated, Final
 
 from ropewalk.wire.api import Api
-from ropewalk.wire.types import Int8, Int16, Int32, Message, since
+from ropewalk.wire.types import Int8, Int16, Int32, Int64, Message, since, tagged
 
 
 class DescribeClusterRequest(Message, frozen=True):
     include_cluster_authorized_operations: bool
     endpoint_type: Annotated[Int8, since(1)] = 1
     include_fenced_brokers: Annotated[bool, since(2)] = False
+    include_nodes: Annotated[bool, tagged(10_000)] = False
 
 
 class DescribeClusterBroker(Message, frozen=True):
@@ -22,6 +25,32 @@ class DescribeClusterBroker(Message, frozen=True):
     port: Int32
     rack: str | None = None
     is_fenced: Annotated[bool, since(2)] = False
+
+
+class NodeDoor(Message, frozen=True):
+    name: str
+    host: str
+    port: Int32
+
+
+class ClusterNode(Message, frozen=True):
+    node_id: Int32
+    epoch: Int64
+    state: str
+    roles: tuple[str, ...]
+    rack: str | None
+    doors: tuple[NodeDoor, ...]
+
+
+class ClusterLoss(Message, frozen=True):
+    """A replica was made leader that may have lacked acknowledged records."""
+
+    topic_name: str
+    index: Int32
+    leader_id: Int32
+    leader_epoch: Int32
+    at_ms: Int64
+    reason: str
 
 
 class DescribeClusterResponse(Message, frozen=True):
@@ -33,6 +62,12 @@ class DescribeClusterResponse(Message, frozen=True):
     controller_id: Int32 = -1
     brokers: tuple[DescribeClusterBroker, ...] = ()
     cluster_authorized_operations: Int32 = -(2**31)
+    nodes: Annotated[tuple[ClusterNode, ...], tagged(10_000)] = ()
+    deciding_id: Annotated[Int32, tagged(10_001)] = -1
+    """The node that decides, whether or not clients can reach it; -1 for none."""
+    deciding_epoch: Annotated[Int32, tagged(10_002)] = -1
+    metadata_offset: Annotated[Int64, tagged(10_003)] = -1
+    losses: Annotated[tuple[ClusterLoss, ...], tagged(10_004)] = ()
 
 
 API: Final = Api(

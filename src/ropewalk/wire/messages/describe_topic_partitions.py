@@ -1,9 +1,12 @@
-"""DescribeTopicPartitions (key 75): topics page by page, with their eligible leader replicas. There is one version."""
+"""DescribeTopicPartitions (key 75): topics page by page, with their eligible leader replicas. There is one version.
 
-from typing import Final
+Ours, for those who ask: who owns a topic, when it was made and changed, who observes it, and what is being moved.
+"""
+
+from typing import Annotated, Final
 
 from ropewalk.wire.api import Api
-from ropewalk.wire.types import Int16, Int32, Message, Uuid
+from ropewalk.wire.types import Int16, Int32, Int64, Message, Uuid, tagged
 
 
 class TopicRequest(Message, frozen=True):
@@ -20,6 +23,7 @@ class DescribeTopicPartitionsRequest(Message, frozen=True):
     response_partition_limit: Int32 = 2000
     cursor: Cursor | None = None
     """Where to go on; null starts at the beginning."""
+    include_details: Annotated[bool, tagged(10_000)] = False
 
 
 class DescribeTopicPartitionsResponsePartition(Message, frozen=True):
@@ -32,6 +36,9 @@ class DescribeTopicPartitionsResponsePartition(Message, frozen=True):
     eligible_leader_replicas: tuple[Int32, ...] | None = None
     last_known_elr: tuple[Int32, ...] | None = None
     offline_replicas: tuple[Int32, ...] = ()
+    observers: Annotated[tuple[Int32, ...], tagged(10_000)] = ()
+    adding_replicas: Annotated[tuple[Int32, ...], tagged(10_001)] = ()
+    removing_replicas: Annotated[tuple[Int32, ...], tagged(10_002)] = ()
 
 
 class DescribeTopicPartitionsResponseTopic(Message, frozen=True):
@@ -41,6 +48,9 @@ class DescribeTopicPartitionsResponseTopic(Message, frozen=True):
     is_internal: bool = False
     partitions: tuple[DescribeTopicPartitionsResponsePartition, ...] = ()
     topic_authorized_operations: Int32 = -(2**31)
+    owner: Annotated[str | None, tagged(10_000)] = None
+    created_at_ms: Annotated[Int64, tagged(10_001)] = 0
+    modified_at_ms: Annotated[Int64, tagged(10_002)] = 0
 
 
 class DescribeTopicPartitionsResponse(Message, frozen=True):

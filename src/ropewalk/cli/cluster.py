@@ -1,0 +1,229 @@
+"""`ropewalk cluster`: the nodes of a cluster, what they lead and hold, and how to change that."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ropewalk.cli.commands import new_app
+from ropewalk.cli.failure import EXIT_FAILED, guarded
+from ropewalk.cli.options import BootstrapOption, Output, OutputOption, PropertyOption, chosen_output
+from ropewalk.cli.output import counted, print_json, print_table
+
+if TYPE_CHECKING:
+    from ropewalk.cli.cluster_state import ClusterState
+    from ropewalk.client.client import Client
+    from ropewalk.client.leadership import Move, PartitionOutcomes
+
+app = new_app("The cluster: its nodes, who leads what, and where replicas are.")
+
+Partitions = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[TOPIC[-PARTITION]…]", help="Topics or partitions, as orders or orders-3."),
+]
+
+
+@app.command("status")
+@guarded
+def status(
+    ctx: typer.Context,
+    bootstrap: BootstrapOption = None,
+    output: OutputOption = None,
+    properties: PropertyOption = None,
+) -> None:
+    """Show at a glance who decides, who serves, and whether every partition is as it should be."""
+    from ropewalk.cli.cluster_state import collect
+    from ropewalk.cli.connect import with_client
+
+    state = with_client(ctx, collect, bootstrap=bootstrap, properties=properties)
+    if chosen_output(ctx, output) is Output.JSON:
+        print_json(state.summary())
+        return
+    summary = state.summary()
+    rows = [(name.replace("_", " "), value) for name, value in summary.items()]
+    print_table(("CLUSTER", state.membership.cluster_id), rows[1:])
+
+
+@app.command("nodes")
+@guarded
+def nodes(
+    ctx: typer.Context,
+    bootstrap: BootstrapOption = None,
+    output: OutputOption = None,
+    properties: PropertyOption = None,
+) -> None:
+    """List the nodes: state, roles, addresses, and how many partitions each leads and holds."""
+    from ropewalk.cli.cluster_state import collect
+    from ropewalk.cli.connect import with_client
+
+    rows = with_client(ctx, collect, bootstrap=bootstrap, properties=properties).nodes()
+    if chosen_output(ctx, output) is Output.JSON:
+        print_json(rows)
+        return
+    columns = ("NODE", "STATE", "KAFKA", "RACK", "ROLES", "LEADERS", "REPLICAS", "BEHIND", "CONTROLLER")
+    print_table(
+        columns,
+        [
+            (
+                row.node,
+                row.state,
+                row.kafka,
+                row.rack,
+                row.roles,
+                row.leaders,
+                row.replicas,
+                row.replicas_behind,
+                "yes" if row.controller else "",
+            )
+            for row in rows
+        ],
+    )
+
+
+@app.command("health")
+@guarded
+def health(
+    ctx: typer.Context,
+    bootstrap: BootstrapOption = None,
+    output: OutputOption = None,
+    properties: PropertyOption = None,
+) -> None:
+    """Say what is wrong, one line each, and what may have been lost; exit with 1 if something is wrong."""
+    from ropewalk.cli.cluster_state import collect
+    from ropewalk.cli.connect import with_client
+
+    state = with_client(ctx, collect, bootstrap=bootstrap, properties=properties)
+    troubles, losses = state.troubles(), state.losses()
+    if chosen_output(ctx, output) is Output.JSON:
+        print_json({"healthy": not troubles, "troubles": troubles, "losses": losses})
+    elif troubles or losses:
+        shown = [(each.what, each.where, each.why) for each in (*troubles, *losses)]
+        print_table(("WHAT", "WHERE", "WHY"), shown)
+    else:
+        print("all is well")
+    if troubles:
+        raise typer.Exit(EXIT_FAILED)
+
+
+@app.command("elect")
+@guarded
+def elect(
+    ctx: typer.Context,
+    partitions: Partitions = None,
+    unclean: Annotated[
+        bool,
+        typer.Option(
+            "--unclean",
+            help="Where nobody leads, let a replica lead that may lack acknowledged records. They are lost for good.",
+        ),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before something may be lost.")] = False,
+    bootstrap: BootstrapOption = None,
+    output: OutputOption = None,
+    properties: PropertyOption = None,
+) -> None:
+    """Let preferred replicas lead again, everywhere or where named."""
+    from ropewalk.cli.connect import with_client
+    from ropewalk.cli.partition_names import named_partitions
+    from ropewalk.client.leadership import Leadership
+
+    if unclean and not partitions:
+        raise typer.BadParameter("name the partitions that may lose records", param_hint="--unclean")
+
+    async def find(client: "Client") -> "ClusterState":
+        from ropewalk.cli.cluster_state import collect
+
+        return await collect(client)
+
+    if unclean and not yes:
+        state = with_client(ctx, find, bootstrap=bootstrap, properties=properties)
+        for line in state.what_may_be_lost(partitions or ()):
+            typer.echo(line, err=True)
+        typer.confirm("Go on?", abort=True, err=True)
+
+    async def work(client: "Client") -> "PartitionOutcomes":
+        chosen = await named_partitions(client, partitions) if partitions else None
+        return await Leadership(client).elect(chosen, unclean=unclean)
+
+    outcomes = with_client(ctx, work, bootstrap=bootstrap, properties=properties)
+    _report(outcomes, "elected", chosen_output(ctx, output))
+
+
+@app.command("reassign")
+@guarded
+def reassign(
+    ctx: typer.Context,
+    partitions: Partitions = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to", metavar="NODE,…", help="The replicas each is to have, the preferred leader first."
+        ),
+    ] = None,
+    cancel: Annotated[bool, typer.Option("--cancel", help="Give up moves that are under way.")] = False,
+    bootstrap: BootstrapOption = None,
+    output: OutputOption = None,
+    properties: PropertyOption = None,
+) -> None:
+    """Move partitions to other nodes, or without arguments show what is being moved."""
+    from ropewalk.cli.connect import with_client
+    from ropewalk.cli.partition_names import named_partitions, parse_nodes
+    from ropewalk.client.leadership import Leadership
+
+    if not partitions:
+        if to is not None:
+            raise typer.BadParameter("name the partitions to move", param_hint="--to")
+        if cancel:
+            outcomes = with_client(ctx, _cancel_all, bootstrap=bootstrap, properties=properties)
+            _report(outcomes, "given up", chosen_output(ctx, output))
+            return
+        moves = with_client(
+            ctx, lambda client: Leadership(client).moves(), bootstrap=bootstrap, properties=properties
+        )
+        _show_moves(moves, chosen_output(ctx, output))
+        return
+    if cancel == (to is not None):
+        raise typer.BadParameter("give one of the two", param_hint="--to or --cancel")
+    target = None if to is None else parse_nodes(to, "--to")
+
+    async def work(client: "Client") -> "PartitionOutcomes":
+        chosen = await named_partitions(client, partitions)
+        return await Leadership(client).reassign(dict.fromkeys(chosen, target))
+
+    outcomes = with_client(ctx, work, bootstrap=bootstrap, properties=properties)
+    _report(outcomes, "given up" if cancel else "moving", chosen_output(ctx, output))
+
+
+async def _cancel_all(client: "Client") -> "PartitionOutcomes":
+    from ropewalk.base.ids import TopicPartition
+    from ropewalk.client.leadership import Leadership
+
+    leadership = Leadership(client)
+    moving = [TopicPartition(move.topic, move.partition) for move in await leadership.moves()]
+    return await leadership.reassign(dict.fromkeys(moving)) if moving else {}
+
+
+def _show_moves(moves: "list[Move]", output: Output) -> None:
+    if output is Output.JSON:
+        print_json(moves)
+        return
+    print_table(
+        ("TOPIC", "PARTITION", "REPLICAS", "ADDING", "REMOVING"),
+        [(move.topic, move.partition, move.replicas, move.adding, move.removing) for move in moves],
+    )
+
+
+def _report(outcomes: "PartitionOutcomes", status: str, output: Output) -> None:
+    """Like `outcomes.report`; of partitions there may be many, so those that needed nothing are only counted."""
+    from ropewalk.cli.outcomes import report
+    from ropewalk.wire.error_code import ErrorCode
+
+    unneeded = [
+        name
+        for name, error in outcomes.items()
+        if error is not None and error.code is ErrorCode.ELECTION_NOT_NEEDED
+    ]
+    told = {str(name): error for name, error in outcomes.items() if name not in unneeded}
+    if output is Output.TABLE and unneeded:
+        typer.echo(f"{counted(len(unneeded), 'partition')} needed nothing", err=True)
+    if told or output is Output.JSON:
+        report("partition", told, dict.fromkeys(told, status), output)
