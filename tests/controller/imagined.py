@@ -156,16 +156,18 @@ def losses(records: Iterable[MetadataRecord]) -> list[LossRecorded]:
     return [record for record in records if isinstance(record, LossRecorded)]
 
 
-def alter(cluster: ImaginedCluster, leader: int, isr: tuple[int, ...], *, index: int = 0) -> Partition:
-    """The leader of `orders` asks for an ISR, and must be given it."""
-    partition = cluster.partition("orders", index)
+def alter(
+    cluster: ImaginedCluster, leader: int, isr: tuple[int, ...], *, topic: str = "orders", index: int = 0
+) -> Partition:
+    """The leader asks for an ISR, and must be given it."""
+    partition = cluster.partition(topic, index)
     records, (altered,) = decide_alter_partition(
         cluster.image,
         NodeId(leader),
         cluster.epoch(leader),
         [
             PartitionAlteration(
-                topic_id=cluster.image.topic("orders").topic_id,
+                topic_id=cluster.image.topic(topic).topic_id,
                 index=index,
                 leader_epoch=partition.leader_epoch,
                 partition_epoch=partition.partition_epoch,

@@ -74,18 +74,20 @@ class History:
     def restart(self) -> list[MetadataRecord]:
         number = self.rng.randrange(BROKER_COUNT)
         is_clean = self.rng.random() < 0.5
-        if self.rng.random() < 0.2:
-            self.generations[number] += 1
-            for (topic_id, _), holders in self.complete.items():
-                if self.cluster.image.topic_by_id(topic_id).name != "volatile" or len(holders) > 1:
-                    holders.discard(NodeId(number))
+        is_replaced = self.rng.random() < 0.2
+        self.generations[number] += is_replaced
         damaged = [] if self.rng.random() < 0.8 else [self.rng.choice(list(self.complete))]
-        for name, loses in (("cached", not is_clean), ("volatile", True)):
-            if loses:
-                self.complete[self.cluster.image.topic(name).topic_id, 0].discard(NodeId(number))
-        for topic_id, index in damaged:
-            if self.cluster.image.topic_by_id(topic_id).partitions[index].replication_factor > 1:
-                self.complete[topic_id, index].discard(NodeId(number))
+        for (topic_id, index), holders in self.complete.items():
+            topic = self.cluster.image.topic_by_id(topic_id)
+            is_single = topic.partitions[index].replication_factor == 1
+            loses = (
+                (is_replaced and not (is_single and topic.name == "volatile"))
+                or (not is_single and topic.name == "volatile")
+                or (not is_single and topic.name == "cached" and not is_clean)
+                or (not is_single and (topic_id, index) in damaged)
+            )
+            if loses:  # what a single replica forgets under flush=os or in memory is its topic's bargain
+                holders.discard(NodeId(number))
         return self.cluster.register(
             number, generation=self.generations[number], is_clean=is_clean, damaged=damaged
         )

@@ -49,7 +49,7 @@ def test_a_move_adds_first_and_is_done_when_the_newcomers_are_in_sync() -> None:
     assert partition.replicas == (3, 4, 2, 0, 1)
     assert (partition.adding, partition.removing) == ((3, 4), (0, 1))
     assert cluster.seats("orders") == (0, (0, 1, 2), ())
-    assert [(found.topic.name, found.partition.index) for found in moves(cluster.image)] == [("orders", 0)]
+    assert [(topic.name, found.index) for topic, found in moves(cluster.image)] == [("orders", 0)]
     alter(cluster, 0, (0, 1, 2, 3))
     assert cluster.partition("orders").is_moving
     after = alter(cluster, 0, (0, 1, 2, 3, 4))

@@ -17,10 +17,12 @@ from ropewalk.metadata.records import (
     BrokerRegistered,
     BrokerSettingsChanged,
     PartitionCreated,
+    TopicChanged,
     TopicCreated,
     TopicSettingsChanged,
 )
 from ropewalk.metadata.settings.effective import SettingsView
+from tests.controller.imagined import ImaginedCluster
 
 NODE, TOPIC = NodeId(0), TopicId(bytes(16))
 SET, DELETE, APPEND, SUBTRACT = Operation.SET, Operation.DELETE, Operation.APPEND, Operation.SUBTRACT
@@ -67,8 +69,10 @@ def cluster(**overrides: str) -> tuple[Image, SettingsView]:
 )
 def test_alterations_of_a_topic(alterations: list[Alteration], expected: dict[str, str | None]) -> None:
     image, view = cluster(retention_ms="5")
-    records = decide_alter_topic_settings(image, view, "orders", alterations)
-    assert records == ([TopicSettingsChanged(TOPIC, expected)] if expected else [])
+    records = decide_alter_topic_settings(image, view, "orders", alterations, now_ms=7)
+    assert records == (
+        [TopicSettingsChanged(TOPIC, expected), TopicChanged(TOPIC, None, 7)] if expected else []
+    )
 
 
 @pytest.mark.parametrize(
@@ -88,19 +92,20 @@ def test_alterations_of_a_topic(alterations: list[Alteration], expected: dict[st
 def test_alterations_that_are_refused(alterations: list[Alteration], error: type[RopewalkError]) -> None:
     image, view = cluster()
     with pytest.raises(error):
-        decide_alter_topic_settings(image, view, "orders", alterations)
+        decide_alter_topic_settings(image, view, "orders", alterations, now_ms=7)
 
 
 def test_settings_of_no_topic_are_not_altered() -> None:
     image, view = cluster()
     with pytest.raises(UnknownTopic):
-        decide_alter_topic_settings(image, view, "order", [])
+        decide_alter_topic_settings(image, view, "order", [], now_ms=7)
 
 
 def test_replacing_drops_every_override_that_is_not_named() -> None:
     image, view = cluster(retention_ms="5", segment_ms="7", storage="disk")
-    records = decide_replace_topic_settings(image, view, "orders", {"retention.ms": "6"})
-    assert records == [TopicSettingsChanged(TOPIC, {"retention.ms": "6", "segment.ms": None})]
+    records = decide_replace_topic_settings(image, view, "orders", {"retention.ms": "6"}, now_ms=7)
+    changed = TopicSettingsChanged(TOPIC, {"retention.ms": "6", "segment.ms": None})
+    assert records == [changed, TopicChanged(TOPIC, None, 7)]
 
 
 @pytest.mark.parametrize("node_id", [None, NODE])
@@ -135,3 +140,61 @@ def test_a_configuration_is_checked_by_the_same_rules() -> None:
         check_configuration({"num.partition": "4"})
     with pytest.raises(InvalidSetting, match="must be at least 1"):
         check_configuration({"num.partitions": "0"})
+
+
+def three_replicas() -> tuple[ImaginedCluster, SettingsView]:
+    """`orders` is led by 2, the only one in sync, with 1 eligible; `idle` has everybody in sync."""
+    made = ImaginedCluster(3)
+    made.topic("orders", (0, 1, 2))
+    made.topic("idle", (0, 1, 2))
+    made.fence(0)
+    made.fence(1)
+    assert made.seats("orders") == (2, (2,), (1,))
+    return made, SettingsView(made.image, NODE, {})
+
+
+@pytest.mark.parametrize(
+    ("minimum", "eligible", "is_changed"),
+    [
+        pytest.param("1", (), True, id="one is enough"),
+        pytest.param("3", (1,), True, id="more are needed"),
+        pytest.param("2", (1,), False, id="as by default"),
+        pytest.param("majority", (1,), False, id="as a majority is"),
+    ],
+)
+def test_another_minimum_is_another_epoch_of_the_partition(
+    minimum: str, eligible: tuple[int, ...], is_changed: bool
+) -> None:
+    made, view = three_replicas()
+    before = made.partition("orders")
+    alterations = [Alteration("min.insync.replicas", SET, minimum)]
+    made.apply(decide_alter_topic_settings(made.image, view, "orders", alterations, now_ms=7))
+    after = made.partition("orders")
+    assert after.eligible == eligible
+    assert after.partition_epoch - before.partition_epoch == is_changed
+    assert after.leader_epoch == before.leader_epoch
+    made.check()
+
+
+def test_another_minimum_of_all_brokers_reaches_topics_without_their_own() -> None:
+    made, view = three_replicas()
+    own = [Alteration("min.insync.replicas", SET, "2")]
+    made.apply(decide_alter_topic_settings(made.image, view, "idle", own, now_ms=7))
+    epochs = [made.partition(name).partition_epoch for name in ("orders", "idle")]
+    for alteration, eligible in (
+        (Alteration("min.insync.replicas", SET, "1"), ()),
+        (Alteration("min.insync.replicas", DELETE), ()),
+    ):
+        made.apply(decide_alter_broker_settings(made.image, view, None, [alteration]))
+        epochs[0] += 1
+        assert [made.partition(name).partition_epoch for name in ("orders", "idle")] == epochs
+        assert made.partition("orders").eligible == eligible
+        made.check()
+
+
+def test_no_broker_has_a_minimum_of_its_own() -> None:
+    made, view = three_replicas()
+    with pytest.raises(InvalidRequest, match="must be the same on all brokers"):
+        decide_alter_broker_settings(
+            made.image, view, NodeId(2), [Alteration("min.insync.replicas", SET, "1")]
+        )

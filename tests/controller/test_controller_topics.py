@@ -23,9 +23,11 @@ from ropewalk.base.errors import (
 )
 from ropewalk.base.ids import NodeId, format_id
 from ropewalk.base.limits import TOPIC_PARTITIONS_MAX
+from ropewalk.controller.membership import decide_stop_broker
 from ropewalk.controller.topics import (
     CreatePartitions,
     CreateTopic,
+    decide_change_owner,
     decide_create_partitions,
     decide_create_topic,
     decide_delete_topic,
@@ -41,6 +43,7 @@ from ropewalk.metadata.records import (
 )
 from ropewalk.metadata.settings.applied import BrokerSettings, resolve_broker_settings
 from ropewalk.metadata.settings.effective import SettingsView
+from tests.controller.imagined import ImaginedCluster
 
 
 def cluster(*, brokers: int = 3) -> Image:
@@ -56,7 +59,9 @@ def broker_settings(image: Image, **configuration: str) -> BrokerSettings:
 
 
 def create(image: Image, command: CreateTopic, **configuration: str) -> list[MetadataRecord]:
-    records = decide_create_topic(image, command, broker_settings(image, **configuration), Random(1))
+    records = decide_create_topic(
+        image, command, broker_settings(image, **configuration), Random(1), now_ms=7
+    )
     for record in records:
         image.apply(record)
     return records
@@ -193,7 +198,7 @@ def test_a_partition_needs_a_broker_in_service() -> None:
         image.apply(BrokerStateChanged(node_id, node_id, BrokerState.FENCED))
     with pytest.raises(InvalidReplicaAssignment, match="none of which is in service"):
         create(image, CreateTopic(name="by-hand", assignments={0: nodes(0, 1)}))
-    with pytest.raises(InvalidReplicationFactor, match="0 in service"):
+    with pytest.raises(InvalidReplicationFactor, match="none of the 2 registered brokers is in service"):
         create(image, CreateTopic(name="placed", partition_count=1, replication_factor=1))
 
 
@@ -205,7 +210,7 @@ def test_settings_given_at_creation_are_kept() -> None:
 
 def test_deciding_alone_changes_nothing() -> None:
     image = cluster()
-    records = decide_create_topic(image, CreateTopic(name="t"), broker_settings(image), Random(1))
+    records = decide_create_topic(image, CreateTopic(name="t"), broker_settings(image), Random(1), now_ms=7)
     assert [type(record) for record in records] == [TopicCreated, PartitionCreated]
     assert not image.topics
 
@@ -213,7 +218,7 @@ def test_deciding_alone_changes_nothing() -> None:
 @given(st.randoms(use_true_random=False))
 def test_topic_ids_are_version_4_uuids_that_do_not_look_like_options(rng: Random) -> None:
     image = cluster()
-    created = decide_create_topic(image, CreateTopic(name="t"), broker_settings(image), rng)[0]
+    created = decide_create_topic(image, CreateTopic(name="t"), broker_settings(image), rng, now_ms=7)[0]
     assert isinstance(created, TopicCreated)
     assert (created.topic_id[6] >> 4, created.topic_id[8] >> 6) == (4, 2)
     assert not format_id(created.topic_id).startswith("-")
@@ -224,7 +229,7 @@ def test_partitions_are_added_behind_those_there_are() -> None:
     create(image, CreateTopic(name="t", partition_count=2, replication_factor=2))
     before = image.topic("t").partitions
     for record in decide_create_partitions(
-        image, CreatePartitions(name="t", partition_count=5), broker_settings(image), Random(2)
+        image, CreatePartitions(name="t", partition_count=5), broker_settings(image), Random(2), now_ms=7
     ):
         image.apply(record)
     topic = image.topic("t")
@@ -236,7 +241,7 @@ def test_added_partitions_may_be_assigned_by_hand() -> None:
     image = cluster(brokers=3)
     create(image, CreateTopic(name="t", replication_factor=2))
     command = CreatePartitions(name="t", partition_count=3, assignments=[nodes(0, 1), nodes(1, 2)])
-    for record in decide_create_partitions(image, command, broker_settings(image), Random(2)):
+    for record in decide_create_partitions(image, command, broker_settings(image), Random(2), now_ms=7):
         image.apply(record)
     assert [partition.replicas for partition in image.topic("t").partitions[1:]] == [nodes(0, 1), nodes(1, 2)]
 
@@ -261,14 +266,14 @@ def test_partitions_that_cannot_be_added(
     create(image, CreateTopic(name="t", partition_count=2, replication_factor=1))
     command = CreatePartitions(name="t", partition_count=partition_count, assignments=assignments)
     with pytest.raises(error):
-        decide_create_partitions(image, command, broker_settings(image), Random(1))
+        decide_create_partitions(image, command, broker_settings(image), Random(1), now_ms=7)
 
 
 def test_partitions_of_no_topic_are_not_added() -> None:
     image = cluster()
     with pytest.raises(UnknownTopic):
         decide_create_partitions(
-            image, CreatePartitions(name="t", partition_count=2), broker_settings(image), Random(1)
+            image, CreatePartitions(name="t", partition_count=2), broker_settings(image), Random(1), now_ms=7
         )
 
 
@@ -281,16 +286,22 @@ def test_a_cluster_takes_no_more_replicas_than_its_brokers_are_meant_to_carry() 
     create(image, CreateTopic(name="t", partition_count=2, replication_factor=2), max_broker_partitions="3")
     with pytest.raises(PolicyViolation, match=r"would be 8 replicas .* on 2 brokers; .* allows 6"):
         decide_create_topic(
-            image, CreateTopic(name="u", partition_count=2, replication_factor=2), settings(), Random(1)
+            image,
+            CreateTopic(name="u", partition_count=2, replication_factor=2),
+            settings(),
+            Random(1),
+            now_ms=7,
         )
     with pytest.raises(PolicyViolation):
-        decide_create_partitions(image, CreatePartitions(name="t", partition_count=4), settings(), Random(1))
+        decide_create_partitions(
+            image, CreatePartitions(name="t", partition_count=4), settings(), Random(1), now_ms=7
+        )
     internal = CreateTopic(name="__consumer_offsets", partition_count=50, replication_factor=1)
-    assert decide_create_topic(image, internal, settings(), Random(1))
+    assert decide_create_topic(image, internal, settings(), Random(1), now_ms=7)
     for record in decide_delete_topic(image, image.topic("t"), settings()):
         image.apply(record)
     assert decide_create_topic(
-        image, CreateTopic(name="u", partition_count=3, replication_factor=2), settings(), Random(1)
+        image, CreateTopic(name="u", partition_count=3, replication_factor=2), settings(), Random(1), now_ms=7
     )
 
 
@@ -337,9 +348,9 @@ def test_replaying_what_was_decided_rebuilds_the_image(
         try:
             match command:
                 case CreateTopic():
-                    records = decide_create_topic(image, command, broker_settings(image), rng)
+                    records = decide_create_topic(image, command, broker_settings(image), rng, now_ms=7)
                 case CreatePartitions():
-                    records = decide_create_partitions(image, command, broker_settings(image), rng)
+                    records = decide_create_partitions(image, command, broker_settings(image), rng, now_ms=7)
                 case _:
                     records = decide_delete_topic(image, image.topic(command), broker_settings(image))
         except RopewalkError:
@@ -362,3 +373,74 @@ def test_replaying_what_was_decided_rebuilds_the_image(
         for partition in topic.partitions:
             assert len(set(partition.replicas)) == topic.replication_factor
             assert set(partition.replicas) <= set(image.brokers)
+
+
+def test_a_topic_carries_its_owner_and_when_it_was_made_and_changed() -> None:
+    made = ImaginedCluster(1)
+    command = CreateTopic(name="t", owner="team-a")
+    made.apply(decide_create_topic(made.image, command, made.settings.of_broker, Random(1), now_ms=7))
+    topic = made.image.topic("t")
+    assert (topic.owner, topic.created_at_ms, topic.modified_at_ms) == ("team-a", 7, 7)
+    grown = CreatePartitions(name="t", partition_count=2)
+    made.apply(decide_create_partitions(made.image, grown, made.settings.of_broker, Random(1), now_ms=9))
+    topic = made.image.topic("t")
+    assert (topic.owner, topic.created_at_ms, topic.modified_at_ms) == ("team-a", 7, 9)
+    made.apply(decide_change_owner(made.image, "t", None, now_ms=11))
+    assert (made.image.topic("t").owner, made.image.topic("t").modified_at_ms) == (None, 11)
+    assert decide_change_owner(made.image, "t", None, now_ms=12) == []
+
+
+@pytest.mark.parametrize("owner", ["", "x" * 256, "a\nb"])
+def test_an_owner_that_cannot_be(owner: str) -> None:
+    made = ImaginedCluster(1)
+    command = CreateTopic(name="t", owner=owner)
+    with pytest.raises(InvalidRequest, match="an owner has"):
+        decide_create_topic(made.image, command, made.settings.of_broker, Random(1), now_ms=7)
+
+
+def test_observers_are_put_beside_the_replicas_and_grow_with_them() -> None:
+    made = ImaginedCluster(4)
+    command = CreateTopic(name="t", partition_count=2, replication_factor=2, observer_count=1)
+    made.apply(decide_create_topic(made.image, command, made.settings.of_broker, Random(1), now_ms=7))
+    grown = CreatePartitions(name="t", partition_count=4)
+    made.apply(decide_create_partitions(made.image, grown, made.settings.of_broker, Random(1), now_ms=7))
+    for partition in made.image.topic("t").partitions:
+        assert (len(partition.replicas), len(partition.observers)) == (2, 1)
+        assert len(set(partition.holders)) == 3
+    made.check()
+
+
+def test_a_broker_out_of_service_is_used_only_where_the_others_are_too_few() -> None:
+    made = ImaginedCluster(4)
+    made.fence(0)
+    for name, factor in (("small", 3), ("large", 4)):
+        command = CreateTopic(name=name, partition_count=8, replication_factor=factor)
+        made.apply(decide_create_topic(made.image, command, made.settings.of_broker, Random(1), now_ms=7))
+    for partition in made.image.topic("small").partitions:
+        assert NodeId(0) not in partition.replicas
+    for partition in made.image.topic("large").partitions:
+        assert partition.replicas[3] == 0
+        assert len(partition.isr) == 3
+    made.check()
+
+
+def test_a_broker_that_is_about_to_stop_is_given_nothing() -> None:
+    made = ImaginedCluster(3)
+    assert made.settings.of_broker.default_replication_factor == 3
+    made.apply(decide_stop_broker(made.image, NodeId(0), settings=made.settings, now_ms=7))
+    assert made.settings.of_broker.default_replication_factor == 2
+    command = CreateTopic(name="t", partition_count=4)
+    made.apply(decide_create_topic(made.image, command, made.settings.of_broker, Random(1), now_ms=7))
+    for partition in made.image.topic("t").partitions:
+        assert sorted(partition.replicas) == [1, 2]
+
+
+def test_nothing_is_made_where_nobody_is_in_service() -> None:
+    made = ImaginedCluster(2)
+    made.fence(0)
+    made.fence(1)
+    with pytest.raises(InvalidReplicationFactor, match="none of the 2 registered brokers is in service"):
+        decide_create_topic(made.image, CreateTopic(name="t"), made.settings.of_broker, Random(1), now_ms=7)
+    command = CreateTopic(name="t", assignments={0: (NodeId(0), NodeId(1))})
+    with pytest.raises(InvalidReplicaAssignment, match="none of which is in service"):
+        decide_create_topic(made.image, command, made.settings.of_broker, Random(1), now_ms=7)

@@ -67,6 +67,25 @@ def test_a_topic_created_in_any_version_is_listed(version: int) -> None:
             creatable("t", configs={"retention.ms": "soon"}), ErrorCode.INVALID_CONFIG, id="bad value"
         ),
         pytest.param(creatable("t", configs={"retention.ms": "1000"}), ErrorCode.NONE, id="with a setting"),
+        pytest.param(creatable("t", configs={"ropewalk.owner": "team"}), ErrorCode.NONE, id="with an owner"),
+        pytest.param(
+            creatable("t", configs={"ropewalk.owner": ""}),
+            ErrorCode.INVALID_REQUEST,
+            id="with a nameless owner",
+        ),
+        pytest.param(
+            creatable("t", configs={"ropewalk.observers": "0"}), ErrorCode.NONE, id="with no observers"
+        ),
+        pytest.param(
+            creatable("t", configs={"ropewalk.observers": "1"}),
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            id="with more observers than brokers",
+        ),
+        pytest.param(
+            creatable("t", configs={"ropewalk.observers": "few"}),
+            ErrorCode.INVALID_REQUEST,
+            id="with some observers",
+        ),
     ],
 )
 def test_create_topics_answers(topic: create_topics.CreatableTopic, expected: ErrorCode) -> None:

@@ -174,6 +174,9 @@ PEER_CALL_MS_MAX: Final = 2_000
 TOPIC_PARTITIONS_MAX: Final = 10_000
 """Partitions of one topic. Every one costs a directory and a line in every Metadata answer."""
 
+TOPIC_OWNER_CHARACTERS_MAX: Final = 255
+"""Of a topic's owner: a name or an address, which every node remembers for every topic."""
+
 CLIENT_REQUESTS_MAX: Final = 1024
 """Requests a client has unanswered on one connection before it waits: well below what a broker takes."""
 

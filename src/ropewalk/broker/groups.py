@@ -114,7 +114,7 @@ class Groups:
             name=OFFSETS_TOPIC,
             partition_count=settings.offsets_topic_num_partitions,
             replication_factor=min(
-                settings.offsets_topic_replication_factor, len(self._topics.image.brokers)
+                settings.offsets_topic_replication_factor, self._topics.image.replica_taker_count
             ),
             settings={
                 "cleanup.policy": "compact",

@@ -1,13 +1,13 @@
 """Elections and reassignments, as any door may ask for them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ropewalk.base.ids import NodeId
 from ropewalk.base.ports import Clock
 from ropewalk.broker.cluster import Cluster
 from ropewalk.controller.leadership import decide_elect_preferred, decide_elect_unclean
-from ropewalk.controller.reassignment import decide_reassign
-from ropewalk.metadata.image import Image
+from ropewalk.controller.reassignment import decide_reassign, moves
+from ropewalk.metadata.image import Image, Partition, Topic
 from ropewalk.metadata.settings.applied import AppliedSettings
 
 
@@ -20,6 +20,10 @@ class Leadership:
     @property
     def image(self) -> Image:
         return self._cluster.image
+
+    def moves(self) -> Iterator[tuple[Topic, Partition]]:
+        """Partitions that are being moved, as far as this node has followed."""
+        return moves(self._cluster.image)
 
     async def elect(self, topic: str, index: int, *, preferred: bool) -> None:
         """Otherwise by force, where nobody leads. Raises ElectionNotNeeded where there is nothing to do."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from ropewalk.base.errors import PolicyViolation, UnknownTopic
 from ropewalk.base.ids import NodeId, TopicId
-from ropewalk.base.ports import Rng
+from ropewalk.base.ports import Clock, Rng
 from ropewalk.broker.cluster import Cluster, Decide
 from ropewalk.broker.creation_elsewhere import create_elsewhere
 from ropewalk.broker.forwarding import ITSELF, Forwarding, Sender
@@ -29,9 +29,12 @@ from ropewalk.metadata.settings.effective import SettingsView
 
 
 class Topics:
-    def __init__(self, cluster: Cluster, node_id: NodeId, configuration: dict[str, str], rng: Rng) -> None:
+    def __init__(
+        self, cluster: Cluster, node_id: NodeId, configuration: dict[str, str], rng: Rng, clock: Clock
+    ) -> None:
         self._cluster = cluster
         self._rng = rng
+        self._clock = clock
         self.view = SettingsView(cluster.image, node_id, configuration)
         self.settings = AppliedSettings(self.view)
         self._forwarding: Forwarding | None = None
@@ -74,7 +77,9 @@ class Topics:
         """
 
         def decide(image: Image) -> Sequence[MetadataRecord]:
-            return decide_create_topic(image, command, self.broker_settings, self._rng)
+            return decide_create_topic(
+                image, command, self.broker_settings, self._rng, now_ms=self._clock.now_ms()
+            )
 
         if validate_only:
             imagined = Image()
@@ -94,8 +99,10 @@ class Topics:
 
         def decide(image: Image) -> Sequence[MetadataRecord]:
             nonlocal added
-            records = decide_create_partitions(image, command, self.broker_settings, self._rng)
-            added = len(records)
+            records = decide_create_partitions(
+                image, command, self.broker_settings, self._rng, now_ms=self._clock.now_ms()
+            )
+            added = command.partition_count - len(image.topic(command.name).partitions)
             return records
 
         await self._decide(decide, validate_only)
@@ -113,7 +120,9 @@ class Topics:
         self, topic_name: str, alterations: Sequence[Alteration], *, validate_only: bool = False
     ) -> None:
         def decide(image: Image) -> Sequence[MetadataRecord]:
-            return decide_alter_topic_settings(image, self.view, topic_name, alterations)
+            return decide_alter_topic_settings(
+                image, self.view, topic_name, alterations, now_ms=self._clock.now_ms()
+            )
 
         await self._decide(decide, validate_only)
 
@@ -133,7 +142,9 @@ class Topics:
         """What is not named goes back to its default."""
 
         def decide(image: Image) -> Sequence[MetadataRecord]:
-            return decide_replace_topic_settings(image, self.view, topic_name, settings)
+            return decide_replace_topic_settings(
+                image, self.view, topic_name, settings, now_ms=self._clock.now_ms()
+            )
 
         await self._decide(decide, validate_only)
 

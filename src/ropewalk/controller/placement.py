@@ -3,6 +3,7 @@
 Brokers are dealt out in turn: partition by partition the first replica moves on by one broker, so that leaders
 are spread evenly, and the following replicas go to the next brokers in an order in which neighbours stand in
 different racks. The first broker is drawn with the `Rng`; given the same draw and the same brokers the result is the same.
+Brokers that are out of service are used only where the others are too few, and never come first.
 
 Invariants
     No broker holds two replicas of one partition.
@@ -22,16 +23,22 @@ def place(
     brokers: Iterable[Broker], *, partition_count: int, replication_factor: int, rng: Rng
 ) -> list[tuple[NodeId, ...]]:
     """The replicas of each new partition, the preferred leader first."""
-    order = _alternate_racks(brokers)
-    if not 1 <= replication_factor <= len(order):
+    takers = [broker for broker in brokers if broker.takes_replicas]
+    active = [broker for broker in takers if broker.is_active]
+    if not 1 <= replication_factor <= len(takers):
         raise InvalidReplicationFactor(
-            f"replication factor {replication_factor} needs as many brokers; {len(order)} are registered"
+            f"replication factor {replication_factor} needs as many brokers; {len(takers)} are registered"
         )
+    if not active:
+        raise InvalidReplicationFactor(f"none of the {len(takers)} registered brokers is in service")
+    order = _alternate_racks(active if len(active) >= replication_factor else takers)
     start = rng.randrange(0, len(order))
-    return [
+    placed = [
         _replicas_from(order, start + index, replication_factor, shift=index // len(order))
         for index in range(partition_count)
     ]
+    in_service = {broker.node_id for broker in active}
+    return [tuple(sorted(nodes, key=lambda node_id: node_id not in in_service)) for nodes in placed]
 
 
 def _alternate_racks(brokers: Iterable[Broker]) -> list[Broker]:

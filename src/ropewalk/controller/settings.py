@@ -6,22 +6,33 @@ Behaviour worth knowing
     APPEND and SUBTRACT work on lists only; an item that is there already is not added twice, and one that is not there
     may be taken away.
     `min.insync.replicas=majority` of a topic is kept as a number, more than half of its replicas as they are then.
+    Whoever changes how many replicas must be in sync changes the epoch of every partition concerned with it. So a leader that
+    has not heard of it yet cannot change the ISR, and never means another number by an epoch than the controller does.
     What a topic's `storage` is was decided when it was created: changing it would mean losing the records.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
+from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ropewalk.base.errors import InvalidRequest, InvalidSetting
 from ropewalk.base.ids import NodeId
-from ropewalk.metadata.image import Image
-from ropewalk.metadata.records import BrokerSettingsChanged, MetadataRecord, TopicSettingsChanged
+from ropewalk.metadata.image import Image, Partition, Topic
+from ropewalk.metadata.records import (
+    BrokerSettingsChanged,
+    MetadataRecord,
+    PartitionChanged,
+    TopicChanged,
+    TopicSettingsChanged,
+)
 from ropewalk.metadata.settings.broker import BROKER_SETTINGS
-from ropewalk.metadata.settings.effective import EffectiveSetting, SettingsView, known_setting
+from ropewalk.metadata.settings.effective import EffectiveSetting, SettingsView, Source, known_setting
 from ropewalk.metadata.settings.setting import Change, Kind, Setting
 from ropewalk.metadata.settings.topic import TOPIC_SETTINGS
+
+_MINIMUM: Final = "min.insync.replicas"
 
 
 class Operation(IntEnum):
@@ -53,7 +64,7 @@ def check_topic_settings(
 
 
 def decide_alter_topic_settings(
-    image: Image, view: SettingsView, topic_name: str, alterations: Sequence[Alteration]
+    image: Image, view: SettingsView, topic_name: str, alterations: Sequence[Alteration], *, now_ms: int
 ) -> list[MetadataRecord]:
     topic = image.topic(topic_name)
     _check_named_once(alterations)
@@ -69,11 +80,28 @@ def decide_alter_topic_settings(
             raise InvalidSetting(f"{alteration.name} of {topic_name} cannot be changed after creation")
         changes[alteration.name] = value
     changes = {name: value for name, value in changes.items() if topic.settings.get(name) != value}
-    return [TopicSettingsChanged(topic.topic_id, changes)] if changes else []
+    if not changes:
+        return []
+    records: list[MetadataRecord] = [
+        TopicSettingsChanged(topic.topic_id, changes),
+        TopicChanged(topic.topic_id, topic.owner, now_ms),
+    ]
+    if _MINIMUM in changes:
+        merged = {**topic.settings, **changes}
+        overrides = {name: value for name, value in merged.items() if value is not None}
+        for partition in topic.partitions:
+            after = view.of_new_topic(overrides, partition.replication_factor, _MINIMUM)
+            records.extend(_minimum_changed(view, topic, partition, after.value))
+    return records
 
 
 def decide_replace_topic_settings(
-    image: Image, view: SettingsView, topic_name: str, settings: Mapping[str, str | None]
+    image: Image,
+    view: SettingsView,
+    topic_name: str,
+    settings: Mapping[str, str | None],
+    *,
+    now_ms: int,
 ) -> list[MetadataRecord]:
     """The settings given become the topic's only overrides (AlterConfigs)."""
     kept = [Alteration(name, Operation.SET, value) for name, value in settings.items()]
@@ -82,7 +110,7 @@ def decide_replace_topic_settings(
         for name in image.topic(topic_name).settings
         if name not in settings and TOPIC_SETTINGS[name].change is not Change.READ_ONLY
     ]
-    return decide_alter_topic_settings(image, view, topic_name, [*kept, *dropped])
+    return decide_alter_topic_settings(image, view, topic_name, [*kept, *dropped], now_ms=now_ms)
 
 
 def decide_alter_broker_settings(
@@ -102,7 +130,18 @@ def decide_alter_broker_settings(
         changes[alteration.name] = _altered(effective, alteration)
     known = image.broker_settings(node_id)
     changes = {name: value for name, value in changes.items() if known.get(name) != value}
-    return [BrokerSettingsChanged(node_id, changes)] if changes else []
+    if not changes:
+        return []
+    records: list[MetadataRecord] = [BrokerSettingsChanged(node_id, changes)]
+    if _MINIMUM in changes:
+        if node_id is not None:
+            raise InvalidRequest(f"{_MINIMUM} must be the same on all brokers; set it for all of them")
+        for topic in image.topics.values():
+            if _MINIMUM not in topic.settings:
+                for partition in topic.partitions:
+                    after = _minimum_of_all(view, changes[_MINIMUM], partition.replication_factor)
+                    records.extend(_minimum_changed(view, topic, partition, after))
+    return records
 
 
 def decide_replace_broker_settings(
@@ -120,6 +159,32 @@ def check_configuration(configuration: Mapping[str, str]) -> None:
     """Raise `InvalidSetting` for the first setting in a node's own configuration that cannot be."""
     for name, value in configuration.items():
         _check_value(known_setting(BROKER_SETTINGS, name), value)
+
+
+def _minimum_changed(
+    view: SettingsView, topic: Topic, partition: Partition, after: str | None
+) -> Iterator[PartitionChanged]:
+    """The partition in an epoch of its own. With enough in sync by the new number nobody else is eligible any more."""
+    factor = partition.replication_factor
+    before = view.of_new_topic(topic.settings, factor, _MINIMUM).value
+    assert before is not None, "there is a default"
+    assert after is not None, "there is a default"
+    minimum = min(int(after), factor)
+    if minimum != min(int(before), factor):
+        changed = structs.replace(
+            partition,
+            partition_epoch=partition.partition_epoch + 1,
+            eligible=() if len(partition.isr) >= minimum else partition.eligible,
+        )
+        yield PartitionChanged(topic.topic_id, **structs.asdict(changed))
+
+
+def _minimum_of_all(view: SettingsView, value: str | None, replication_factor: int) -> str | None:
+    """What applies to topics without an override once `value` is set for all brokers."""
+    if value is not None:
+        return value
+    candidates = view.of_new_topic({}, replication_factor, _MINIMUM).candidates
+    return next(found.value for found in candidates if found.source is not Source.ALL_BROKERS)
 
 
 def _check_named_once(alterations: Sequence[Alteration]) -> None:
@@ -142,7 +207,7 @@ def _meaningful(alterations: Sequence[Alteration], catalogue: Mapping[str, Setti
 
 def _resolved(name: str, value: str, replication_factor: int) -> str:
     """`majority` as the number it is now: who adds replicas later says whether more of them must have a write."""
-    if name == "min.insync.replicas" and value.strip() == "majority":
+    if name == _MINIMUM and value.strip() == "majority":
         return str(replication_factor // 2 + 1)
     return value
 

@@ -5,9 +5,8 @@ Behaviour worth knowing
     Replicas assigned by hand must number the partitions from 0 without a gap, name registered brokers, each
     once per partition, and be equally many everywhere; the counts must then be -1.
     Partitions are only ever added: removing one would lose records, and every key would move.
-    Brokers out of service are given replicas only where those in service do not suffice.
-    Every new partition starts with all its replicas in sync whose brokers are in service, led by the first of them, in
-    epoch 0.
+    Every new partition starts with all its replicas in sync that are in service, led by the first of them, in epoch 0.
+    Observers are put where no replica is. They are counted as replicas are where room is concerned, and nowhere else.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +24,7 @@ from ropewalk.base.errors import (
     TopicExists,
 )
 from ropewalk.base.ids import LeaderEpoch, NodeId, TopicId, format_id
-from ropewalk.base.limits import TOPIC_PARTITIONS_MAX
+from ropewalk.base.limits import TOPIC_OWNER_CHARACTERS_MAX, TOPIC_PARTITIONS_MAX
 from ropewalk.base.ports import Rng
 from ropewalk.controller.placement import place
 from ropewalk.controller.settings import check_topic_settings
@@ -35,6 +34,7 @@ from ropewalk.metadata.internal_topics import INTERNAL_TOPICS
 from ropewalk.metadata.records import (
     MetadataRecord,
     PartitionCreated,
+    TopicChanged,
     TopicCreated,
     TopicDeleted,
     TopicSettingsChanged,
@@ -52,6 +52,9 @@ class CreateTopic(Struct, frozen=True, kw_only=True):
     assignments: Mapping[int, Sequence[NodeId]] = {}
     """Replicas by partition, chosen by hand; empty leaves the choice to the controller."""
     settings: Mapping[str, str | None] = {}
+    owner: str | None = None
+    observer_count: int = 0
+    """Copies of each partition that nobody waits for."""
 
 
 class CreatePartitions(Struct, frozen=True, kw_only=True):
@@ -63,7 +66,7 @@ class CreatePartitions(Struct, frozen=True, kw_only=True):
 
 
 def decide_create_topic(
-    image: Image, command: CreateTopic, broker_settings: BrokerSettings, rng: Rng
+    image: Image, command: CreateTopic, broker_settings: BrokerSettings, rng: Rng, *, now_ms: int
 ) -> list[MetadataRecord]:
     check_topic_name(command.name)
     if command.name in image.topics:
@@ -77,15 +80,16 @@ def decide_create_topic(
     if command.name not in INTERNAL_TOPICS:  # the node's own topics must not depend on what clients left
         _check_room(image, broker_settings, replicas)
     topic_id = _new_topic_id(image, rng)
-    records: list[MetadataRecord] = [TopicCreated(topic_id, command.name)]
-    records.extend(_partitions(image, topic_id, 0, replicas))
+    owner = None if command.owner is None else checked_owner(command.owner)
+    records: list[MetadataRecord] = [TopicCreated(topic_id, command.name, owner, now_ms)]
+    records.extend(_partitions(image, topic_id, 0, replicas, command.observer_count))
     if settings:
         records.append(TopicSettingsChanged(topic_id, settings))
     return records
 
 
 def decide_create_partitions(
-    image: Image, command: CreatePartitions, broker_settings: BrokerSettings, rng: Rng
+    image: Image, command: CreatePartitions, broker_settings: BrokerSettings, rng: Rng, *, now_ms: int
 ) -> list[MetadataRecord]:
     topic = image.topic(command.name)
     if topic.name in INTERNAL_TOPICS:
@@ -97,12 +101,36 @@ def decide_create_partitions(
             f"{topic.name} has {existing} partitions; {command.partition_count} would not be an increase"
         )
     _check_partition_count(command.partition_count)
+    observer_count = 0
     if command.assignments is None:
-        replicas = _place(image, added, topic.replication_factor, rng)
+        observer_count = len(topic.partitions[0].observers)
+        replicas = place(
+            image.brokers.values(),
+            partition_count=added,
+            replication_factor=topic.replication_factor + observer_count,
+            rng=rng,
+        )
     else:
         replicas = _added_by_hand(image, topic, command.assignments, added)
     _check_room(image, broker_settings, replicas)
-    return list(_partitions(image, topic.topic_id, existing, replicas))
+    partitions = _partitions(image, topic.topic_id, existing, replicas, observer_count)
+    return [*partitions, TopicChanged(topic.topic_id, topic.owner, now_ms)]
+
+
+def decide_change_owner(
+    image: Image, topic_name: str, owner: str | None, *, now_ms: int
+) -> list[MetadataRecord]:
+    topic = image.topic(topic_name)
+    owner = None if owner is None else checked_owner(owner)
+    return [] if owner == topic.owner else [TopicChanged(topic.topic_id, owner, now_ms)]
+
+
+def checked_owner(owner: str) -> str:
+    if not 1 <= len(owner) <= TOPIC_OWNER_CHARACTERS_MAX or not owner.isprintable():
+        raise InvalidRequest(
+            f"an owner has 1 to {TOPIC_OWNER_CHARACTERS_MAX} printable characters, {owner!r} has not"
+        )
+    return owner
 
 
 def decide_delete_topic(image: Image, topic: Topic, broker_settings: BrokerSettings) -> list[MetadataRecord]:
@@ -124,24 +152,14 @@ def _placed(
     _check_partition_count(partition_count)
     if replication_factor < 1:
         raise InvalidReplicationFactor(f"replication factor is {replication_factor}, must be at least 1")
-    return _place(image, partition_count, replication_factor, rng)
-
-
-def _place(image: Image, partition_count: int, replication_factor: int, rng: Rng) -> list[tuple[NodeId, ...]]:
-    active = [broker for broker in image.brokers.values() if broker.is_active]
-    if replication_factor <= len(active):
-        return place(active, partition_count=partition_count, replication_factor=replication_factor, rng=rng)
-    if not active or replication_factor > len(image.brokers):
-        raise InvalidReplicationFactor(
-            f"replication factor {replication_factor} needs as many brokers; {len(image.brokers)} are registered, "
-            f"{len(active)} in service"
-        )
-    away = [broker for broker in image.brokers.values() if not broker.is_active]
-    first = place(active, partition_count=partition_count, replication_factor=len(active), rng=rng)
-    rest = place(
-        away, partition_count=partition_count, replication_factor=replication_factor - len(active), rng=rng
+    if command.observer_count < 0:
+        raise InvalidRequest(f"{command.observer_count} observers are asked for, 0 is the least")
+    return place(
+        image.brokers.values(),
+        partition_count=partition_count,
+        replication_factor=replication_factor + command.observer_count,
+        rng=rng,
     )
-    return [(*nodes, *others) for nodes, others in zip(first, rest, strict=True)]
 
 
 def _check_partition_count(partition_count: int) -> None:
@@ -167,6 +185,10 @@ def _assigned_by_hand(image: Image, command: CreateTopic) -> list[tuple[NodeId, 
     if (command.partition_count, command.replication_factor) != (BROKER_DEFAULT, BROKER_DEFAULT):
         raise InvalidRequest(
             f"{command.name}: partition count and replication factor must be -1 where replicas are assigned by hand"
+        )
+    if command.observer_count:
+        raise InvalidRequest(
+            f"{command.name}: observers cannot be placed where replicas are assigned by hand"
         )
     count = len(command.assignments)
     _check_partition_count(count)
@@ -210,25 +232,32 @@ def check_replicas(
                 raise InvalidReplicaAssignment(
                     f"partition {index} names broker {node_id}, which is not registered"
                 )
-
-
-def _partitions(
-    image: Image, topic_id: TopicId, first_index: int, replicas: Sequence[tuple[NodeId, ...]]
-) -> Iterator[PartitionCreated]:
-    for index, nodes in enumerate(replicas, first_index):
-        in_sync = tuple(node_id for node_id in nodes if image.brokers[node_id].is_active)
-        if not in_sync:
+        if not any(image.brokers[node_id].is_active for node_id in nodes):
             raise InvalidReplicaAssignment(
                 f"partition {index} is on {list(nodes)}, none of which is in service"
             )
+
+
+def _partitions(
+    image: Image,
+    topic_id: TopicId,
+    first_index: int,
+    holders: Sequence[tuple[NodeId, ...]],
+    observer_count: int,
+) -> Iterator[PartitionCreated]:
+    """The last of the holders are the observers."""
+    for index, nodes in enumerate(holders, first_index):
+        replicas = nodes[: len(nodes) - observer_count]
+        isr = tuple(node_id for node_id in replicas if image.brokers[node_id].is_active)
         yield PartitionCreated(
             topic_id=topic_id,
             index=index,
-            replicas=nodes,
-            isr=in_sync,
-            leader=in_sync[0],
+            replicas=replicas,
+            isr=isr,
+            leader=isr[0],
             leader_epoch=LeaderEpoch(0),
             partition_epoch=0,
+            observers=nodes[len(replicas) :],
         )
 
 

@@ -198,7 +198,7 @@ def serve(
         ALTER_PARTITION_REASSIGNMENTS.key: partial(
             alter_partition_reassignments.handle, leadership=leadership
         ),
-        LIST_PARTITION_REASSIGNMENTS.key: list_partition_reassignments.handle,
+        LIST_PARTITION_REASSIGNMENTS.key: partial(list_partition_reassignments.handle, leadership=leadership),
         DESCRIBE_CLIENT_QUOTAS.key: partial(describe_client_quotas.handle, image=image),
         ALTER_CLIENT_QUOTAS.key: partial(alter_client_quotas.handle, quota_changes=quota_changes),
         DESCRIBE_USER_SCRAM_CREDENTIALS.key: describe_user_scram_credentials.handle,

@@ -57,6 +57,11 @@ class Broker(Struct, frozen=True):
         """Whether it may lead, and count as in sync."""
         return self.state is BrokerState.ACTIVE
 
+    @property
+    def takes_replicas(self) -> bool:
+        """Whether new replicas may be put there, now or when it is back in service."""
+        return "broker" in self.roles and self.state is not BrokerState.STOPPING
+
     def endpoint(self, listener: str) -> Endpoint | None:
         """Where clients of the listener of that name reach this broker, if it has one."""
         return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)
@@ -128,6 +133,7 @@ class Image:
         "end_producer_id",
         "losses",
         "replica_count",
+        "replica_taker_count",
     )
 
     def __init__(self) -> None:
@@ -149,6 +155,8 @@ class Image:
         """Another mapping after every change, so that whoever keeps what follows from it can tell."""
         self.replica_count: int = 0
         """Replicas of all partitions together, which is what the brokers have to carry."""
+        self.replica_taker_count: int = 0
+        """Brokers on which new replicas may be put: the largest replication factor there can be."""
         self._change: list[Fact] | None = None
         """What waits for its `ChangeEnded`."""
         self._brokers: dict[NodeId, Broker] = {}
@@ -241,21 +249,24 @@ class Image:
                 assert epoch > self.controller_epoch, "a controller's epoch is larger than all before it"
                 self.controller_id, self.controller_epoch = node_id, epoch
             case BrokerRegistered():
-                self._brokers[record.node_id] = Broker(
-                    node_id=record.node_id,
-                    epoch=record.broker_epoch,
-                    directory=record.directory,
-                    endpoints=record.endpoints,
-                    rack=record.rack,
-                    roles=record.roles,
-                    state=record.state,
+                self._on_broker(
+                    record.node_id,
+                    Broker(
+                        node_id=record.node_id,
+                        epoch=record.broker_epoch,
+                        directory=record.directory,
+                        endpoints=record.endpoints,
+                        rack=record.rack,
+                        roles=record.roles,
+                        state=record.state,
+                    ),
                 )
             case BrokerStateChanged(node_id=node_id, broker_epoch=broker_epoch, state=state):
                 broker = self._brokers[node_id]
                 assert broker.epoch == broker_epoch, f"broker {node_id} has started again meanwhile"
-                self._brokers[node_id] = structs.replace(broker, state=state)
+                self._on_broker(node_id, structs.replace(broker, state=state))
             case BrokerRemoved(node_id=node_id):
-                del self._brokers[node_id]
+                self._on_broker(node_id, None)
             case TopicCreated(topic_id=topic_id, name=name):
                 assert topic_id not in self._topics_by_id, f"{format_id(topic_id)} was created before"
                 assert name not in self._topics_by_name, f"{name} was created before"
@@ -343,6 +354,14 @@ class Image:
         if self._change is not None:
             yield ChangeBegun()
             yield from self._change
+
+    def _on_broker(self, node_id: NodeId, broker: Broker | None) -> None:
+        """In its place if it is known, so that any history of the same facts looks the same."""
+        if broker is None:
+            del self._brokers[node_id]
+        else:
+            self._brokers[node_id] = broker
+        self.replica_taker_count = sum(known.takes_replicas for known in self._brokers.values())
 
     def _on_deleted(self, topic_id: TopicId) -> None:
         topic = self._topics_by_id.pop(topic_id, None)

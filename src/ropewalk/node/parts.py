@@ -75,7 +75,7 @@ def assemble(
     failed: "asyncio.Future[BaseException]",
 ) -> Parts:
     node_id, cluster, clock = config.node_id, place.cluster, ports.clock
-    topics = Topics(cluster, node_id, config.broker_overrides, ports.rng)
+    topics = Topics(cluster, node_id, config.broker_overrides, ports.rng, ports.clock)
     disk = Home(place.directory, ports.pool, clock)
     in_memory = DataDirectory.open(Storage(MemoryDisk()), "/memory", node_id=node_id, rng=ports.rng)
     memory = Home(in_memory, ports.pool, clock)

@@ -1,8 +1,8 @@
 """AlterPartitionReassignments: put replicas elsewhere, or give up doing so.
 
 Behaviour worth knowing
-    Replicas that are as they are wanted are a success. Records are not copied between brokers in this version, so any
-    other set of brokers is INVALID_REPLICA_ASSIGNMENT.
+    It is answered when the move has begun. ListPartitionReassignments tells what is under way; a move asked for meanwhile
+    replaces the one before it. Replicas that are as they are wanted are a success.
 """
 
 from ropewalk.base.errors import RopewalkError

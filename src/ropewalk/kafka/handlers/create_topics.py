@@ -5,6 +5,8 @@ Behaviour worth knowing
     What is only validated is described as it would be, but for the id.
     The answer comes when the partitions are ready to be written to.
     From v5 on the answer tells the settings the topic got, defaults included.
+    Two things that Kafka's topics do not have come as settings, and are none afterwards: `ropewalk.owner`, a name, and
+    `ropewalk.observers`, how many copies of each partition there are beside the replicas.
 """
 
 from collections import Counter
@@ -31,6 +33,9 @@ from ropewalk.wire.messages.create_topics import (
 
 STRICT_SINCE: Final = 6
 """Older clients would not understand that they come too often, so they are only made to wait (KIP-599)."""
+
+OWNER: Final = "ropewalk.owner"
+OBSERVERS: Final = "ropewalk.observers"
 
 
 async def handle(request: CreateTopicsRequest, caller: Caller, *, topics: Topics) -> CreateTopicsResponse:
@@ -82,13 +87,24 @@ def _command(asked: CreatableTopic) -> CreateTopic:
         if assignment.index in assignments:
             raise InvalidReplicaAssignment(f"{asked.name}: partition {assignment.index} is assigned twice")
         assignments[assignment.index] = tuple(map(NodeId, assignment.broker_ids))
+    settings = {setting.name: setting.value for setting in asked.configs}
     return CreateTopic(
         name=asked.name,
         partition_count=asked.num_partitions,
         replication_factor=asked.replication_factor,
         assignments=assignments,
-        settings={setting.name: setting.value for setting in asked.configs},
+        owner=settings.pop(OWNER, None),
+        observer_count=_count(settings.pop(OBSERVERS, None)),
+        settings=settings,
     )
+
+
+def _count(text: str | None) -> int:
+    if text is None:
+        return 0
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise InvalidRequest(f"{OBSERVERS} is {text!r}, must be a number")
+    return int(text)
 
 
 def _created(topic: Topic, topics: Topics, *, validate_only: bool) -> CreatableTopicResult:

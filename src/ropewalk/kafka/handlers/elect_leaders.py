@@ -1,6 +1,8 @@
 """ElectLeaders: have preferred replicas lead again, or find a leader where there is none.
 
 Behaviour worth knowing
+    An unclean election takes a replica out of sync where nobody else is left, whatever the topic allows by itself; the cluster
+    remembers it as a possible loss.
     On partitions that are named, ELECTION_NOT_NEEDED is an answer like any other; where all are asked for (null), those
     that need none are left out of their topic's list, as in Kafka.
 """

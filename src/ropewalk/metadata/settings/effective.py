@@ -3,7 +3,7 @@
 A topic setting comes from the topic's own override, else from the broker setting behind it, else from the
 default. A broker setting comes from what was set for that broker at run time, then for all brokers at run time,
 then from the node's configuration, then from the default. Two defaults depend on the cluster:
-`default.replication.factor` is three, or the number of brokers while there are fewer; `min.insync.replicas` is
+`default.replication.factor` is three, or the number of registered brokers that take replicas while there are fewer; `min.insync.replicas` is
 two for a topic with three or more replicas, else one.
 
 Values in an image were checked when they were decided. They are parsed again here, and a stored value that no
@@ -75,7 +75,7 @@ class SettingsView:
         Overrides are replaced, never changed in place: while these are the same, so is every setting.
         """
         image = self._image
-        return image.broker_settings(self._node_id), image.broker_settings(None), len(image.brokers)
+        return image.broker_settings(self._node_id), image.broker_settings(None), image.replica_taker_count
 
     def of_topic(self, topic: Topic, name: str) -> EffectiveSetting:
         return self.of_new_topic(topic.settings, topic.replication_factor, name)
@@ -127,7 +127,7 @@ class SettingsView:
 
     def _default(self, name: str, replication_factor: int | None) -> str | None:
         if name == "default.replication.factor":
-            return str(max(1, min(3, len(self._image.brokers))))
+            return str(max(1, min(3, self._image.replica_taker_count)))
         if name == "min.insync.replicas" and replication_factor is not None:
             return "2" if replication_factor >= 3 else "1"
         return BROKER_SETTINGS[name].default

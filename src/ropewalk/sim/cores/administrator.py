@@ -64,7 +64,9 @@ class Administrator:
         command = CreateTopic(name=name, partition_count=1, replication_factor=replicas, settings=settings)
 
         def decide(process: Process, image: Image) -> list[MetadataRecord]:
-            return decide_create_topic(image, command, process.settings.of_broker, process.rng)
+            return decide_create_topic(
+                image, command, process.settings.of_broker, process.rng, now_ms=process.wall_ms
+            )
 
         def answered(error: RopewalkError | None) -> None:
             if error is None:
@@ -154,7 +156,7 @@ class Administrator:
 
         self._ask(
             lambda process, image: decide_create_partitions(
-                image, command, process.settings.of_broker, process.rng
+                image, command, process.settings.of_broker, process.rng, now_ms=process.wall_ms
             ),
             answered,
         )
