@@ -63,7 +63,6 @@ class Keys:
         self.log = self.first + b"log/"
         self.log_beyond = self.log + NOTHING_BEYOND
         self.chunks = self.first + b"chunks/"
-        self.chunks_beyond = self.chunks + NOTHING_BEYOND
 
     def append_at(self, offset: int) -> bytes:
         return self.log + b"%020d" % offset

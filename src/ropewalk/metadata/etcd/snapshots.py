@@ -3,13 +3,18 @@
 In order: the pieces, the pointer, then what the snapshot stands for is deleted, then etcd forgets what is older than the
 snapshot before. A crash anywhere leaves the former snapshot or this one, and at worst keys that the next one removes.
 Whoever reads while the pieces are being removed finds some missing, and begins again with the pointer.
+
+What a reader could get wrong
+    A request may be carried out long after its sender has given up on it. So the switch compares the pointer it replaces,
+    and the removal the pointer it belongs to, and neither can harm a snapshot that was made since. Names sort by where
+    the snapshots end, and only what sorts before is removed: the next one may be in the making.
 """
 
 from ropewalk.base.errors import CorruptMetadata, MetadataUnavailable
 from ropewalk.base.limits import ETCD_SNAPSHOT_READS_MAX, METADATA_APPEND_BYTES_MAX
 from ropewalk.metadata.etcd import messages
 from ropewalk.metadata.etcd.client import Refused, Unreachable
-from ropewalk.metadata.etcd.keys import NOTHING_BEYOND, Pointer, encode
+from ropewalk.metadata.etcd.keys import Pointer, encode
 from ropewalk.metadata.etcd.messages import Header, Message
 from ropewalk.metadata.etcd.mirror import Seat
 from ropewalk.metadata.etcd.store import Store
@@ -28,9 +33,10 @@ async def keep_snapshot(store: Store, seat: Seat, snapshot: Snapshot, nonce: str
     for index, piece in enumerate(pieces):
         await _write(store, seat, messages.put(store.keys.chunk(name, index), piece))
     pointer = Pointer(name, len(pieces), snapshot.end_offset, len(data))
-    revision = await _write(store, seat, messages.put(store.keys.snapshot, encode(pointer)))
+    switch = messages.put(store.keys.snapshot, encode(pointer))
+    revision = await _write(store, seat, switch, replacing=store.mirror.pointer_revision)
     store.mirror.on_pointer(pointer, revision)
-    await _remove_what_it_stands_for(store, seat, pointer)
+    await _remove_what_it_stands_for(store, seat, pointer, revision)
 
 
 async def read_snapshot(store: Store) -> Snapshot:
@@ -62,22 +68,25 @@ async def _was_replaced(store: Store, pointer: Pointer) -> bool:
     return store.mirror.pointer != pointer
 
 
-async def _write(store: Store, seat: Seat, *operations: Message) -> int:
-    revision = await store.write_as(seat.revision, operations)
+async def _write(store: Store, seat: Seat, *operations: Message, replacing: int | None = None) -> int:
+    """`replacing` is the pointer's revision that must still hold."""
+    compare = [] if replacing is None else [messages.has_revision(store.keys.snapshot, replacing)]
+    revision = await store.write_as(seat.revision, operations, compare=compare)
     if revision is None:
-        raise MetadataUnavailable("the snapshot was not kept: another controller has taken over")
+        raise MetadataUnavailable(
+            "the snapshot was not kept: another was, or another controller has taken over"
+        )
     return revision
 
 
-async def _remove_what_it_stands_for(store: Store, seat: Seat, pointer: Pointer) -> None:
+async def _remove_what_it_stands_for(store: Store, seat: Seat, pointer: Pointer, revision: int) -> None:
     keys = store.keys
-    chunks = keys.chunks_of(pointer.name)
     await _write(
         store,
         seat,
         messages.delete(keys.log, end=keys.append_at(pointer.end_offset)),
-        messages.delete(keys.chunks, end=chunks),
-        messages.delete(chunks + NOTHING_BEYOND, end=keys.chunks_beyond),
+        messages.delete(keys.chunks, end=keys.chunks_of(pointer.name)),
+        replacing=revision,
     )
     revision = store.mirror.former_pointer_revision
     if revision:

@@ -105,14 +105,17 @@ class Store:
         self._out_of_reach = self._full = None
         return answer
 
-    async def write_as(self, revision: int, operations: Sequence[Message]) -> int | None:
-        """Write if the controller key is still as at `revision`; answers etcd's revision, None if it is not.
+    async def write_as(
+        self, revision: int, operations: Sequence[Message], *, compare: Sequence[Message] = ()
+    ) -> int | None:
+        """Write if the controller key is still as at `revision`, and what `compare` says; answers etcd's revision, None if
+        it is not.
 
         An outcome that is not known is raised as `MetadataUnavailable`: for what may be written again.
         """
-        compare = [messages.has_revision(self.keys.controller, revision)]
+        all_of = [messages.has_revision(self.keys.controller, revision), *compare]
         try:
-            answer = await self.write(messages.txn(compare=compare, success=list(operations)))
+            answer = await self.write(messages.txn(compare=all_of, success=list(operations)))
         except Unanswered as error:
             raise MetadataUnavailable(f"whether etcd has written it is not known: {error}") from error
         return answer.header.revision if answer.succeeded else None
