@@ -192,8 +192,12 @@ PEER_NONCE_BYTES: Final = 32
 PEER_GREETING_BYTES_MAX: Final = 1 << 12
 """A request on the internal listener from whoever has not proved yet to be a node. Names, a nonce, a proof."""
 
-PEER_CONNECTIONS_MAX: Final = 1_024
-"""Connections of the internal listener. A node has a handful to each other, also in a cluster of a hundred."""
+PEER_CONNECTIONS_MAX: Final = 20_000
+"""Connections of the internal listener. A broker has a handful to each other; a front end that passes requests on has one for each
+of its clients."""
+
+PROXY_ANSWER_MS_MAX: Final = 60_000
+"""How much longer than a client allows an answer of the node behind may take before that node is given up. Clients give up sooner."""
 
 PEER_BUFFER_BYTES_MAX: Final = 1 << 28
 """As `NODE_BUFFER_BYTES_MAX`, for what nodes ask each other: clients that spend theirs must not keep heartbeats from being read."""

@@ -19,6 +19,7 @@ from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import PEER_CONNECT_MS_MAX, PEER_RECONNECT_MS_MAX, PEER_RECONNECT_MS_MIN
 from ropewalk.base.ports import Clock, Network, Rng
 from ropewalk.client.address import Address
+from ropewalk.client.connection import Connection
 from ropewalk.client.errors import Unreachable
 from ropewalk.client.peer_connection import Credentials, PeerConnection, PeerRefused, open_peer
 from ropewalk.client.single_flight import SingleFlight
@@ -61,6 +62,11 @@ class PeerLink:
     @property
     def is_connected(self) -> bool:
         return self._peer is not None and self._peer.connection.is_open
+
+    @property
+    def connection(self) -> Connection | None:
+        """The open one, if there is any."""
+        return self._peer.connection if self._peer is not None and self._peer.connection.is_open else None
 
     @property
     def retry_at_ms(self) -> float:
@@ -166,6 +172,10 @@ class PeerLinks:
         if link is None:
             link = self._by_node[node_id, lane] = PeerLink(self, lambda: self.locate(node_id), node_id)
         return link
+
+    def dedicated(self, node_id: NodeId) -> PeerLink:
+        """A link of the caller's own, which the caller closes."""
+        return PeerLink(self, lambda: self.locate(node_id), node_id)
 
     def to_address(self, address: Address, lane: Lane) -> PeerLink:
         link = self._by_address.get((address, lane))

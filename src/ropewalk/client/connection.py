@@ -74,6 +74,16 @@ class Connection:
     def is_open(self) -> bool:
         return self._socket.is_open
 
+    @property
+    def is_writable(self) -> bool:
+        """Whether it is open, and a request sent now goes out at once."""
+        return self._socket.is_open and self._socket.is_writable
+
+    async def wait_writable(self, *, deadline_ms: float) -> None:
+        """Raises `ConnectionLost` or `TimedOut`."""
+        if not self._socket.is_writable:
+            await self._socket.wait_writable(self._limit(api_versions.API, deadline_ms))
+
     def close(self) -> None:
         """What was written is still sent; what waits for an answer ends with `ConnectionLost`."""
         self._socket.end(ConnectionLost(f"the connection to {self.address} was closed"), orderly=True)

@@ -93,8 +93,14 @@ class Caller:
         """Which node of the cluster this is; None for a client."""
         return self._connection.peer_id
 
-    def is_same_connection(self, other: "Caller") -> bool:
-        return self._connection is other._connection
+    @property
+    def connection(self) -> object:
+        """To tell one connection from another, and nothing else."""
+        return self._connection
+
+    def on_behalf(self, *, principal: str, client_id: str | None, host: str, version: int) -> "Caller":
+        """The same connection, which carries another's requests and no others."""
+        return Caller(self._connection, client_id=client_id, host=host, version=version, principal=principal)
 
     def watch_end(self, on_end: Callable[[], None]) -> None:
         """`on_end` is called when the connection ends, however long this request is over by then."""

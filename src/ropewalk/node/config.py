@@ -271,6 +271,10 @@ def _check_cluster(config: Config) -> None:
         raise InvalidSetting("metadata.home is etcd, which needs metadata.etcd.endpoints")
     if not config.roles:
         raise InvalidSetting(f"node.roles is empty, must name some of {', '.join(ALL_ROLES)}")
+    if config["kafka.route"] == "proxy" and "broker" in config.roles:
+        raise InvalidSetting(
+            "kafka.route=proxy is for a node without the role broker, which has no partitions of its own"
+        )
     if "controller" not in config.roles and not config.seeds:
         raise InvalidSetting("a node without the role controller needs cluster.seeds to find one")
     interval_ms, timeout_ms = config["node.heartbeat.interval.ms"], config["node.session.timeout.ms"]

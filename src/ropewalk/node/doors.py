@@ -21,6 +21,9 @@ from ropewalk.kafka.listener import KafkaListener
 from ropewalk.kafka.peer.apis import serve_peers
 from ropewalk.kafka.peer.introduction import Door
 from ropewalk.kafka.peer.listener import listen_to_peers, peer_connections
+from ropewalk.kafka.proxy.backends import Backends
+from ropewalk.kafka.proxy.naming import Naming
+from ropewalk.kafka.proxy.serve import passing_on
 from ropewalk.kafka.served import ServedApi
 from ropewalk.metadata.records import Endpoint
 from ropewalk.node.config import Config, parse_address
@@ -65,6 +68,8 @@ async def open_doors(parts: Parts) -> Doors:
     connections = _connections(parts)
     here = _serve(parts)
     served = here if parts.forwarding is None else forwarding(here, parts.forwarding)
+    if parts.config["kafka.route"] == "proxy":
+        served = _pass_on(parts, served)
     budget = parts.budget
     host, port = parse_address(parts.config["kafka.listen"], "kafka.listen")
     parts.instruments.add_source(KafkaFigures(connections, served, budget))
@@ -78,6 +83,20 @@ async def open_doors(parts: Parts) -> Doors:
     except OSError:
         kafka.stop()
         raise
+
+
+def _pass_on(parts: Parts, served: dict[int, ServedApi]) -> dict[int, ServedApi]:
+    links = parts.place.links
+    assert links is not None, "a node that is alone has nobody to pass requests on to"
+    return passing_on(
+        served,
+        backends=Backends(links, parts.errands, parts.ports.clock),
+        naming=Naming(
+            parts.config.node_id,
+            lambda: next(endpoint for endpoint in parts.endpoints if endpoint.listener == LISTENER),
+        ),
+        image=parts.cluster.image,
+    )
 
 
 async def _listen_to_peers(parts: Parts, served: dict[int, ServedApi]) -> KafkaListener | None:

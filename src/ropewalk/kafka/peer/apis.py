@@ -22,6 +22,7 @@ from ropewalk.kafka.peer.handlers.fetch_metadata import MetadataFeed
 from ropewalk.kafka.peer.handlers.forward import Deciding
 from ropewalk.kafka.peer.handlers.node_heartbeat import Heartbeats, Sessions
 from ropewalk.kafka.peer.handlers.register_node import Registrations
+from ropewalk.kafka.proxy.routed import ROUTED
 from ropewalk.kafka.served import Handle, ServedApi
 from ropewalk.runtime.errands import Errands
 from ropewalk.wire.api import Api
@@ -88,6 +89,7 @@ def serve_peers(
             forward.handle,
             cluster=cluster,
             forwarded={key: served for key, served in clients.items() if key in forwarded},
+            routed={key: served for key, served in clients.items() if key in ROUTED},
         ),
     }
     return {

@@ -1,10 +1,11 @@
 """Forward: a client's request that another node received, carried out here in that client's name.
 
 Behaviour worth knowing
-    Only what changes the cluster is taken, and only by the node that decides; anybody else says NOT_CONTROLLER.
+    What changes the cluster is taken only by the node that decides; anybody else says NOT_CONTROLLER.
+    What a front end passes on for a client is taken by everybody, on a connection that carries that client's requests and no others.
     The client's quotas are charged where it is connected: the answer says how much it has changed, and the request whether it may
     change anything more.
-    Requests of one connection come from many clients, so none waits for the one before it; only their answers are in order.
+    Changes of one connection come from many clients, so none waits for the one before it; only their answers are in order.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +18,9 @@ from ropewalk.kafka.errors import code_for
 from ropewalk.kafka.served import ServedApi
 from ropewalk.metadata.image import Image
 from ropewalk.wire.error_code import ErrorCode
+from ropewalk.wire.messages.produce import API as PRODUCE
 from ropewalk.wire.peer.forward import ForwardRequest, ForwardResponse
+from ropewalk.wire.types import Message
 
 
 class Deciding(Protocol):
@@ -29,16 +32,22 @@ class Deciding(Protocol):
 
 
 async def handle(
-    request: ForwardRequest, caller: Caller, *, cluster: Deciding, forwarded: Mapping[int, ServedApi]
+    request: ForwardRequest,
+    caller: Caller,
+    *,
+    cluster: Deciding,
+    forwarded: Mapping[int, ServedApi],
+    routed: Mapping[int, ServedApi],
 ) -> ForwardResponse:
     try:
+        if request.api_key in routed:
+            return await _for_one_client(request, caller, routed[request.api_key])
         if not cluster.decides:
             raise NotController(f"node {cluster.image.controller_id} is the controller")
-        served = forwarded.get(request.api_key)
-        if served is None or not served.version_min <= request.api_version <= served.version_max:
-            raise InvalidRequest(f"API key {request.api_key} v{request.api_version} is not forwarded")
-        body = memoryview(request.body)
-        asked = served.api.decode_request(request.api_version, body, 0, len(body))
+        if request.api_key not in forwarded:
+            raise InvalidRequest(f"API key {request.api_key} is not forwarded")
+        served = forwarded[request.api_key]
+        asked = _decoded(request, served)
     except ProtocolError as error:
         return ForwardResponse(ErrorCode.INVALID_REQUEST, str(error))
     except RopewalkError as error:
@@ -61,6 +70,31 @@ async def handle(
         meter.mutation_count,
         b"".join(served.api.encode_response(request.api_version, answer)),
     )
+
+
+async def _for_one_client(request: ForwardRequest, caller: Caller, served: ServedApi) -> ForwardResponse:
+    """The connection carries the requests of one client only, so they hold each other back as the client's own would."""
+    asked = _decoded(request, served)
+    client = caller.on_behalf(
+        principal=request.principal,
+        client_id=request.client_id,
+        host=request.host,
+        version=request.api_version,
+    )
+    answer = await served.handle(asked, client)
+    if answer is None:
+        return ForwardResponse(ErrorCode.NONE)
+    body = b"".join(served.api.encode_response(request.api_version, answer))
+    return ForwardResponse(ErrorCode.NONE, body=body)
+
+
+def _decoded(request: ForwardRequest, served: ServedApi) -> Message:
+    if not served.version_min <= request.api_version <= served.version_max:
+        raise InvalidRequest(f"{served.api.name} v{request.api_version} is not served")
+    # Record batches are stamped in place, so they need bytes of their own that may be written to.
+    body = memoryview(bytearray(request.body) if served.api is PRODUCE else request.body)
+    decoded: Message = served.api.decode_request(request.api_version, body, 0, len(body))
+    return decoded
 
 
 class _RemoteMeter:

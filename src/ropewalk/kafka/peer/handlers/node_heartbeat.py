@@ -56,7 +56,7 @@ class Heartbeats:
 
     def _remember(self, node_id: int, caller: Caller) -> None:
         last = self._last_callers.get(node_id)
-        if last is not None and last.is_same_connection(caller):
+        if last is not None and last.connection is caller.connection:
             return
         self._last_callers[node_id] = caller
         caller.watch_end(lambda: self._on_end(node_id, caller))

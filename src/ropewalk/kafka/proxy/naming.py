@@ -1,0 +1,117 @@
+"""What clients of a front end are told about the cluster: one broker, which leads everything and looks after every group.
+
+Behaviour worth knowing
+    Leader epochs are the real ones, so that clients notice a change of leader where it matters to them.
+    A partition that nobody leads is told of as it is.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from msgspec import structs
+
+from ropewalk.base.ids import NodeId
+from ropewalk.kafka.caller import Caller
+from ropewalk.kafka.served import Handle
+from ropewalk.metadata.records import Endpoint
+from ropewalk.wire.messages import describe_cluster, describe_topic_partitions, find_coordinator, metadata
+from ropewalk.wire.types import Message
+
+_NOBODY: Final = -1
+
+
+class Naming:
+    def __init__(self, node_id: NodeId, endpoint: Callable[[], Endpoint]) -> None:
+        """`endpoint` is where clients reach this node."""
+        self._node_id = node_id
+        self._endpoint = endpoint
+
+    def wrap(self, api_key: int, handle: Handle) -> Handle:
+        """`handle`, with this node's name in the place of every other's."""
+        renamed = self._renaming.get(api_key)
+        if renamed is None:
+            return handle
+
+        async def handle_and_rename(request: Any, caller: Caller) -> Message | None:
+            answer = await handle(request, caller)
+            return None if answer is None else renamed(answer)
+
+        return handle_and_rename
+
+    @property
+    def _renaming(self) -> dict[int, Callable[[Any], Message]]:
+        return {
+            metadata.API.key: self._metadata,
+            describe_cluster.API.key: self._describe_cluster,
+            find_coordinator.API.key: self._find_coordinator,
+            describe_topic_partitions.API.key: self._describe_topic_partitions,
+        }
+
+    def _metadata(self, answer: metadata.MetadataResponse) -> metadata.MetadataResponse:
+        endpoint = self._endpoint()
+        broker = metadata.MetadataResponseBroker(self._node_id, endpoint.host, endpoint.port, None)
+        topics = tuple(
+            structs.replace(topic, partitions=tuple(map(self._partition, topic.partitions)))
+            for topic in answer.topics
+        )
+        return structs.replace(answer, brokers=(broker,), controller_id=self._node_id, topics=topics)
+
+    def _describe_cluster(
+        self, answer: describe_cluster.DescribeClusterResponse
+    ) -> describe_cluster.DescribeClusterResponse:
+        if answer.error_code:
+            return answer
+        endpoint = self._endpoint()
+        broker = describe_cluster.DescribeClusterBroker(self._node_id, endpoint.host, endpoint.port, None)
+        return structs.replace(answer, brokers=(broker,), controller_id=self._node_id)
+
+    def _find_coordinator(
+        self, answer: find_coordinator.FindCoordinatorResponse
+    ) -> find_coordinator.FindCoordinatorResponse:
+        endpoint = self._endpoint()
+        if answer.coordinators:
+            renamed = tuple(
+                each
+                if each.error_code
+                else structs.replace(each, node_id=self._node_id, host=endpoint.host, port=endpoint.port)
+                for each in answer.coordinators
+            )
+            return structs.replace(answer, coordinators=renamed)
+        if answer.error_code:
+            return answer
+        return structs.replace(answer, node_id=self._node_id, host=endpoint.host, port=endpoint.port)
+
+    def _describe_topic_partitions(
+        self, answer: describe_topic_partitions.DescribeTopicPartitionsResponse
+    ) -> describe_topic_partitions.DescribeTopicPartitionsResponse:
+        topics = tuple(
+            structs.replace(
+                topic,
+                partitions=tuple(
+                    structs.replace(
+                        partition,
+                        leader_id=self._leader(partition.leader_id),
+                        replica_nodes=(self._node_id,),
+                        isr_nodes=(self._node_id,),
+                        eligible_leader_replicas=(),
+                        last_known_elr=(),
+                        offline_replicas=(),
+                    )
+                    for partition in topic.partitions
+                ),
+            )
+            for topic in answer.topics
+        )
+        return structs.replace(answer, topics=topics)
+
+    def _partition(self, partition: metadata.MetadataResponsePartition) -> metadata.MetadataResponsePartition:
+        return structs.replace(
+            partition,
+            leader_id=self._leader(partition.leader_id),
+            replica_nodes=(self._node_id,),
+            isr_nodes=(self._node_id,),
+            offline_replicas=(),
+        )
+
+    def _leader(self, leader_id: int) -> int:
+        return _NOBODY if leader_id == _NOBODY else self._node_id

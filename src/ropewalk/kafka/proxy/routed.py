@@ -1,0 +1,187 @@
+"""Which requests a front end passes on, and to whom: the leader of each partition, the coordinator of each group."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct, structs
+
+from ropewalk.base.ids import NodeId, TopicId
+from ropewalk.groups.shards import shard_of
+from ropewalk.metadata.image import Image, Topic
+from ropewalk.metadata.internal_topics import OFFSETS_TOPIC
+from ropewalk.wire.api import AnyApi
+from ropewalk.wire.messages import (
+    delete_groups,
+    delete_records,
+    describe_groups,
+    describe_producers,
+    fetch,
+    heartbeat,
+    join_group,
+    leave_group,
+    list_groups,
+    list_offsets,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
+    offset_for_leader_epoch,
+    produce,
+    sync_group,
+)
+from ropewalk.wire.types import UUID_ZERO, Message
+
+Parts = Mapping[NodeId | None, Message]
+"""Of a request, by the node that each is for; None stands for nobody."""
+
+Split = Callable[[Any, Image], Parts]
+"""Takes the API's own request class."""
+
+Merge = Callable[[Sequence[Any]], Message]
+"""One answer of several. Takes the API's own response class."""
+
+
+class Route(Struct, frozen=True):
+    api: AnyApi
+    split: Split
+    merge: Merge
+    is_repeatable: bool = False
+    """Whether the client may be told to ask again where a node was lost under the request: nothing is done by asking."""
+    wait_ms: Callable[[Any], int] = lambda _: 0
+    """How long the request itself says that its answer may take."""
+
+
+def leader(topic: Topic | None, index: int) -> NodeId | None:
+    if topic is None or not 0 <= index < len(topic.partitions):
+        return None
+    return topic.partitions[index].leader
+
+
+def coordinator(image: Image, group_id: str) -> NodeId | None:
+    topic = image.topics.get(OFFSETS_TOPIC)
+    if topic is None or not topic.partitions:
+        return None
+    return leader(topic, shard_of(group_id, len(topic.partitions)))
+
+
+def _by_partition(field: str = "partitions") -> Split:
+    def split(request: Any, image: Image) -> Parts:
+        found: dict[NodeId | None, list[Any]] = {}
+        for asked in request.topics:
+            topic = _topic(asked, image)
+            for node_id, partitions in _grouped(getattr(asked, field), topic).items():
+                found.setdefault(node_id, []).append(structs.replace(asked, **{field: tuple(partitions)}))
+        return {node_id: structs.replace(request, topics=tuple(topics)) for node_id, topics in found.items()}
+
+    return split
+
+
+def _topic(asked: Any, image: Image) -> Topic | None:
+    topic_id = getattr(asked, "topic_id", UUID_ZERO)
+    if topic_id != UUID_ZERO:
+        return image.topics_by_id.get(TopicId(bytes(topic_id)))
+    return image.topics.get(asked.name)
+
+
+def _grouped(partitions: Iterable[Any], topic: Topic | None) -> dict[NodeId | None, list[Any]]:
+    grouped: dict[NodeId | None, list[Any]] = {}
+    for partition in partitions:
+        index = partition if isinstance(partition, int) else partition.index
+        grouped.setdefault(leader(topic, index), []).append(partition)
+    return grouped
+
+
+def merge_topics(answers: Sequence[Any]) -> Any:
+    """Each topic once, with the partitions that every answer has of it."""
+    if len(answers) == 1:
+        return answers[0]
+    topics: dict[tuple[str, bytes], Any] = {}
+    for answer in answers:
+        for topic in answer.topics:
+            key = (topic.name, bytes(getattr(topic, "topic_id", b"")))
+            known = topics.get(key)
+            topics[key] = (
+                topic
+                if known is None
+                else structs.replace(known, partitions=(*known.partitions, *topic.partitions))
+            )
+    return structs.replace(answers[0], topics=tuple(topics.values()))
+
+
+def _split_fetch(request: fetch.FetchRequest, image: Image) -> Parts:
+    """Sessions are between a client and a leader; whoever passes on fetches has all partitions named every time."""
+    whole = structs.replace(
+        request, session_id=0, session_epoch=-1, forgotten_topics=(), rack_id=""
+    )  # no rack: nobody but the leader can be reached
+    return _by_partition()(whole, image)
+
+
+def _to_coordinator(request: Any, image: Image) -> Parts:
+    return {coordinator(image, request.group_id): request}
+
+
+def _split_offset_fetch(request: offset_fetch.OffsetFetchRequest, image: Image) -> Parts:
+    if not request.groups:
+        return _to_coordinator(request, image)
+    found: dict[NodeId | None, list[offset_fetch.OffsetFetchRequestGroup]] = {}
+    for group in request.groups:
+        found.setdefault(coordinator(image, group.group_id), []).append(group)
+    return {node_id: structs.replace(request, groups=tuple(groups)) for node_id, groups in found.items()}
+
+
+def _by_group(field: str) -> Split:
+    def split(request: Any, image: Image) -> Parts:
+        found: dict[NodeId | None, list[str]] = {}
+        for group_id in getattr(request, field):
+            found.setdefault(coordinator(image, group_id), []).append(group_id)
+        return {
+            node_id: structs.replace(request, **{field: tuple(groups)}) for node_id, groups in found.items()
+        }
+
+    return split
+
+
+def _to_all_coordinators(request: list_groups.ListGroupsRequest, image: Image) -> Parts:
+    topic = image.topics.get(OFFSETS_TOPIC)
+    leaders = {partition.leader for partition in topic.partitions} if topic is not None else set()
+    return dict.fromkeys(sorted(leaders, key=lambda node_id: -1 if node_id is None else node_id), request)
+
+
+def _merge_list(field: str) -> Merge:
+    def merge(answers: Sequence[Any]) -> Message:
+        together = [each for answer in answers for each in getattr(answer, field)]
+        failed = next((answer for answer in answers if getattr(answer, "error_code", 0)), answers[0])
+        merged: Message = structs.replace(failed, **{field: tuple(together)})
+        return merged
+
+    return merge
+
+
+def _merge_one(answers: Sequence[Any]) -> Message:
+    (answer,) = answers
+    assert isinstance(answer, Message)
+    return answer
+
+
+ROUTES: Final[tuple[Route, ...]] = (
+    Route(produce.API, _by_partition(), merge_topics, wait_ms=lambda request: request.timeout_ms),
+    Route(
+        fetch.API, _split_fetch, merge_topics, is_repeatable=True, wait_ms=lambda request: request.max_wait_ms
+    ),
+    Route(list_offsets.API, _by_partition(), merge_topics, is_repeatable=True),
+    Route(offset_for_leader_epoch.API, _by_partition(), merge_topics, is_repeatable=True),
+    Route(delete_records.API, _by_partition(), merge_topics, wait_ms=lambda request: request.timeout_ms),
+    Route(describe_producers.API, _by_partition("partition_indexes"), merge_topics, is_repeatable=True),
+    Route(offset_commit.API, _to_coordinator, _merge_one),
+    Route(offset_fetch.API, _split_offset_fetch, _merge_list("groups"), is_repeatable=True),
+    Route(join_group.API, _to_coordinator, _merge_one, wait_ms=lambda request: request.rebalance_timeout_ms),
+    Route(sync_group.API, _to_coordinator, _merge_one, wait_ms=lambda _: 300_000),
+    Route(heartbeat.API, _to_coordinator, _merge_one, is_repeatable=True),
+    Route(leave_group.API, _to_coordinator, _merge_one),
+    Route(offset_delete.API, _to_coordinator, _merge_one),
+    Route(describe_groups.API, _by_group("groups"), _merge_list("groups"), is_repeatable=True),
+    Route(delete_groups.API, _by_group("groups_names"), _merge_list("results")),
+    Route(list_groups.API, _to_all_coordinators, _merge_list("groups"), is_repeatable=True),
+)
+
+ROUTED: Final = frozenset(route.api.key for route in ROUTES)
+"""API keys that brokers take from front ends."""
