@@ -13,6 +13,7 @@ from ropewalk.controller.settings import (
     decide_replace_topic_settings,
 )
 from ropewalk.metadata.image import Image
+from ropewalk.metadata.internal_topics import OFFSETS_TOPIC
 from ropewalk.metadata.records import (
     BrokerRegistered,
     BrokerSettingsChanged,
@@ -198,3 +199,27 @@ def test_no_broker_has_a_minimum_of_its_own() -> None:
         decide_alter_broker_settings(
             made.image, view, NodeId(2), [Alteration("min.insync.replicas", SET, "1")]
         )
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "alterations"),
+    [
+        pytest.param("orders", {"cleanup_policy": "compact"}, [("partitions.auto.max", "9")], id="compacted"),
+        pytest.param(
+            "orders",
+            {"partitions_auto_max": "9"},
+            [("cleanup.policy", "compact,delete")],
+            id="to be compacted",
+        ),
+        pytest.param(OFFSETS_TOPIC, {}, [("partitions.auto.max", "9")], id="the cluster's own"),
+    ],
+)
+def test_topics_that_must_not_grow_by_themselves(
+    name: str, before: dict[str, str], alterations: list[tuple[str, str]]
+) -> None:
+    made = ImaginedCluster(1)
+    made.topic(name, (0,), **before)
+    asked = [Alteration(setting, SET, value) for setting, value in alterations]
+    view = SettingsView(made.image, NODE, {})
+    with pytest.raises(InvalidSetting, match="cannot grow"):
+        decide_alter_topic_settings(made.image, view, name, asked, now_ms=7)

@@ -444,3 +444,10 @@ def test_nothing_is_made_where_nobody_is_in_service() -> None:
     command = CreateTopic(name="t", assignments={0: (NodeId(0), NodeId(1))})
     with pytest.raises(InvalidReplicaAssignment, match="none of which is in service"):
         decide_create_topic(made.image, command, made.settings.of_broker, Random(1), now_ms=7)
+
+
+def test_a_compacted_topic_is_not_made_to_grow_by_itself() -> None:
+    made = ImaginedCluster(1)
+    command = CreateTopic(name="t", settings={"cleanup.policy": "compact", "partitions.auto.max": "5"})
+    with pytest.raises(InvalidSetting, match="t is compacted and cannot grow"):
+        decide_create_topic(made.image, command, made.settings.of_broker, Random(1), now_ms=7)

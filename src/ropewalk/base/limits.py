@@ -313,6 +313,20 @@ CONNECTION_GRACE_MS: Final = 500
 """From the loss of the connection that a broker's heartbeats came by until it is fenced. A connection that broke by itself is
 back by then; a killed process is not, and waiting longer only delays the next leader."""
 
+GROWTH_PARTITION_BYTES: Final = 1 << 22
+"""What one partition is meant to take in a second before a topic that may grow does. One consumer of a group reads one
+partition, and this is what a consumer that does anything with its records keeps up with."""
+
+GROWTH_SUSTAINED_MS: Final = 30_000
+"""How long a topic must have had too much to take before it grows, and before it grows again: partitions are never taken away,
+so a burst is no reason."""
+
+SCALE_SUSTAINED_MS: Final = 120_000
+"""How long there must have been a reason for another node before the cluster says that it wants one."""
+
+BALANCE_CHANGES_MAX: Final = 200
+"""Partitions in one plan to even out the load, which takes some tenth of a second to work out. What is left is for the next."""
+
 LOSSES_REMEMBERED_MAX: Final = 200
 """Elections that may have lost records, of which the metadata tells. An operator has read the older ones, or never will."""
 

@@ -97,7 +97,7 @@ def decide_register_broker(
     known = image.brokers.get(node_id)
     is_replaced = known is not None and known.directory != registration.directory
     for topic, partition in all_partitions(image):
-        if node_id in partition.replicas:
+        if node_id in (*partition.isr, *partition.eligible, partition.leader, partition.last_leader):
             doubtful, gone = _trust(topic, partition, registration, settings, is_replaced)
             elections.settle(
                 topic,

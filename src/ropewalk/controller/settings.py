@@ -20,6 +20,7 @@ from msgspec import Struct, structs
 from ropewalk.base.errors import InvalidRequest, InvalidSetting
 from ropewalk.base.ids import NodeId
 from ropewalk.metadata.image import Image, Partition, Topic
+from ropewalk.metadata.internal_topics import INTERNAL_TOPICS
 from ropewalk.metadata.records import (
     BrokerSettingsChanged,
     MetadataRecord,
@@ -63,6 +64,20 @@ def check_topic_settings(
     return resolved
 
 
+def check_growth(topic_name: str, partitions_max: str | None, policy: str | None) -> None:
+    """Raise `InvalidSetting` where a topic is to grow by itself that must not."""
+    if partitions_max is None:
+        return
+    if topic_name in INTERNAL_TOPICS:
+        raise InvalidSetting(
+            f"{topic_name} is the cluster's own and cannot grow: partitions.auto.max is refused"
+        )
+    if policy is not None and "compact" in policy:
+        raise InvalidSetting(
+            f"{topic_name} is compacted and cannot grow, since keys would go elsewhere: partitions.auto.max is refused"
+        )
+
+
 def decide_alter_topic_settings(
     image: Image, view: SettingsView, topic_name: str, alterations: Sequence[Alteration], *, now_ms: int
 ) -> list[MetadataRecord]:
@@ -82,13 +97,15 @@ def decide_alter_topic_settings(
     changes = {name: value for name, value in changes.items() if topic.settings.get(name) != value}
     if not changes:
         return []
+    merged = {**topic.settings, **changes}
+    overrides = {name: value for name, value in merged.items() if value is not None}
+    policy = view.of_new_topic(overrides, topic.replication_factor, "cleanup.policy").value
+    check_growth(topic_name, overrides.get("partitions.auto.max"), policy)
     records: list[MetadataRecord] = [
         TopicSettingsChanged(topic.topic_id, changes),
         TopicChanged(topic.topic_id, topic.owner, now_ms),
     ]
     if _MINIMUM in changes:
-        merged = {**topic.settings, **changes}
-        overrides = {name: value for name, value in merged.items() if value is not None}
         for partition in topic.partitions:
             after = view.of_new_topic(overrides, partition.replication_factor, _MINIMUM)
             records.extend(_minimum_changed(view, topic, partition, after.value))

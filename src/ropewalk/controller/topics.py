@@ -27,7 +27,7 @@ from ropewalk.base.ids import LeaderEpoch, NodeId, TopicId, format_id
 from ropewalk.base.limits import TOPIC_OWNER_CHARACTERS_MAX, TOPIC_PARTITIONS_MAX
 from ropewalk.base.ports import Rng
 from ropewalk.controller.placement import place
-from ropewalk.controller.settings import check_topic_settings
+from ropewalk.controller.settings import check_growth, check_topic_settings
 from ropewalk.controller.topic_names import check_collision, check_topic_name
 from ropewalk.metadata.image import Image, Topic
 from ropewalk.metadata.internal_topics import INTERNAL_TOPICS
@@ -77,6 +77,7 @@ def decide_create_topic(
     else:
         replicas = _placed(image, command, broker_settings, rng)
     settings = check_topic_settings(command.settings, len(replicas[0]))
+    check_growth(command.name, settings.get("partitions.auto.max"), settings.get("cleanup.policy"))
     if command.name not in INTERNAL_TOPICS:  # the node's own topics must not depend on what clients left
         _check_room(image, broker_settings, replicas)
     topic_id = _new_topic_id(image, rng)
