@@ -130,7 +130,7 @@ class Follower:
                     effects.append(MoveStart(log_start_offset))
                 return effects
             case Diverging(shared=shared):
-                return [self._cut(log, truncation_offset(log, shared))]
+                return [self._truncation(log, shared)]
             case Elsewhere(log_start_offset=log_start_offset):
                 self._high_watermark_told = log_start_offset  # a leader deletes nothing that is not committed
                 return [Restart(log_start_offset)]
@@ -140,6 +140,7 @@ class Follower:
     def _is_open(self, question: Question, log: LogView) -> bool:
         return question == self._open and question.fetch_offset == log.end_offset
 
-    def _cut(self, log: LogView, offset: Offset) -> Truncate | Restart:
+    def _truncation(self, log: LogView, shared: EpochEnd) -> Truncate | Restart:
+        offset = truncation_offset(log, shared)
         self._high_watermark_told = min(self._high_watermark_told, offset)
         return Truncate(offset) if offset > log.start_offset else Restart(offset)

@@ -21,6 +21,7 @@ from msgspec import Struct
 from ropewalk.base.ids import LeaderEpoch, NodeId, Offset
 from ropewalk.base.limits import ALTERATION_RETRY_MS, STRAGGLER_REJOIN_MS
 from ropewalk.metadata.image import Broker, Partition
+from ropewalk.metadata.records import BrokerState
 from ropewalk.replication.progress import NEVER_MS, Progress, unheard
 
 
@@ -196,7 +197,7 @@ class Leader:
         if self._in_flight is not None or now_ms < self._retry_at_ms:
             return None
         own = brokers.get(self.node_id)
-        if own is None or not own.is_active or own.epoch != self.broker_epoch:
+        if own is None or own.state is BrokerState.FENCED or own.epoch != self.broker_epoch:
             return None
         members = tuple(
             Member(node_id, max(brokers[node_id].epoch, self._epoch_heard(node_id)))
@@ -272,12 +273,13 @@ class Leader:
         if node_id == self.node_id:
             return True
         broker = brokers.get(node_id)
-        if broker is None or not broker.is_active:
+        if broker is None or broker.state is BrokerState.FENCED:
             return False
         if node_id in self._isr:
             progress = self._followers[node_id]
             return not self._lags(progress, now_ms) and not _is_held_back(progress, now_ms)
-        return self._may_join(node_id, now_ms) and self._epoch_heard(node_id) == broker.epoch
+        is_heard = self._epoch_heard(node_id) == broker.epoch
+        return is_heard and broker.is_active and self._may_join(node_id, now_ms)
 
     def _may_join(self, node_id: NodeId, now_ms: int) -> bool:
         """It holds all that any leader may have acknowledged, and is likely to stay."""
