@@ -6,11 +6,13 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from ropewalk.base.errors import InvalidReplicationFactor
 from ropewalk.base.ids import NodeId
 from ropewalk.controller.placement import place
 from ropewalk.metadata.image import Broker
+from ropewalk.metadata.records import BrokerState
 
 racks = st.lists(st.sampled_from([None, "a", "b", "c"]), min_size=1, max_size=9)
 
@@ -75,3 +77,16 @@ def test_more_replicas_than_brokers_or_none_are_refused(factor: int) -> None:
 def test_a_cluster_without_brokers_places_nothing() -> None:
     with pytest.raises(InvalidReplicationFactor, match="0 are registered"):
         place([], partition_count=1, replication_factor=1, rng=Random(0))
+
+
+@pytest.mark.parametrize("active", [1, 2, 3, 4, 5])
+def test_every_partition_has_as_many_brokers_in_service_as_there_are(active: int) -> None:
+    """Clusters of cores found partitions placed on three brokers out of service while two were in it."""
+    brokers = [
+        structs.replace(broker, state=BrokerState.ACTIVE if broker.node_id < active else BrokerState.FENCED)
+        for broker in brokers_in([None] * 5)
+    ]
+    for replicas in place(brokers, partition_count=9, replication_factor=3, rng=Random(1)):
+        in_service = [node_id < active for node_id in replicas]
+        assert sum(in_service) == min(active, 3)
+        assert in_service[0]

@@ -31,14 +31,24 @@ def place(
         )
     if not active:
         raise InvalidReplicationFactor(f"none of the {len(takers)} registered brokers is in service")
-    order = _alternate_racks(active if len(active) >= replication_factor else takers)
-    start = rng.randrange(0, len(order))
-    placed = [
+    start = rng.randrange(0, len(takers))
+    in_service_count = min(replication_factor, len(active))
+    placed = _dealt(active, partition_count, in_service_count, start)
+    if replication_factor == in_service_count:
+        return placed
+    away = [broker for broker in takers if not broker.is_active]
+    rest = _dealt(away, partition_count, replication_factor - in_service_count, start)
+    return [(*first, *others) for first, others in zip(placed, rest, strict=True)]
+
+
+def _dealt(
+    brokers: Iterable[Broker], partition_count: int, replication_factor: int, start: int
+) -> list[tuple[NodeId, ...]]:
+    order = _alternate_racks(brokers)
+    return [
         _replicas_from(order, start + index, replication_factor, shift=index // len(order))
         for index in range(partition_count)
     ]
-    in_service = {broker.node_id for broker in active}
-    return [tuple(sorted(nodes, key=lambda node_id: node_id not in in_service)) for nodes in placed]
 
 
 def _alternate_racks(brokers: Iterable[Broker]) -> list[Broker]:
