@@ -3,10 +3,13 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from ropewalk.sim.cores.scenario import FAULTS_MIN, OPERATIONS_MIN, WORK_S, run_seed
+
+MUTANTS = sorted((Path(__file__).parent.parent / "mutants" / "cores").glob("*.patch"))
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -29,3 +32,26 @@ def _verbose_lines(hash_seed: str) -> str:
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return "\n".join(result.stdout.splitlines()[:3])
+
+
+def test_there_is_a_mutant_for_every_rule() -> None:
+    assert [patch.stem for patch in MUTANTS] == [
+        "append_retried",
+        "empty_disk_trusted",
+        "high_watermark_below_minimum",
+        "high_watermark_without_proposed",
+        "lease_as_proof",
+        "log_end_counted",
+        "no_broker_epoch",
+        "no_epoch_fencing",
+        "no_expand_rule",
+        "orphans_by_stale_image",
+        "same_epoch_again",
+        "truncate_to_high_watermark",
+        "unclean_restart_trusted",
+    ]
+
+
+@pytest.mark.parametrize("patch", MUTANTS, ids=[patch.stem for patch in MUTANTS])
+def test_a_mutant_still_fits_the_source(patch: Path) -> None:
+    subprocess.run(["git", "apply", "--check", str(patch)], cwd=patch.parents[3], check=True)

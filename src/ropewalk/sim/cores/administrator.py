@@ -123,6 +123,41 @@ class Administrator:
             else (self._delete, self._move, self._balance)
         )(topic)
 
+    def juggle(self) -> None:
+        """Hand a partition from one replica to the next, several times within a moment."""
+        crowd = self._crowd
+        topics = list(crowd.around.home.image.topics.values())
+        if not topics or not crowd.is_writing:
+            return
+        topic = crowd.rng.choice(topics)
+        index = crowd.rng.randrange(len(topic.partitions))
+        delay_us = 1
+        for _ in range(crowd.rng.randrange(2, 6)):
+            crowd.around.queue.after(delay_us, self._hand_over, topic, index)
+            delay_us += crowd.rng.choice((3_000, 30_000, 300_000))
+        crowd.around.queue.after(crowd.rng.randrange(500_000, 3_000_000), self.juggle)
+
+    def _hand_over(self, topic: Topic, index: int) -> None:
+        node_number = self._crowd.rng.randrange(10)
+
+        def put_first(process: Process, image: Image) -> list[MetadataRecord]:
+            partition = image.partition(topic.name, index)
+            if partition.is_moving or not partition.isr:
+                return []
+            first = partition.isr[node_number % len(partition.isr)]
+            replicas = (first, *(other for other in partition.replicas if other != first))
+            return decide_reassign(
+                image, topic.name, index, replicas, settings=process.settings, now_ms=process.wall_ms
+            )
+
+        def elect(process: Process, image: Image) -> list[MetadataRecord]:
+            return decide_elect_preferred(
+                image, topic.name, index, settings=process.settings, now_ms=process.wall_ms
+            )
+
+        self._ask(put_first, _heard)
+        self._ask(elect, _heard)
+
     def _create(self, _: Topic) -> None:
         rng = self._crowd.rng
         self._made_count += 1

@@ -37,6 +37,7 @@ class Nemesis:
             self._cut_off,
             self._slow_disk,
             self._lose_disk,
+            self._come_back_unheard,
             self._rot,
             self._stop,
             self._jump_clock,
@@ -167,6 +168,23 @@ class Nemesis:
         self._note("a broker came back with an empty disk")
         self._trace("disk lost", node_id)
         machine.lose_disk(self._rng)
+
+    def _come_back_unheard(self) -> None:
+        """With an empty disk, and unable to tell some leader, which goes by what it heard before."""
+        deciding = [node_id for node_id, process in self._around.processes.items() if process.seat.is_active]
+        node_id, other = self._rng.sample(self._nodes, 2)
+        process = self._around.processes.get(node_id)
+        if process is None or other in deciding or node_id == self._around.home.address:
+            return
+        if not self._is_spare(node_id, None):
+            return
+        self._note("a broker came back with an empty disk")
+        self._trace("comes back unheard", node_id)
+        process.end()
+        process.machine.lose_disk(self._rng)
+        self._around.network.cut(node_id, other)
+        self._around.queue.after(self._rng.randrange(20_000, 400_000), self.start, node_id)
+        self._around.queue.after(self._rng.randrange(1_000_000, 6_000_000), self._around.network.mend)
 
     def _rot(self) -> None:
         node_id = self._rng.choice(self._nodes)

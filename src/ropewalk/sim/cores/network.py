@@ -27,7 +27,7 @@ class Weather:
         self.delay_us_max: int = rng.choice([400, 1_000, 4_000])
         self.tail_share: float = rng.choice([0.0, 0.01, 0.05])
         self.loss_share: float = rng.choice([0.0, 0.0, 0.002, 0.02])
-        self.duplicate_share: float = rng.choice([0.0, 0.0, 0.01, 0.05])
+        self.duplicate_share: float = rng.choice([0.0, 0.0, 0.02, 0.1])
 
     def calm(self) -> None:
         self.tail_share = self.loss_share = self.duplicate_share = 0.0

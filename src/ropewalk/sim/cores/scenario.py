@@ -52,8 +52,8 @@ def run_seed(seed: int) -> Outcome:
         scenario.play()
     except Violation as violation:
         complaint = str(violation)
-    except AssertionError as error:
-        complaint = f"assertion: {error} ({' < '.join(_where(error))})"
+    except Exception as error:  # noqa: BLE001  # whatever a run dies of is its result
+        complaint = f"crashed: {error!r} ({' < '.join(_where(error))})"
     at_s = scenario.queue.now_us / SECOND_US
     return Outcome(
         seed,
@@ -120,6 +120,8 @@ class Scenario:
         self._administrator = Administrator(self.crowd, pause_us=self._rng.choice((2_000_000, 6_000_000)))
         self._make_topics()
         self.nemesis.begin()
+        if self._rng.random() < 0.4:
+            self._administrator.juggle()
         self._start_clients()
         self._run_until_s(WORK_S)
         self.nemesis.heal()
@@ -198,7 +200,7 @@ def _shown(fact: object) -> str:
     return fact.hex()[:6] if isinstance(fact, bytes) else str(fact)
 
 
-def _where(error: AssertionError) -> tuple[str, ...]:
+def _where(error: Exception) -> tuple[str, ...]:
     """The innermost places that the error came through."""
     lines = []
     traceback = error.__traceback__
