@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from structlog.testing import capture_logs
 
 from ropewalk.client.connection import Connection
 from ropewalk.client.errors import ConnectionLost
@@ -346,12 +347,27 @@ def test_a_fetch_waits_for_the_bytes_it_asked_for() -> None:
     assert at_the_door(story) == ["0123456789"] * 3
 
 
-def test_a_replica_id_is_refused_on_a_client_listener() -> None:
-    async def story(door: Door) -> int:
+@pytest.mark.parametrize(
+    ("version", "faked"),
+    [
+        (12, fetch.FetchRequest(replica_id=1)),
+        (15, fetch.FetchRequest(replica_state=fetch.ReplicaState(replica_id=1, replica_epoch=0))),
+    ],
+)
+def test_a_replica_id_is_refused_on_a_client_listener_with_one_line(
+    version: int, faked: fetch.FetchRequest
+) -> None:
+    async def story(door: Door) -> list[str]:
         await door.create("t")
-        return (await door.call(fetch.API, 12, fetch.FetchRequest(replica_id=1))).error_code
+        with capture_logs() as logs:
+            for _ in range(3):
+                answer = await door.call(fetch.API, version, faked)
+                assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return [entry["reason"] for entry in logs]
 
-    assert at_the_door(story) == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert at_the_door(story) == [
+        "a Fetch with a replica id, which only nodes may send, and on their own listener"
+    ]
 
 
 def test_a_waiting_fetch_hears_that_its_topic_is_deleted() -> None:

@@ -218,7 +218,7 @@ COMPACTION_WORK: Final = _counter(
 
 # Clients.
 
-CONNECTIONS: Final = _gauge("ropewalk_connections", "Connections open, by door: kafka, http.", "door")
+CONNECTIONS: Final = _gauge("ropewalk_connections", "Connections open, by door: kafka, http, peer.", "door")
 CONNECTIONS_OPENED: Final = _counter(
     "ropewalk_connections_opened_total", "Connections accepted, by door.", "door"
 )

@@ -53,6 +53,8 @@ class Holdable(Protocol):
 
     def end_input(self) -> None: ...
 
+    def report(self, reason: str) -> None: ...
+
 
 class Caller:
     """One request's view of its connection."""
@@ -105,6 +107,10 @@ class Caller:
     def watch_end(self, on_end: Callable[[], None]) -> None:
         """`on_end` is called when the connection ends, however long this request is over by then."""
         self._connection.watch_end(on_end)
+
+    def report(self, reason: str) -> None:
+        """Say in the log that something was asked that no honest client asks."""
+        self._connection.report(reason)
 
     def close_when_answered(self) -> None:
         """Nothing more is wanted from this connection."""

@@ -182,6 +182,9 @@ class Connection(asyncio.BufferedProtocol):
         self._served = served
         self._buffer.frame_bytes_max = frame_bytes_max
 
+    def report(self, reason: str) -> None:
+        self._connections.on_suspicious(self, reason)
+
     def end_input(self) -> None:
         """Close when everything that was asked so far is answered."""
         self._input_ended = True

@@ -7,6 +7,7 @@ from typing import Final, Protocol
 import structlog
 
 from ropewalk.base.budget import ByteBudget
+from ropewalk.base.complaints import Complaints
 from ropewalk.base.ports import Clock
 from ropewalk.broker.quotas import ClientQuotas
 from ropewalk.kafka.receive_buffer import PRODUCE, SpareBuffers
@@ -67,6 +68,7 @@ class Connections:
         self._count_max = count_max
         self._count_per_host_max = count_per_host_max
         self._idle_ms_max = idle_ms_max
+        self._complaints = Complaints()
         self._open: dict[Connected, None] = {}
         self._by_host: Counter[str] = Counter()
         self.opened_count = 0
@@ -107,6 +109,11 @@ class Connections:
     def on_refused(self, connection: Connected, reason: str) -> None:
         self.refused_count += 1
         _log.warning("connection closed", client=connection.host, reason=reason)
+
+    def on_suspicious(self, connection: Connected, reason: str) -> None:
+        """A request was refused that no honest client sends; said once in a while, however often it comes."""
+        if self._complaints.is_due(f"{connection.host} {reason}", self.clock.monotonic_ms()):
+            _log.warning("request refused", client=connection.host, reason=reason)
 
     def sweep(self) -> None:
         """Called every few seconds: ends what has been silent too long, takes memory from what is silent."""

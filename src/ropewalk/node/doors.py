@@ -19,6 +19,7 @@ from ropewalk.kafka.figures import KafkaFigures
 from ropewalk.kafka.forwarded import FORWARDED, forwarding
 from ropewalk.kafka.listener import KafkaListener
 from ropewalk.kafka.peer.apis import serve_peers
+from ropewalk.kafka.peer.figures import PeerFigures
 from ropewalk.kafka.peer.introduction import Door
 from ropewalk.kafka.peer.listener import listen_to_peers, peer_connections
 from ropewalk.kafka.proxy.backends import Backends
@@ -131,6 +132,7 @@ async def _listen_to_peers(parts: Parts, served: dict[int, ServedApi]) -> KafkaL
         parts.ports.network, host, port, connections=connections, door=door, budget=budget
     )
     parts.endpoints.append(_endpoint(parts.config, "peer.advertise", PEER_LISTENER, listener.address))
+    parts.instruments.add_source(PeerFigures(connections, door, for_peers))
     parts.supervisor.start("connections of nodes", _sweep(connections, budget))
     return listener
 

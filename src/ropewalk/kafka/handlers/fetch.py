@@ -50,6 +50,7 @@ async def handle(
     bytes_max: int,
 ) -> FetchResponse | None:
     if request.replica_id != _CONSUMER or request.replica_state.replica_id != _CONSUMER:
+        caller.report("a Fetch with a replica id, which only nodes may send, and on their own listener")
         return FetchResponse(throttle_ms=0, error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     is_whole = request.session_epoch in (EPOCH_FIRST, EPOCH_NONE)
     try:

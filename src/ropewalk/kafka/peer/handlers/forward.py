@@ -143,3 +143,6 @@ class _Elsewhere:
 
     def end_input(self) -> None:
         pass
+
+    def report(self, reason: str) -> None:
+        pass
