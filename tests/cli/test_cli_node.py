@@ -128,6 +128,19 @@ def test_leaders_and_replicas_can_be_asked_to_change(ropewalk: Ropewalk) -> None
     assert "NO_REASSIGNMENT_IN_PROGRESS" in ropewalk("cluster", "reassign", "moved-1", "--cancel").stderr
 
 
+def test_a_topic_has_an_owner_and_knows_when_it_was_made(ropewalk: Ropewalk) -> None:
+    assert (
+        ropewalk("topic", "create", "owned", "--owner", "payments", "--min-insync", "majority").exit_code == 0
+    )
+    (described,) = json.loads(ropewalk("topic", "describe", "owned", "-o", "json").stdout)
+    assert described["owner"] == "payments"
+    assert described["created_at_ms"] > 0
+    assert {"name": "min.insync.replicas", "value": "1", "source": "topic"} in described["settings"]
+    assert "owner payments  created 20" in ropewalk("topic", "describe", "owned").stdout
+    refused = ropewalk("topic", "create", "watched", "--observers", "1")
+    assert refused.exit_code == 1, "there is no second node that could observe"
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [

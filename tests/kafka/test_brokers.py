@@ -4,7 +4,6 @@ import pytest
 
 from ropewalk.base.ids import NodeId
 from ropewalk.kafka.brokers import (
-    LISTENER,
     controller_for_clients,
     offline_replicas,
     reachable_brokers,
@@ -12,7 +11,13 @@ from ropewalk.kafka.brokers import (
     serving_nodes,
 )
 from ropewalk.metadata.image import Image
-from ropewalk.metadata.records import BrokerRegistered, BrokerState, ControllerChanged, Endpoint
+from ropewalk.metadata.records import (
+    KAFKA_LISTENER,
+    BrokerRegistered,
+    BrokerState,
+    ControllerChanged,
+    Endpoint,
+)
 
 ACTIVE, FENCED, STOPPING = BrokerState.ACTIVE, BrokerState.FENCED, BrokerState.STOPPING
 
@@ -20,7 +25,7 @@ ACTIVE, FENCED, STOPPING = BrokerState.ACTIVE, BrokerState.FENCED, BrokerState.S
 def cluster(*states: BrokerState, controller: int | None = None, listeners: tuple[str, ...] = ()) -> Image:
     image = Image()
     for number, state in enumerate(states):
-        listener = listeners[number] if listeners else LISTENER
+        listener = listeners[number] if listeners else KAFKA_LISTENER
         endpoint = Endpoint(listener, "h", 9092 + number)
         image.apply(BrokerRegistered(NodeId(number), number, bytes(16), (endpoint,), state=state))
     if controller is not None:
@@ -35,7 +40,7 @@ def test_clients_hear_of_those_that_serve_and_of_the_fenced_when_they_ask() -> N
 
 
 def test_a_node_without_a_kafka_door_is_not_named() -> None:
-    image = cluster(ACTIVE, ACTIVE, listeners=("PEER", LISTENER))
+    image = cluster(ACTIVE, ACTIVE, listeners=("PEER", KAFKA_LISTENER))
     assert [broker.node_id for broker, _ in registered_brokers(image)] == [1]
 
 
@@ -48,7 +53,9 @@ def test_a_node_without_a_kafka_door_is_not_named() -> None:
         pytest.param(cluster(FENCED), -1, id="none"),
         pytest.param(cluster(), -1, id="nobody registered"),
         pytest.param(
-            cluster(ACTIVE, ACTIVE, controller=0, listeners=("PEER", LISTENER)), 1, id="a pure controller"
+            cluster(ACTIVE, ACTIVE, controller=0, listeners=("PEER", KAFKA_LISTENER)),
+            1,
+            id="a pure controller",
         ),
     ],
 )

@@ -10,6 +10,7 @@ from ropewalk.broker.compactor import Compactor
 from ropewalk.broker.group_commit import GroupCommit
 from ropewalk.broker.partitions import Partitions
 from ropewalk.metadata.image import Image
+from ropewalk.metadata.records import KAFKA_LISTENER
 
 
 class NodeFigures:
@@ -31,7 +32,7 @@ class NodeFigures:
         sheet.add(metrics.BUILD, 1, __version__, self._image.cluster_id or "", str(self._node_id))
         sheet.add(metrics.BROKERS, len(self._image.brokers))
         for broker in self._image.brokers.values():
-            for endpoint in broker.endpoints:
+            if (endpoint := broker.endpoint(KAFKA_LISTENER)) is not None:
                 sheet.add(metrics.BROKER_INFO, 1, str(broker.node_id), f"{endpoint.host}:{endpoint.port}")
         sheet.add(metrics.PARTITIONS_UNOPENED, self._partitions.unopened_count)
         sheet.add_durations(metrics.SYNC_TIME, self._commits.durations)

@@ -73,6 +73,18 @@ def create_topics(
         int, typer.Option("--partitions", "-p", min=-1, help="-1: as the cluster does.")
     ] = -1,
     replicas: Annotated[int, typer.Option("--replicas", "-r", min=-1, help="-1: as the cluster does.")] = -1,
+    observers: Annotated[
+        int, typer.Option("--observers", min=0, help="Copies beside the replicas that no write waits for.")
+    ] = 0,
+    min_insync: Annotated[
+        str | None,
+        typer.Option(
+            "--min-insync",
+            metavar="N",
+            help="In-sync replicas a write with acks=all needs: a number, or majority.",
+        ),
+    ] = None,
+    owner: Annotated[str | None, typer.Option("--owner", help="Whom to ask about the topic.")] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--config", "-c", metavar="KEY=VALUE", help="A setting of the topic.")
     ] = None,
@@ -89,7 +101,14 @@ def create_topics(
     from ropewalk.client.admin import Admin, NewTopic
     from ropewalk.wire.error_code import ErrorCode
 
-    chosen = tuple(assignments(settings, "--config").items())
+    given = assignments(settings, "--config")
+    if observers:
+        given["ropewalk.observers"] = str(observers)
+    if min_insync is not None:
+        given["min.insync.replicas"] = min_insync
+    if owner is not None:
+        given["ropewalk.owner"] = owner
+    chosen = tuple(given.items())
 
     async def work(client: "Client") -> "Mapping[str, RemoteError | None]":
         topics = [NewTopic(name, partitions, replicas, chosen) for name in names]

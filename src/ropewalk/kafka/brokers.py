@@ -7,13 +7,10 @@ Behaviour worth knowing
 """
 
 from collections.abc import Iterator
-from typing import Final
 
 from ropewalk.base.ids import NodeId
 from ropewalk.metadata.image import Broker, Image
-from ropewalk.metadata.records import BrokerState, Endpoint
-
-LISTENER: Final = "kafka"
+from ropewalk.metadata.records import KAFKA_LISTENER, BrokerState, Endpoint
 
 
 def reachable_brokers(image: Image) -> Iterator[tuple[Broker, Endpoint]]:
@@ -24,7 +21,7 @@ def reachable_brokers(image: Image) -> Iterator[tuple[Broker, Endpoint]]:
 
 def registered_brokers(image: Image) -> Iterator[tuple[Broker, Endpoint]]:
     for broker in image.brokers.values():
-        endpoint = broker.endpoint(LISTENER)
+        endpoint = broker.endpoint(KAFKA_LISTENER)
         if endpoint is not None:
             yield broker, endpoint
 

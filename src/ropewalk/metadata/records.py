@@ -33,6 +33,10 @@ class BrokerState(StrEnum):
     """It is about to stop or to be taken away: it keeps what it holds and is given nothing more to lead."""
 
 
+KAFKA_LISTENER: Final = "kafka"
+HTTP_LISTENER: Final = "HTTP"
+"""What the listeners for clients are called among a node's endpoints."""
+
 ALL_ROLES: Final = ("broker", "controller", "frontend")
 
 

@@ -13,7 +13,6 @@ from ropewalk.broker.producer_ids import ProducerIds
 from ropewalk.broker.quota_changes import QuotaChanges
 from ropewalk.broker.quotas import ClientQuotas
 from ropewalk.kafka.apis import SERVED_APIS, serve
-from ropewalk.kafka.brokers import LISTENER
 from ropewalk.kafka.connections import Connections
 from ropewalk.kafka.figures import KafkaFigures
 from ropewalk.kafka.forwarded import FORWARDED, forwarding
@@ -26,7 +25,7 @@ from ropewalk.kafka.proxy.backends import Backends
 from ropewalk.kafka.proxy.naming import Naming
 from ropewalk.kafka.proxy.serve import passing_on
 from ropewalk.kafka.served import ServedApi
-from ropewalk.metadata.records import Endpoint
+from ropewalk.metadata.records import HTTP_LISTENER, KAFKA_LISTENER, Endpoint
 from ropewalk.node.config import Config, parse_address
 from ropewalk.node.parts import Parts
 from ropewalk.security.cluster_secret import ClusterSecret
@@ -77,7 +76,9 @@ async def open_doors(parts: Parts) -> Doors:
     kafka = await KafkaListener.start(
         parts.ports.network, host, port, connections=connections, served=served, budget=budget
     )
-    parts.endpoints.append(_endpoint(parts.config, "kafka.advertise", LISTENER, kafka.address))
+    parts.endpoints.append(_endpoint(parts.config, "kafka.advertise", KAFKA_LISTENER, kafka.address))
+    if parts.instruments.http_address is not None:
+        parts.endpoints.append(_reached(HTTP_LISTENER, parts.instruments.http_address))
     parts.supervisor.start("connections", _sweep(connections, budget))
     try:
         return Doors(kafka, await _listen_to_peers(parts, here))
@@ -94,7 +95,7 @@ def _pass_on(parts: Parts, served: dict[int, ServedApi]) -> dict[int, ServedApi]
         backends=Backends(links, parts.errands, parts.ports.clock),
         naming=Naming(
             parts.config.node_id,
-            lambda: next(endpoint for endpoint in parts.endpoints if endpoint.listener == LISTENER),
+            lambda: next(endpoint for endpoint in parts.endpoints if endpoint.listener == KAFKA_LISTENER),
         ),
         image=parts.cluster.image,
     )
@@ -177,6 +178,11 @@ def _endpoint(config: Config, setting: str, listener: str, address: tuple[str, i
     if config[setting]:
         host, port = parse_address(config[setting], setting)
         return Endpoint(listener, host, port or address[1])
+    return _reached(listener, address)
+
+
+def _reached(listener: str, address: tuple[str, int]) -> Endpoint:
+    """Whoever listens everywhere is reached at least from here."""
     host, port = address
     return Endpoint(listener, "127.0.0.1" if host in ("0.0.0.0", "::") else host, port)
 

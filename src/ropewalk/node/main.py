@@ -117,6 +117,8 @@ def _announce(node: Node, options: NodeOptions) -> None:
     doors = {"kafka": _written(node.kafka_address)}
     if node.http_address is not None:
         doors["http"] = f"http://{_written(node.http_address)}"
+    if node.peer_address is not None:
+        doors["peer"] = _written(node.peer_address)
     document = msgspec.json.encode(
         {**{door: [address] for door, address in doors.items()}, "pids": [os.getpid()]}
     )

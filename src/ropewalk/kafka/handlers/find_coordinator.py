@@ -12,10 +12,10 @@ from typing import Final
 from ropewalk.base.errors import InvalidRequest, RopewalkError, ShardUnavailable
 from ropewalk.broker.groups import Groups
 from ropewalk.groups.errors import InvalidGroupId
-from ropewalk.kafka.brokers import LISTENER
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.metadata.image import Image
+from ropewalk.metadata.records import KAFKA_LISTENER
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.find_coordinator import (
     Coordinator,
@@ -58,7 +58,7 @@ async def _find(key: str, key_type: int, caller: Caller, groups: Groups, image: 
         with caller.hold():
             node_id = await groups.coordinator(key)
         broker = image.brokers.get(node_id)
-        endpoint = None if broker is None else broker.endpoint(LISTENER)
+        endpoint = None if broker is None else broker.endpoint(KAFKA_LISTENER)
         if endpoint is None:
             raise ShardUnavailable(f"node {node_id}, which looks after {key!r}, is not there")
         return Coordinator(key, node_id, endpoint.host, endpoint.port)

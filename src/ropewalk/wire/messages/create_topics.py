@@ -4,8 +4,6 @@ v4  num_partitions and replication_factor may be -1, the broker's default
 v5  flexible encoding; the response tells the settings the topic got
 v6  a quota on controller work may refuse
 v7  topic_id in the response
-
-Ours, from v5 on: who owns the topic, and how many copies of each partition nobody waits for.
 """
 
 from typing import Annotated, Final
@@ -30,8 +28,6 @@ class CreatableTopic(Message, frozen=True):
     replication_factor: Int16
     assignments: tuple[CreatableReplicaAssignment, ...] = ()
     configs: tuple[CreatableTopicConfig, ...] = ()
-    owner: Annotated[str | None, since(5), tagged(10_000)] = None
-    observer_count: Annotated[Int16, since(5), tagged(10_001)] = 0
 
 
 class CreateTopicsRequest(Message, frozen=True):
