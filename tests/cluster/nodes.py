@@ -1,7 +1,8 @@
 """Several whole nodes on the simulated world, and clients that talk to them.
 
 Virtual time, an in-memory network and disks that forget: the nodes are the real ones, from their listeners down.
-Node 0 is the controller, with the metadata in its directory; the others are brokers that have it for a seed.
+Node 0 is the controller, with the metadata in its directory; the others are brokers that have it for a seed. With etcd,
+which is modelled, every node may come to be the controller.
 """
 
 import asyncio
@@ -11,10 +12,12 @@ from typing import TypeVar
 from ropewalk.base.ids import NodeId
 from ropewalk.client.address import Address
 from ropewalk.client.client import Client
+from ropewalk.metadata.records import ALL_ROLES
 from ropewalk.node import build
 from ropewalk.node.build import Node
 from ropewalk.node.config import load
 from ropewalk.node.options import NodeOptions
+from ropewalk.sim.etcd import ModelledEtcd
 from ropewalk.sim.world import Machine, World
 
 T = TypeVar("T")
@@ -48,10 +51,25 @@ class Member:
 
 
 class Nodes:
-    def __init__(self, world: World, settings: Sequence[str]) -> None:
+    def __init__(self, world: World, settings: Sequence[str], etcd: ModelledEtcd | None = None) -> None:
         self.world = world
         self._settings = settings
+        self._etcd = etcd
         self.members: dict[int, Member] = {}
+
+    @property
+    def etcd(self) -> ModelledEtcd:
+        assert self._etcd is not None, "the story is told without etcd"
+        return self._etcd
+
+    def controller(self) -> int | None:
+        """Who decides, by its own account; the one with the newest epoch if there are several."""
+        deciding = [
+            node_id
+            for node_id, member in self.members.items()
+            if member.machine.has_started and member.node.decides
+        ]
+        return max(deciding, key=lambda node_id: self[node_id].image.controller_epoch, default=None)
 
     def __getitem__(self, node_id: int) -> Node:
         return self.members[node_id].node
@@ -61,22 +79,29 @@ class Nodes:
     ) -> Member:
         """`machine` for a node that claims an id which another has."""
         name = machine or f"node{node_id}"
+        home: tuple[str, ...] = ()
+        if self._etcd is not None:
+            home = ("metadata.home=etcd", f"metadata.etcd.endpoints={','.join(self._etcd.urls)}")
+            roles = roles or ALL_ROLES
         options = NodeOptions(
             node_id=node_id,
             kafka=f"{name}:{KAFKA_PORT}",
             http="none",
             peer=f"{name}:{PEER_PORT}",
             data="/data",
-            roles=roles or (("broker", "controller", "frontend") if node_id == 0 else ("broker", "frontend")),
-            seeds=() if node_id == 0 else (f"node0:{PEER_PORT}",),
-            settings=(f"cluster.secret={SECRET}", *QUIET, *self._settings, *settings),
+            roles=roles or (ALL_ROLES if node_id == 0 else ("broker", "frontend")),
+            seeds=tuple(f"node{seed}:{PEER_PORT}" for seed in range(3) if seed != node_id),
+            settings=(f"cluster.secret={SECRET}", *QUIET, *home, *self._settings, *settings),
         )
         member = Member(self.world.machine(name), options)
         return self.members.setdefault(node_id, member) if machine is None else member
 
     async def start(self, count: int) -> None:
-        """All at once; returns when every node is in service."""
+        """All at once; returns when every node is in service, and all have heard of it."""
         await asyncio.gather(*(self.add(node_id).start() for node_id in range(count)))
+        await self.until(
+            lambda: all(self.is_serving(one, seen_by=other) for one in range(count) for other in range(count))
+        )
 
     def client(self) -> Client:
         bootstrap = tuple(Address(member.machine.name, KAFKA_PORT) for member in self.members.values())
@@ -105,13 +130,17 @@ def in_a_cluster(
     *settings: str,
     nodes: int = 3,
     seed: int = 0,
+    with_etcd: bool = False,
     limit_s: float = 600,
 ) -> T:
     """Run `story` with so many nodes in service."""
 
     async def main(world: World) -> T:
-        cluster = Nodes(world, settings)
+        etcd = ModelledEtcd(world) if with_etcd else None
+        cluster = Nodes(world, settings, etcd)
         world.machine("client")
+        if etcd is not None:
+            await etcd.start()
         await cluster.start(nodes)
         return await story(cluster)
 

@@ -77,7 +77,7 @@ class ControllerSeat:
             self._lost_epoch = holder.epoch
 
     async def settled(self) -> None:
-        """Return when it is known who decides; raises what `create_cluster` refuses with."""
+        """Return when it is known who decides, and of which cluster; raises what `create_cluster` refuses with."""
         if self._settled is None:
             self._settled = asyncio.get_running_loop().create_future()
         await asyncio.shield(self._settled)
@@ -102,7 +102,8 @@ class ControllerSeat:
         while (holder := self._log.holder) is not None and not self._is_to_be_replaced(holder):
             self._decisions.refuse(NotController(f"node {holder.node_id} decides for the cluster"))
             await self._hear()
-            self._settle(None)
+            if self._facts.image.cluster_id is not None:
+                self._settle(None)
             await self._wait(holder.epoch, CONTROLLER_WATCH_MS)
 
     def _is_to_be_replaced(self, holder: Holder) -> bool:
