@@ -145,6 +145,7 @@ class ControllerSeat:
         self._settle(None)
         _log.info("this node decides for the cluster", controller_epoch=self._log.epoch)
         while (holder := self._log.holder) is not None and holder.epoch <= self._log.epoch and self.is_active:
+            await self._hear()  # its own records may be heard of before they are acknowledged
             await self._wait(self._log.epoch, CONTROLLER_HOLD_MS)
         self._decisions.refuse(NotController("another node has begun to decide for the cluster"))
         _log.warning("another node decides for the cluster; this one stands by", former_epoch=self._log.epoch)

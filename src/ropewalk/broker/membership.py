@@ -115,6 +115,7 @@ class Membership:
             await self._is_connected.wait()
             await self._controller.wait_lost()
             self._is_connected.clear()
+            self._lost_since_ms = self._clock.monotonic_ms()
             self._hurry()
 
     async def in_service(self) -> None:
@@ -148,7 +149,7 @@ class Membership:
             wants_to_stop=self._wants_to_stop,
         )
         try:
-            pulse = await self._controller.heartbeat(heartbeat, None, timeout_ms=MEMBERSHIP_CALL_MS)
+            pulse = await self._controller.heartbeat(heartbeat, None, timeout_ms=self._patience_ms())
         except (StaleBrokerEpoch, UnknownBroker) as error:
             _log.warning("the controller does not know this node; it registers again", reason=str(error))
             await self._register_again()
@@ -183,6 +184,13 @@ class Membership:
             return
         finally:
             self._wake = None
+
+    def _patience_ms(self) -> float:
+        """For one heartbeat. One whose controller is lost is given up in time to do something about it."""
+        if self._lost_since_ms is None:
+            return MEMBERSHIP_CALL_MS
+        left_ms = self._lost_since_ms + CONNECTION_GRACE_MS - self._clock.monotonic_ms()
+        return left_ms if JOIN_RETRY_MS < left_ms < MEMBERSHIP_CALL_MS else MEMBERSHIP_CALL_MS
 
     def _hurry(self) -> None:
         if self._wake is not None and not self._wake.done():

@@ -18,7 +18,7 @@ from msgspec import Struct
 from ropewalk.base.complaints import Complaints
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import NodeId
-from ropewalk.base.limits import SESSION_CHECK_MS
+from ropewalk.base.limits import CONNECTION_GRACE_MS, SESSION_CHECK_MS
 from ropewalk.base.ports import Clock
 from ropewalk.broker.cluster import Cluster
 from ropewalk.controller.alter_partition import (
@@ -164,7 +164,7 @@ class Registry:
             self.sessions.on_connected(node_id)
         if former is not None and former not in self._connected:
             self.sessions.on_connected(former)
-            self.sessions.on_connection_lost(former, now_ms)
+            self.sessions.on_connection_lost(former, now_ms - CONNECTION_GRACE_MS)
 
     async def run(self) -> None:
         """Fence whoever is missed, while this node decides."""
