@@ -225,6 +225,18 @@ def test_with_all_members_gone_it_is_said_and_heals_by_itself(home: RealHome | M
     home.tell(story)
 
 
+def test_whoever_asks_for_old_news_again_and_again_holds_nobody_up(home: RealHome | ModelledHome) -> None:
+    async def story(lab: Lab) -> None:
+        one = await seated(await lab.open())
+        assert await append(one, fact(1)) == Committed(1)
+        appending = asyncio.ensure_future(append(one, fact(2)))
+        while not appending.done():
+            await one.news(end_offset=0, holder_epoch=1, timeout_ms=10_000)
+        assert await appending == Committed(2)
+
+    home.tell(story)
+
+
 def troubles(*logs: EtcdMetadataLog) -> list[str | None]:
     return [log.trouble for log in logs]
 

@@ -152,7 +152,8 @@ class ControllerSeat:
 
     async def _wait(self, holder_epoch: int, timeout_ms: float) -> None:
         """For news. That there can be none is worth a line, and that there can be again."""
-        end_offset = self._facts.image.end_offset
+        # Not where the image ends: one's own records may be heard of before the append that wrote them returns.
+        end_offset = self._log.end_offset
         await self._log.news(end_offset=end_offset, holder_epoch=holder_epoch, timeout_ms=timeout_ms)
         trouble = self._log.trouble
         if trouble is not None and not self._was_in_trouble:

@@ -1,6 +1,10 @@
 """Something to wait at until there is news."""
 
 import asyncio
+from typing import Final
+
+NO_WAIT_S: Final = 0.001
+"""How long to wait where there is something already: whoever asks for the same again and again must not keep the loop busy."""
 
 
 class Bell:

@@ -25,7 +25,7 @@ from ropewalk.base.errors import CorruptMetadata, StorageFailed
 from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import METADATA_LOG_BYTES_MAX
 from ropewalk.base.ports import Disk, File, Pool, read_whole, write_atomically
-from ropewalk.metadata.bell import Bell
+from ropewalk.metadata.bell import NO_WAIT_S, Bell
 from ropewalk.metadata.frames import Frame, encode_frame, find_frame
 from ropewalk.metadata.log import AppendOutcome, Committed, Holder, Raced, Snapshot, Unknown
 from ropewalk.metadata.records import MetadataRecord, decode_records, encode_records
@@ -154,6 +154,8 @@ class LocalMetadataLog:
     async def news(self, *, end_offset: int, holder_epoch: int, timeout_ms: float) -> None:
         if end_offset >= self.end_offset and holder_epoch == (self._holder.epoch if self._holder else 0):
             await self._bell.wait(timeout_ms)
+        else:
+            await asyncio.sleep(NO_WAIT_S)
 
     async def write_snapshot(self, snapshot: Snapshot) -> None:
         assert snapshot.end_offset == self.end_offset, "a snapshot stands for every record there is"

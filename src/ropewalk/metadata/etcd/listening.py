@@ -8,8 +8,6 @@ import asyncio
 from contextlib import suppress
 from typing import Final
 
-import structlog
-
 from ropewalk.base.errors import CorruptMetadata, MetadataUnavailable, RopewalkError
 from ropewalk.base.limits import ETCD_LEASE_S, ETCD_WATCH_SILENT_MS_MAX
 from ropewalk.metadata.etcd import messages
@@ -17,8 +15,6 @@ from ropewalk.metadata.etcd.client import Refused, Unanswered, Unreachable, Watc
 from ropewalk.metadata.etcd.messages import KeptAlive
 from ropewalk.metadata.etcd.mirror import Seat
 from ropewalk.metadata.etcd.store import Store
-
-_log = structlog.get_logger()
 
 _PAUSE_S: Final = 0.2
 """Before a lost watch is tried again, so that a member that refuses is not asked in a tight loop."""
@@ -29,7 +25,6 @@ class Listening:
         self._store = store
         self._seat: Seat | None = None
         self._lease = 0
-        self._was_in_trouble = False
 
     def keep(self, seat: Seat, lease: int) -> None:
         """This process holds the log since `seat`; `run` keeps that known, by `lease` at first."""
@@ -44,10 +39,8 @@ class Listening:
         while True:
             try:
                 revision = await self._store.read()
-                self._note_trouble()
                 await self._watch(revision + 1)
             except (MetadataUnavailable, CorruptMetadata, Unreachable, Unanswered):
-                self._note_trouble()
                 await asyncio.sleep(_PAUSE_S)
 
     async def _watch(self, start_revision: int) -> None:
@@ -75,7 +68,6 @@ class Listening:
         mirror = self._store.mirror
         before = (mirror.end_offset, mirror.seat, mirror.pointer_revision)
         await self._store.read()
-        self._note_trouble()
         return before != (mirror.end_offset, mirror.seat, mirror.pointer_revision)
 
     async def _keep_alive(self) -> None:
@@ -98,12 +90,3 @@ class Listening:
         lease = await self._store.grant()
         if await self._store.write_as(seat.revision, [self._store.says_alive(seat.held, lease)]) is not None:
             self._lease = lease
-
-    def _note_trouble(self) -> None:
-        trouble = self._store.trouble
-        if (trouble is not None) != self._was_in_trouble:
-            self._was_in_trouble = trouble is not None
-            if trouble is not None:
-                _log.warning("facts about the cluster cannot be changed", reason=trouble)
-            else:
-                _log.info("facts about the cluster can be changed again")

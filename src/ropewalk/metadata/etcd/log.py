@@ -5,6 +5,7 @@ believes, one key with the records is created and the end moved. Nothing else ca
 that comes late finds the end moved, or another holder, and does nothing.
 """
 
+import asyncio
 from collections.abc import Sequence
 from typing import Final
 
@@ -12,6 +13,7 @@ from ropewalk.base.errors import CorruptMetadata, MetadataUnavailable
 from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import METADATA_LOG_BYTES_MAX
 from ropewalk.base.ports import Clock, Network, Rng
+from ropewalk.metadata.bell import NO_WAIT_S
 from ropewalk.metadata.etcd import messages
 from ropewalk.metadata.etcd.client import Access, EtcdClient, Unanswered
 from ropewalk.metadata.etcd.keys import Batch, Held, Keys, decode_held, decode_number, encode, encode_batch
@@ -127,6 +129,8 @@ class EtcdMetadataLog:
         mirror = self._store.mirror
         if end_offset >= mirror.end_offset and holder_epoch == mirror.holder_epoch:
             await self._store.bell.wait(timeout_ms)
+        else:
+            await asyncio.sleep(NO_WAIT_S)
 
     async def write_snapshot(self, snapshot: Snapshot) -> None:
         assert snapshot.end_offset == self.end_offset, "a snapshot stands for every record there is"
