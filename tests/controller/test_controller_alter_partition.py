@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from ropewalk.base.errors import (
     FencedEpoch,
@@ -107,11 +108,15 @@ def test_members_are_replicas_and_the_leader_is_one(
     assert refusal(cluster, asked(cluster, *isr)) is expected
 
 
-def test_the_same_set_again_is_no_change() -> None:
+def test_the_same_set_again_changes_the_partition_epoch_alone() -> None:
+    """Whatever the leader asked before, and does not know the outcome of, is refused from then on."""
     cluster = cluster_of_four()
+    before, earlier = cluster.partition("orders"), asked(cluster, 0, 1, 2)
     records, (altered,) = decide(cluster, asked(cluster, 0, 1))
-    assert not records
+    cluster.apply(records)
+    assert cluster.partition("orders") == structs.replace(before, partition_epoch=before.partition_epoch + 1)
     assert altered.outcome == cluster.partition("orders")
+    assert refusal(cluster, earlier) is StalePartitionEpoch
 
 
 def test_nobody_joins_who_is_fenced_stopping_or_has_started_again() -> None:

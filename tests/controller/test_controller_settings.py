@@ -193,6 +193,22 @@ def test_another_minimum_of_all_brokers_reaches_topics_without_their_own() -> No
         made.check()
 
 
+@pytest.mark.parametrize("of_topic", [True, False])
+def test_a_lower_minimum_is_never_known_before_the_eligible_are_gone(of_topic: bool) -> None:
+    """A leader that knows it commits without them, and a controller may fail within a change of many records."""
+    made, view = three_replicas()
+    lower = [Alteration("min.insync.replicas", SET, "1")]
+    if of_topic:
+        records = decide_alter_topic_settings(made.image, view, "orders", lower, now_ms=7)
+    else:
+        records = decide_alter_broker_settings(made.image, view, None, lower)
+    for record in records:
+        made.apply([record])
+        minimum = view.of_topic(made.image.topic("orders"), "min.insync.replicas").value
+        assert minimum == "2" or made.partition("orders").eligible == ()
+    assert minimum == "1"
+
+
 def test_no_broker_has_a_minimum_of_its_own() -> None:
     made, view = three_replicas()
     with pytest.raises(InvalidRequest, match="must be the same on all brokers"):

@@ -4,6 +4,8 @@ Behaviour worth knowing
     It is compare-and-set: who asks must lead, in the epoch it names, and know the partition epoch that is in force.
     Every member is named with the broker epoch that the leader heard from it. One that has started again meanwhile, is fenced
     or is about to stop is refused, and with it the whole set; who is in sync already may stay while it stops.
+    The set that is committed already is committed again, in a partition epoch of its own. A leader asks for that where
+    it does not know what became of what it asked before: from then on that can no longer be accepted.
     A move is completed by the change that brings its last newcomer in sync; the asker may find itself no longer the leader.
     Partitions are decided one by one: one that is refused does not keep the others from being changed.
 """
@@ -72,6 +74,8 @@ def decide_alter_partition(
             before = _checked(image, node_id, topic, alteration)
             wanted = structs.replace(before, isr=tuple(member for member, _ in alteration.isr))
             outcome = elections.settle(topic, before, wanted)
+            if outcome is before:
+                outcome = elections.restate(topic, before)
         except RopewalkError as refusal:
             outcome = refusal
         seen.add((alteration.topic_id, alteration.index))

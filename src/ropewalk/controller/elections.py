@@ -96,6 +96,12 @@ class Elections:
             )
         return after
 
+    def restate(self, topic: Topic, partition: Partition) -> Partition:
+        """The same partition in another partition epoch, so that whatever compares with the one before comes too late."""
+        restated = structs.replace(partition, partition_epoch=partition.partition_epoch + 1)
+        self.records.append(PartitionChanged(topic.topic_id, **structs.asdict(restated)))
+        return restated
+
 
 class Settled(Struct, frozen=True):
     partition: Partition

@@ -101,14 +101,14 @@ def decide_alter_topic_settings(
     overrides = {name: value for name, value in merged.items() if value is not None}
     policy = view.of_new_topic(overrides, topic.replication_factor, "cleanup.policy").value
     check_growth(topic_name, overrides.get("partitions.auto.max"), policy)
-    records: list[MetadataRecord] = [
-        TopicSettingsChanged(topic.topic_id, changes),
-        TopicChanged(topic.topic_id, topic.owner, now_ms),
-    ]
+    records: list[MetadataRecord] = []
     if _MINIMUM in changes:
+        # First, since a leader that may commit without the eligible leaves them behind, and any prefix must be true.
         for partition in topic.partitions:
             after = view.of_new_topic(overrides, partition.replication_factor, _MINIMUM)
             records.extend(_minimum_changed(view, topic, partition, after.value))
+    records.append(TopicSettingsChanged(topic.topic_id, changes))
+    records.append(TopicChanged(topic.topic_id, topic.owner, now_ms))
     return records
 
 
@@ -149,8 +149,8 @@ def decide_alter_broker_settings(
     changes = {name: value for name, value in changes.items() if known.get(name) != value}
     if not changes:
         return []
-    records: list[MetadataRecord] = [BrokerSettingsChanged(node_id, changes)]
-    if _MINIMUM in changes:
+    records: list[MetadataRecord] = []
+    if _MINIMUM in changes:  # first, as for one topic
         if node_id is not None:
             raise InvalidRequest(f"{_MINIMUM} must be the same on all brokers; set it for all of them")
         for topic in image.topics.values():
@@ -158,6 +158,7 @@ def decide_alter_broker_settings(
                 for partition in topic.partitions:
                     after = _minimum_of_all(view, changes[_MINIMUM], partition.replication_factor)
                     records.extend(_minimum_changed(view, topic, partition, after))
+    records.append(BrokerSettingsChanged(node_id, changes))
     return records
 
 
