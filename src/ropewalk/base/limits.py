@@ -426,3 +426,26 @@ ALTERATIONS_TOGETHER_MAX: Final = 2_000
 
 ALTERATION_MS_MAX: Final = 5_000
 """How long such a request may take before its outcome counts as unknown and it is asked again."""
+
+REPLICA_FETCH_MS_MAX: Final = 10_000
+"""How long a fetch from a leader may take before it counts as lost; the leader holds it for half a second at most."""
+
+REPLICA_RETRY_MS: Final = 100
+"""How long a follower waits where it or its leader has yet to hear of the other's epoch, or the leader cannot be reached: an election
+is followed everywhere within some milliseconds."""
+
+REPLICA_BYTES_PER_TURN: Final = 1 << 18
+"""Bytes of other nodes' records that are checked and written before others have a turn of the event loop: some tenths of a millisecond."""
+
+CATCH_UP_PARTITIONS_MAX: Final = 4
+"""Replicas that are behind in one fetch. Each brings up to replica.fetch.max.bytes, so those in step always find room in the answer."""
+
+CATCH_UP_BYTES_PER_SECOND: Final = 1 << 26
+"""What a node copies at most for replicas that are behind; follower.replication.throttled.rate may be less. A replica of 100 GB is there
+within half an hour, and a core has most of its time for clients."""
+
+CATCH_UP_BURST_MS: Final = 200
+"""How far ahead of that rate copying may get."""
+
+REPLICA_SESSIONS_MAX: Final = 1_000
+"""Fetch sessions of replicas, one for every node that copies from this one; those of nodes that are gone make room."""

@@ -108,6 +108,13 @@ UNDER_REPLICATED: Final = _gauge(
     "topic",
     "partition",
 )
+REPLICAS_FOLLOWED: Final = _gauge(
+    "ropewalk_replicas_followed", "Partitions that this node copies from others."
+)
+REPLICA_LAG_MAX: Final = _gauge(
+    "ropewalk_replica_lag_max", "Records by which the slowest of them is behind what is committed."
+)
+REPLICA_COPIED: Final = _counter("ropewalk_replica_copied_bytes_total", "Bytes copied from other nodes.")
 IN_SYNC_SHRUNK: Final = _counter(
     "ropewalk_in_sync_shrunk_total",
     "Changes by which replicas of a partition led here left the ones in sync.",

@@ -1,21 +1,34 @@
-"""Reading for a consumer: find what is there, wait for more if that is too little, then read it.
+"""Reading for consumers and replicas: find what is there, wait for more if that is too little, then read it.
 
 What a reader could get wrong
     Only bytes below the high watermark count towards `bytes_min` (facts of the protocol, KIP-74), and the
     first batch is given even if it is larger than every bound.
     Bytes in the page cache that this process has verified are read on the loop; everything else is read
     and verified in the disk pool, so a cold consumer never stalls the others.
+    A replica is given everything up to the log's end, and what it asks for counts as what it holds: the leader is told,
+    once for every time that it names the partition, if its log continues the leader's. Otherwise it hears where they part.
     A fetch ends its wait for bytes or for an error. That a log has lost its beginning is only told along with them, unless
     the reader stood there, which is an error.
 """
 
 import asyncio
+from contextlib import suppress
 
 from ropewalk.base.budget import ByteBudget
-from ropewalk.base.errors import FetchSessionEpochInvalid, RopewalkError, StorageFailed
+from ropewalk.base.errors import (
+    FetchSessionEpochInvalid,
+    OffsetOutOfRange,
+    RopewalkError,
+    StorageFailed,
+    UnknownEpoch,
+)
+from ropewalk.base.ids import LeaderEpoch
 from ropewalk.base.ports import Pool
-from ropewalk.broker.fetch_session import FetchSession, Found
+from ropewalk.broker.fetch_session import FetchSession, Found, Interest
 from ropewalk.broker.leaders import Leaders
+from ropewalk.broker.partition import Partition
+from ropewalk.log.epochs import EpochEnd
+from ropewalk.replication.lineage import OutOfRange, find_divergence
 
 
 class Fetch:
@@ -59,6 +72,8 @@ class Fetch:
         """
         session = self._session
         session.begin(self)
+        if session.unreported:
+            self._report()
         looked_at, is_enough = self._look()
         if not is_enough and self._wait_ms > 0:
             looked_at = await self._wait()
@@ -157,6 +172,17 @@ class Fetch:
         if self._woken is not None and not self._woken.done():
             self._woken.set_result(None)
 
+    def _report(self) -> None:
+        """Tell leaders how far a replica has come, in all partitions that it named, before any of them is read."""
+        session = self._session
+        unreported, session.unreported = session.unreported, []
+        for interest in unreported:
+            with suppress(RopewalkError):  # found again, and told, when the partition is looked at
+                partition = interest.partition or interest.find(self._leaders)
+                partition.check_readable()
+                partition.check_epoch(interest.leader_epoch)
+                _report(interest, partition)
+
     def _look(self) -> tuple[list[Found], bool]:
         """Find what each partition that is due may give, within one budget for all; and whether it is worth an answer."""
         session, everyone = self._session, self._everyone
@@ -178,11 +204,16 @@ class Fetch:
                 else:
                     partition.check_readable()
                 partition.check_epoch(interest.leader_epoch)
+                if interest.replica is not None and not interest.is_reported:
+                    found.diverging = _report(interest, partition)
+                    if found.diverging is not None:
+                        has_error = True
+                        continue
                 if is_full:
                     partition.log.check_offset(interest.offset)
                     continue
                 span = partition.log.locate(
-                    interest.offset, limit_offset=partition.high_watermark, bytes_max=budget
+                    interest.offset, limit_offset=interest.limit_offset(partition), bytes_max=budget
                 )
             except RopewalkError as error:
                 found.error = error
@@ -199,6 +230,27 @@ class Fetch:
         self._found_bytes = found_bytes
         self._missing_bytes = self._bytes_min - found_bytes
         return looked_at, self._missing_bytes <= 0 or is_full or has_error
+
+
+def _report(interest: Interest, partition: Partition) -> EpochEnd | None:
+    """Tell the leader how far a replica has come, or answer where its log parts from the leader's."""
+    replica = interest.replica
+    assert replica is not None, "consumers are not reported"
+    if not partition.is_followed_by(replica.node_id):
+        raise UnknownEpoch(f"{partition.name} has not heard of a replica on node {replica.node_id} yet")
+    diverging = find_divergence(
+        partition.log,
+        fetch_offset=interest.offset,
+        last_fetched_epoch=LeaderEpoch(interest.last_fetched_epoch),
+    )
+    if isinstance(diverging, OutOfRange):
+        raise OffsetOutOfRange(
+            f"{partition.name} begins at {diverging.start_offset} and has nothing that follows offset {interest.offset}"
+        )
+    if diverging is None:
+        interest.is_reported = True
+        partition.on_fetch(replica.node_id, replica.broker_epoch, interest.offset)
+    return diverging
 
 
 async def _read_cold(found: Found, pool: Pool) -> None:

@@ -22,9 +22,10 @@ from typing import Final, Protocol, TypeAlias
 from msgspec import Struct
 
 from ropewalk.base.errors import RopewalkError
-from ropewalk.base.ids import Offset, TopicId
+from ropewalk.base.ids import NodeId, Offset, TopicId
 from ropewalk.broker.leaders import Leaders
 from ropewalk.broker.partition import Partition
+from ropewalk.log.epochs import EpochEnd
 from ropewalk.log.log import Span
 
 TopicKey: TypeAlias = str | TopicId
@@ -42,6 +43,13 @@ class Waiting(Protocol):
         """Look again, for something other than growth."""
 
 
+class ReplicaReader(Struct, frozen=True, gc=False):
+    """A node that copies."""
+
+    node_id: NodeId
+    broker_epoch: int
+
+
 class Interest(Struct, eq=False):
     """One partition of a session. Two of them are never equal."""
 
@@ -52,6 +60,15 @@ class Interest(Struct, eq=False):
     leader_epoch: int
     """That the reader knows; -1 if it does not say."""
 
+    last_fetched_epoch: int = -1
+    """Of the last batch that the reader holds; -1 if it does not say."""
+
+    replica: ReplicaReader | None = None
+    """None for a consumer. A replica is given what is not committed yet, and its offset counts as what it holds."""
+
+    is_reported: bool = False
+    """Whether the leader has been told of a replica's offset."""
+
     partition: Partition | None = None
     """None until it has been found, and again when it has ended."""
 
@@ -60,6 +77,10 @@ class Interest(Struct, eq=False):
 
     told_high_watermark: int = _UNTOLD
     told_start_offset: int = _UNTOLD
+
+    def limit_offset(self, partition: Partition) -> Offset:
+        """What the reader may be given lies below it."""
+        return partition.high_watermark if self.replica is None else partition.log.end_offset
 
     def find(self, leaders: Leaders) -> Partition:
         if isinstance(self.topic, str):
@@ -82,6 +103,7 @@ class Interest(Struct, eq=False):
 
     def on_end(self) -> None:
         self.partition = None
+        self.is_reported = False
         self.on_change()
 
 
@@ -93,6 +115,9 @@ class Found(Struct):
     """None where `error` says why there is none."""
 
     error: RopewalkError | None = None
+    diverging: EpochEnd | None = None
+    """Where a replica's log parts from the leader's; there are no records then."""
+
     span: Span | None = None
     records: bytes | memoryview = b""
 
@@ -107,6 +132,7 @@ class FetchSession:
         "is_watching",
         "opened_at_ms",
         "topics_by_id",
+        "unreported",
         "used_at_ms",
     )
 
@@ -117,6 +143,9 @@ class FetchSession:
         self.topics_by_id = topics_by_id
         self.due: dict[Interest, None] = dict.fromkeys(self._interests.values())
         """In the order of service."""
+
+        self.unreported = [each for each in self._interests.values() if each.replica is not None]
+        """Places of replicas that were named and that no leader has been told of."""
 
         self.fetch: Waiting | None = None
         """The fetch that uses the session. A later one takes it from an earlier one."""
@@ -139,7 +168,11 @@ class FetchSession:
         else:
             known.offset, known.bytes_max = interest.offset, interest.bytes_max
             known.leader_epoch = interest.leader_epoch
+            known.last_fetched_epoch = interest.last_fetched_epoch
+            known.replica, known.is_reported = interest.replica, False
         self.due[known] = None
+        if known.replica is not None:
+            self.unreported.append(known)
 
     def forget(self, topic: TopicKey, index: int) -> None:
         """The reader wants to hear no more of a partition; it may never have been followed."""
@@ -193,11 +226,12 @@ class FetchSession:
         high_watermark, start_offset = partition.high_watermark, partition.log.start_offset
         is_news = (
             len(found.records) > 0
+            or found.diverging is not None
             or interest.told_high_watermark != high_watermark
             or interest.told_start_offset != start_offset
         )
         interest.told_high_watermark, interest.told_start_offset = high_watermark, start_offset
-        if len(found.records):
+        if len(found.records) or found.diverging is not None:
             self.due.pop(interest, None)
             self.due[interest] = None
         elif _is_quiet(interest, partition):
@@ -206,7 +240,10 @@ class FetchSession:
 
     def _watch(self, interest: Interest, partition: Partition) -> None:
         interest.session = self
-        partition.watch(interest)
+        if interest.replica is None:
+            partition.watch(interest)
+        else:
+            partition.watch_as_replica(interest)
 
 
 def _is_quiet(interest: Interest, partition: Partition) -> bool:
@@ -217,7 +254,7 @@ def _is_quiet(interest: Interest, partition: Partition) -> bool:
     return (
         partition is interest.partition
         and partition.log.start_offset <= interest.offset
-        and interest.offset >= partition.high_watermark
+        and interest.offset >= interest.limit_offset(partition)
         and interest.leader_epoch in (-1, partition.leader_epoch)
     )
 
@@ -225,4 +262,4 @@ def _is_quiet(interest: Interest, partition: Partition) -> bool:
 def _unwatch(interest: Interest) -> None:
     interest.session = None
     if interest.partition is not None:
-        interest.partition.unwatch(interest)
+        interest.partition.unwatch(interest)  # whichever way it was watched

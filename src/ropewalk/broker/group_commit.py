@@ -29,6 +29,7 @@ class GroupCommit:
         self._moved: dict[Hosted, None] = {}
         self._wake: asyncio.Future[None] | None = None
         self._settled: list[asyncio.Future[None]] = []
+        self._covered: list[asyncio.Future[None]] = []
         self.durations = Durations()
 
     def note(self, partition: Hosted) -> None:
@@ -58,9 +59,17 @@ class GroupCommit:
             self._settled.append(settled)
             await settled
 
+    async def covered(self) -> None:
+        """Return when a sync that has yet to begin is done: it covers everything noted by now. Others may go on writing."""
+        covered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._covered.append(covered)
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+        await covered
+
     async def run(self) -> None:
         while True:
-            if not self._dirty:
+            if not self._dirty and not self._covered:
                 self._wake = asyncio.get_running_loop().create_future()
                 await self._wake
             await self.commit()
@@ -69,6 +78,7 @@ class GroupCommit:
         """Make everything noted so far durable, and say so to the partitions."""
         self._syncing = {partition: partition.begin_sync() for partition in self._dirty}
         self._dirty = {}
+        covered, self._covered = self._covered, []
         targets = list(self._syncing.values())
         began_ms = self._clock.monotonic_ms()
         await self._pool.run(self._sync, targets)
@@ -77,6 +87,9 @@ class GroupCommit:
         for partition, target in synced.items():
             partition.on_durable(target.end_offset)
             self._moved[partition] = None
+        for each in covered:
+            if not each.done():  # whoever waited may have gone
+                each.set_result(None)
         if not self._dirty:
             waiting, self._settled = self._settled, []
             for settled in waiting:

@@ -255,6 +255,8 @@ class Partition:
         removal = self.log.take_removal(start_offset_durable=start_offset_durable)
         if self.log.start_offset != before:
             self._watchers.tell_of_change()
+            if self.followers is not None:
+                self.followers.watchers.tell_of_change()
         return removal
 
     def share(self, followers: Followers | None, leader_epoch: LeaderEpoch) -> None:
@@ -287,6 +289,10 @@ class Partition:
             )
         self._note_sharing()
 
+    def is_followed_by(self, node_id: NodeId) -> bool:
+        """Whether that node keeps a copy, as far as this one has heard."""
+        return self.followers is not None and node_id in self.followers.core.followers
+
     def on_fetch(self, node_id: NodeId, broker_epoch: int, fetch_offset: Offset) -> None:
         """A replica asked for `fetch_offset` in this epoch, and its log continues this one."""
         followers = self.followers
@@ -306,7 +312,7 @@ class Partition:
     def set_leader_epoch(self, leader_epoch: LeaderEpoch) -> None:
         if leader_epoch != self.leader_epoch:
             self.leader_epoch = leader_epoch
-            self._watchers.tell_of_change()
+            self._watchers.tell_of_change()  # replicas have heard by the end of the followers that they were
 
     def check_epoch(self, caller_epoch: int) -> None:
         check_leader_epoch(self.name, self.leader_epoch, caller_epoch)
@@ -314,8 +320,15 @@ class Partition:
     def watch(self, watcher: Watcher) -> None:
         self._watchers.add(watcher)
 
+    def watch_as_replica(self, watcher: Watcher) -> None:
+        """As `watch`, and be told of growth when something is appended, not when it is committed."""
+        if self.followers is not None:
+            self.followers.watchers.add(watcher)
+
     def unwatch(self, watcher: Watcher) -> None:
         self._watchers.remove(watcher)
+        if self.followers is not None:
+            self.followers.watchers.remove(watcher)
 
     @property
     def watcher_count(self) -> int:
@@ -379,6 +392,7 @@ class Partition:
             self._shown_bytes = self._appended_bytes
         self._waiters.release(high_watermark)
         self._watchers.tell_of_growth(grown_bytes)
+        followers.watchers.tell_of_growth(0)  # no more to read, but news for whenever there is
 
     def _note_sharing(self) -> None:
         """Something about the followers is other than it was."""

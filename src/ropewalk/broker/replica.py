@@ -181,6 +181,7 @@ class Replica:
         self._segment_count = self.log.segment_count
         if self.high_watermark > self.reached_offset:
             self.high_watermark = self.reached_offset
+        self._told_high_watermark = self.high_watermark
         self._watchers.tell_of_change()
 
     def _advance(self) -> None:

@@ -218,7 +218,10 @@ class Log:
         return Appended(base_offset, end_offset, False)
 
     def append_as_follower(self, batch: memoryview, header: BatchHeader, *, now_ms: int) -> None:
-        """Write a batch as the leader wrote it. Refuses one that does not continue this log with `CorruptBatch`."""
+        """Write a batch as the leader wrote it. Refuses one that does not continue this log with `CorruptBatch`.
+
+        What the leader took when segments were larger has a segment of its own.
+        """
         if self._writer.refusal:
             raise StorageFailed(self._writer.refusal)
         if header.base_offset != self.end_offset:
@@ -227,7 +230,7 @@ class Log:
             raise CorruptBatch(
                 f"{self.name}: epoch {header.leader_epoch} does not follow {self._contents.epochs.latest}"
             )
-        segment = self._segment_for(header.size_bytes, header.end_offset, now_ms)
+        segment = self._segment_for(header.size_bytes, header.end_offset, now_ms, may_exceed=True)
         self._writer.write(segment, batch, header.size_bytes)
         self._note(segment, header, header.base_offset, header.end_offset, header.leader_epoch)
         if header.producer_id >= 0:
@@ -529,20 +532,23 @@ class Log:
         self._reader = Reader(self._storage, self.name, self._segments, contents)
         self._cleaning = Cleaning(self._storage, self._segments, contents, self._snapshots)
 
-    def _segment_for(self, size_bytes: int, end_offset: int, now_ms: int) -> Segment:
+    def _segment_for(
+        self, size_bytes: int, end_offset: int, now_ms: int, *, may_exceed: bool = False
+    ) -> Segment:
         """The active segment, or a new one if the active may not take `size_bytes` more."""
         active = self._segments.active
+        bytes_max = min(self.settings.segment_bytes, _SEGMENT_BYTES_LIMIT)
         if active.opened_at_ms is None:
-            if size_bytes > min(self.settings.segment_bytes, _SEGMENT_BYTES_LIMIT):
+            if size_bytes > bytes_max and not may_exceed:
                 self._refuse_size(size_bytes)
             active.opened_at_ms = now_ms
             return active
         if (
-            active.size_bytes + size_bytes > min(self.settings.segment_bytes, _SEGMENT_BYTES_LIMIT)
+            active.size_bytes + size_bytes > bytes_max
             or now_ms - active.opened_at_ms >= self.settings.segment_ms
             or end_offset - active.base_offset > RELATIVE_OFFSET_MAX
         ):
-            if size_bytes > min(self.settings.segment_bytes, _SEGMENT_BYTES_LIMIT):
+            if size_bytes > bytes_max and not may_exceed:
                 self._refuse_size(size_bytes)
             self._roll()
             active = self._segments.active

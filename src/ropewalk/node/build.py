@@ -125,6 +125,8 @@ class Node:
         parts.place.stop()
         parts.groups.stop()
         parts.disk.stop()
+        if parts.fetchers is not None:
+            parts.fetchers.stop()
         parts.partitions.end()
 
     async def stop(self) -> None:
@@ -139,6 +141,8 @@ class Node:
         parts.place.stop()
         parts.groups.stop()
         parts.disk.stop()
+        if parts.fetchers is not None:
+            parts.fetchers.stop()
         for partition in parts.partitions:
             if not partition.in_memory and partition.log.dirty:
                 parts.disk.commits.note(partition)
@@ -219,12 +223,18 @@ async def _join(parts: Parts, held: Sequence[Held]) -> None:
     await parts.partitions.remove_strays(held)
     parts.supervisor.start("heartbeats", membership.run())
     parts.supervisor.start("watch on the controller", membership.run_watch())
+    parts.supervisor.start("replicas in sync", parts.partitions.in_sync.run(parts.controller))
+    if parts.fetchers is not None:
+        parts.fetchers.follow(None)
+        parts.supervisor.start("copies of partitions", parts.fetchers.run())
     await membership.in_service()
 
 
 async def _follow(parts: Parts, records: Sequence[Fact]) -> None:
     """First the partitions, then what lives on them."""
     await parts.partitions.follow(records)
+    if parts.fetchers is not None:
+        parts.fetchers.follow(records)
     await parts.groups.follow(records)
 
 

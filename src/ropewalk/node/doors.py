@@ -1,10 +1,11 @@
 """The listeners through which clients and other nodes reach a node."""
 
 import asyncio
+from functools import partial
 from typing import Final
 
 from ropewalk.base.budget import ByteBudget
-from ropewalk.base.limits import PEER_BUFFER_BYTES_MAX, PEER_ENVELOPE_BYTES
+from ropewalk.base.limits import PEER_BUFFER_BYTES_MAX, PEER_ENVELOPE_BYTES, REPLICA_SESSIONS_MAX
 from ropewalk.broker.fetch_sessions import FetchSessions
 from ropewalk.broker.leadership import Leadership
 from ropewalk.broker.log_directories import LogDirectories
@@ -19,17 +20,17 @@ from ropewalk.kafka.forwarded import FORWARDED, forwarding
 from ropewalk.kafka.listener import KafkaListener
 from ropewalk.kafka.peer.apis import serve_peers
 from ropewalk.kafka.peer.figures import PeerFigures
+from ropewalk.kafka.peer.handlers import fetch as peer_fetch
 from ropewalk.kafka.peer.introduction import Door
 from ropewalk.kafka.peer.listener import listen_to_peers, peer_connections
 from ropewalk.kafka.proxy.backends import Backends
 from ropewalk.kafka.proxy.naming import Naming
 from ropewalk.kafka.proxy.serve import passing_on
-from ropewalk.kafka.served import ServedApi
+from ropewalk.kafka.served import Handle, ServedApi
 from ropewalk.metadata.records import HTTP_LISTENER, KAFKA_LISTENER, Endpoint
 from ropewalk.node.config import Config, parse_address
 from ropewalk.node.parts import Parts
 from ropewalk.security.cluster_secret import ClusterSecret
-from ropewalk.wire.messages.fetch import API as FETCH
 
 SWEEP_S: Final = 5.0
 
@@ -106,6 +107,7 @@ async def _listen_to_peers(parts: Parts, served: dict[int, ServedApi]) -> KafkaL
         return None
     settings = parts.topics.broker_settings
     request_bytes_max = settings.socket_request_max_bytes
+    budget = ByteBudget(PEER_BUFFER_BYTES_MAX)
     for_peers = serve_peers(
         cluster=parts.cluster,
         controller=parts.registry,
@@ -113,7 +115,7 @@ async def _listen_to_peers(parts: Parts, served: dict[int, ServedApi]) -> KafkaL
         errands=parts.errands,
         clients=served,
         forwarded=FORWARDED,
-        fetch=served[FETCH.key].handle,
+        fetch=_serve_replicas(parts, budget),
     )
     door = Door(
         node_id=parts.config.node_id,
@@ -127,7 +129,6 @@ async def _listen_to_peers(parts: Parts, served: dict[int, ServedApi]) -> KafkaL
     connections = peer_connections(
         parts.ports.clock, request_bytes_max=request_bytes_max, idle_ms_max=settings.connections_max_idle_ms
     )
-    budget = ByteBudget(PEER_BUFFER_BYTES_MAX)
     host, port = parts.config.peer_listen
     listener = await listen_to_peers(
         parts.ports.network, host, port, connections=connections, door=door, budget=budget
@@ -136,6 +137,19 @@ async def _listen_to_peers(parts: Parts, served: dict[int, ServedApi]) -> KafkaL
     parts.instruments.add_source(PeerFigures(connections, door, for_peers))
     parts.supervisor.start("connections of nodes", _sweep(connections, budget))
     return listener
+
+
+def _serve_replicas(parts: Parts, budget: ByteBudget) -> Handle:
+    """With sessions of their own: no number of consumers takes a replica's away."""
+    return partial(
+        peer_fetch.handle,
+        leaders=parts.partitions,
+        sessions=FetchSessions(parts.ports.rng, count_max=REPLICA_SESSIONS_MAX),
+        pool=parts.ports.pool,
+        budget=budget,
+        clock=parts.ports.clock,
+        bytes_max=parts.topics.broker_settings.fetch_max_bytes,
+    )
 
 
 def _connections(parts: Parts) -> Connections:

@@ -10,6 +10,7 @@ from ropewalk.base.limits import CONNECTION_GRACE_MS, ERRANDS_MAX, NODE_BUFFER_B
 from ropewalk.base.ports import Ports
 from ropewalk.broker.cluster import Cluster
 from ropewalk.broker.facts import Facts
+from ropewalk.broker.fetchers import Fetchers
 from ropewalk.broker.forwarding import Forwarding
 from ropewalk.broker.groups import Groups
 from ropewalk.broker.home import Home
@@ -49,6 +50,8 @@ class Parts:
     disk: Home
     memory: Home
     partitions: Partitions
+    fetchers: Fetchers | None
+    """None on a node that is alone."""
     groups: Groups
     housekeeping: Housekeeping
     instruments: Instruments
@@ -88,6 +91,18 @@ def assemble(
         pool=ports.pool,
         clock=clock,
     )
+    fetchers = None
+    if place.links is not None:
+        fetchers = Fetchers(
+            node_id,
+            image=cluster.image,
+            settings=topics.settings,
+            partitions=partitions,
+            disk=disk,
+            links=place.links,
+            pool=ports.pool,
+            clock=clock,
+        )
     errands = Errands(count_max=ERRANDS_MAX)
     forwarding = None if place.link is None else Forwarding(cluster, place.link, errands, clock)
     if forwarding is not None:
@@ -133,6 +148,7 @@ def assemble(
         disk=disk,
         memory=memory,
         partitions=partitions,
+        fetchers=fetchers,
         groups=groups,
         housekeeping=housekeeping,
         instruments=instruments,

@@ -21,13 +21,14 @@ from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import Offset, TopicId
 from ropewalk.base.ports import Clock, Pool
 from ropewalk.broker.fetch import Fetch
-from ropewalk.broker.fetch_session import FetchSession, Found, Interest, TopicKey
+from ropewalk.broker.fetch_session import FetchSession, Found, Interest, ReplicaReader, TopicKey
 from ropewalk.broker.fetch_sessions import EPOCH_FIRST, EPOCH_NONE, FetchSessions
 from ropewalk.broker.leaders import Leaders
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.fetch import (
+    EpochEndOffset,
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
@@ -52,9 +53,36 @@ async def handle(
     if request.replica_id != _CONSUMER or request.replica_state.replica_id != _CONSUMER:
         caller.report("a Fetch with a replica id, which only nodes may send, and on their own listener")
         return FetchResponse(throttle_ms=0, error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    return await answer(
+        request,
+        caller,
+        None,
+        leaders=leaders,
+        sessions=sessions,
+        pool=pool,
+        budget=budget,
+        clock=clock,
+        bytes_max=bytes_max,
+    )
+
+
+async def answer(
+    request: FetchRequest,
+    caller: Caller,
+    replica: ReplicaReader | None,
+    *,
+    leaders: Leaders,
+    sessions: FetchSessions,
+    pool: Pool,
+    budget: ByteBudget,
+    clock: Clock,
+    bytes_max: int,
+) -> FetchResponse | None:
+    """For a consumer, or for the replica that the caller has proved to be."""
     is_whole = request.session_epoch in (EPOCH_FIRST, EPOCH_NONE)
     try:
-        session = _session(request, caller.version >= _BY_ID_SINCE, sessions, clock.monotonic_ms())
+        by_id = caller.version >= _BY_ID_SINCE
+        session = _session(request, replica, by_id, sessions, clock.monotonic_ms())
         fetch = Fetch(
             session,
             leaders,
@@ -76,11 +104,13 @@ async def handle(
     return FetchResponse(throttle_ms=0, session_id=session.id, topics=_by_topic(answered))
 
 
-def _session(request: FetchRequest, by_id: bool, sessions: FetchSessions, now_ms: float) -> FetchSession:
+def _session(
+    request: FetchRequest, replica: ReplicaReader | None, by_id: bool, sessions: FetchSessions, now_ms: float
+) -> FetchSession:
     """The session that the request goes on with, or one that begins with it and may end with it."""
     if request.session_epoch in (EPOCH_FIRST, EPOCH_NONE):
         sessions.close(request.session_id)
-        session = FetchSession(_interests(request, by_id), topics_by_id=by_id)
+        session = FetchSession(_interests(request, replica, by_id), topics_by_id=by_id)
         if request.session_epoch == EPOCH_FIRST:
             sessions.open(session, now_ms)
         return session
@@ -88,13 +118,13 @@ def _session(request: FetchRequest, by_id: bool, sessions: FetchSessions, now_ms
         request.session_id,
         request.session_epoch,
         topics_by_id=by_id,
-        named=_interests(request, by_id),
+        named=_interests(request, replica, by_id),
         forgotten=_forgotten(request, by_id),
         now_ms=now_ms,
     )
 
 
-def _interests(request: FetchRequest, by_id: bool) -> Iterator[Interest]:
+def _interests(request: FetchRequest, replica: ReplicaReader | None, by_id: bool) -> Iterator[Interest]:
     for topic in request.topics:
         key: TopicKey = TopicId(topic.topic_id) if by_id else topic.name
         for asked in topic.partitions:
@@ -104,6 +134,8 @@ def _interests(request: FetchRequest, by_id: bool) -> Iterator[Interest]:
                 Offset(asked.fetch_offset),
                 asked.partition_max_bytes,
                 asked.current_leader_epoch,
+                asked.last_fetched_epoch,
+                replica,
             )
 
 
@@ -137,6 +169,17 @@ def _answer(found: Found) -> PartitionData:
             error_code=code_for(found.error),
             high_watermark=-1 if partition is None else partition.high_watermark,
             log_start_offset=-1 if partition is None else partition.log.start_offset,
+            records=b"",
+        )
+    if found.diverging is not None:
+        diverging = EpochEndOffset(found.diverging.leader_epoch, found.diverging.end_offset)
+        return PartitionData(
+            index=found.interest.index,
+            error_code=0,
+            high_watermark=partition.high_watermark,
+            last_stable_offset=partition.last_stable_offset,
+            log_start_offset=partition.log.start_offset,
+            diverging_epoch=diverging,
             records=b"",
         )
     return PartitionData(

@@ -1,0 +1,117 @@
+"""One partition as its fetcher sees it: the replica, the core that decides what to ask, and when to ask it."""
+
+from collections.abc import Iterator
+
+from ropewalk.base.errors import CorruptBatch
+from ropewalk.base.ids import LeaderEpoch, Offset
+from ropewalk.broker.replica import Replica
+from ropewalk.log.epochs import EpochEnd
+from ropewalk.records.batch import BatchHeader, iterate, verify_crc
+from ropewalk.replication.follower import (
+    Answer,
+    Diverging,
+    Effect,
+    Elsewhere,
+    Follower,
+    Question,
+    Records,
+    Refusal,
+    Restart,
+    Truncate,
+)
+from ropewalk.wire.error_code import ErrorCode
+from ropewalk.wire.messages.fetch import PartitionData
+from ropewalk.wire.types import Buffer
+
+_FENCED = frozenset(
+    {
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+
+
+class Copying:
+    __slots__ = (
+        "core",
+        "is_at_work",
+        "is_behind",
+        "is_moving_start",
+        "question",
+        "replica",
+        "rest_until_ms",
+    )
+
+    def __init__(self, replica: Replica, *, is_in_sync: bool) -> None:
+        self.replica = replica
+        self.core = Follower(leader_epoch=replica.leader_epoch, high_watermark=replica.high_watermark)
+        self.question: Question | None = None
+        """That the leader has been asked, or would be with the same words."""
+
+        self.is_behind = not is_in_sync
+        """Whether it has yet to reach what is committed: then it has to do with what others leave."""
+
+        self.is_at_work = False
+        """Whether its log is being cut."""
+
+        self.rest_until_ms = 0.0
+        self.is_moving_start = False
+
+    def ask(self) -> Question | None:
+        """None while the log holds something that does not count yet."""
+        replica = self.replica
+        self.question = self.core.ask(replica.log, settled_offset=replica.reached_offset)
+        return self.question
+
+    def on_answer(self, data: PartitionData) -> list[Effect]:
+        """What is to be done about it; nothing if it answers no question that is open."""
+        if self.question is None:
+            return []
+        return self.core.on_answer(self.question, answer_in(data), self.replica.log)
+
+    def batches(self, records: Buffer) -> Iterator[tuple[memoryview, BatchHeader]]:
+        """Those that are new here. Raises `CorruptBatch` for what the leader cannot have written."""
+        view, name = memoryview(records), self.replica.name
+        for position, header in iterate(view):
+            if header.end_offset <= self.replica.log.end_offset:
+                continue
+            batch = view[position : position + header.size_bytes]
+            if not verify_crc(batch):
+                raise CorruptBatch(f"{name}: the batch at offset {header.base_offset} arrived damaged")
+            if header.leader_epoch > self.core.leader_epoch:
+                raise CorruptBatch(f"{name}: a batch of epoch {header.leader_epoch}, which has not begun")
+            yield batch, header
+
+    def make_way(self, header: BatchHeader) -> Truncate | Restart | None:
+        """What has to go before a batch can be appended that begins before this log ends.
+
+        A leader that has compacted its log may have one batch where this log has several. What is cut comes again.
+        """
+        log = self.replica.log
+        if header.base_offset >= log.end_offset:
+            return None
+        if header.base_offset <= log.start_offset:
+            return Restart(header.base_offset)
+        return Truncate(header.base_offset)
+
+    def note_progress(self) -> None:
+        """Records were appended, or the leader has told of its high watermark."""
+        end_offset = self.replica.log.end_offset
+        told = self.core.high_watermark(Offset(2**63 - 1))
+        self.replica.know_high_watermark(told)
+        self.is_behind = end_offset < told
+
+
+def answer_in(data: PartitionData) -> Answer:
+    if data.error_code == ErrorCode.NONE:
+        diverging = data.diverging_epoch
+        if diverging.epoch >= 0:
+            return Diverging(EpochEnd(LeaderEpoch(diverging.epoch), Offset(diverging.end_offset)))
+        return Records(Offset(data.high_watermark), Offset(data.log_start_offset))
+    if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and data.log_start_offset >= 0:
+        return Elsewhere(Offset(data.log_start_offset))
+    if data.error_code in _FENCED:
+        return Refusal.FENCED
+    return Refusal.NOT_YET if data.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH else Refusal.OTHER
