@@ -84,3 +84,27 @@ def test_a_start_removes_nothing_that_the_image_merely_does_not_name() -> None:
         return before, door.node._parts.ports.disk.exists("/data/t-0")
 
     assert at_the_door(story) == (True, False)
+
+
+def test_newcomers_do_not_raise_the_minimum_before_they_are_in_sync() -> None:
+    async def story(door: Door) -> list[int]:
+        topic_id = TopicId(await door.create("t"))
+        replicas = (HERE, ELSEWHERE, NodeId(8))
+        codes = []
+        for epoch, adding in ((1, replicas[1:]), (2, ())):
+            record = PartitionChanged(
+                topic_id,
+                0,
+                replicas,
+                (HERE,),
+                HERE,
+                LeaderEpoch(0),
+                partition_epoch=epoch,
+                adding=adding,
+            )
+            door.node._parts.cluster.image.apply(record)
+            await door.node.partitions.follow([record])
+            codes.append((await door.produce("t", batch_of("a"))).error_code)
+        return codes
+
+    assert at_the_door(story) == [ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS]

@@ -33,6 +33,7 @@ def test_a_killed_node_is_fenced_within_a_second_and_taken_back() -> None:
 
 def test_a_silent_node_is_fenced_when_its_session_ends() -> None:
     async def story(nodes: Nodes) -> tuple[float, float]:
+        await nodes.until(lambda: nodes.is_serving(1, seen_by=2))
         for other in ("node0", "node2"):
             nodes.world.network.partition("node1", other)
         gone_s = await nodes.until(lambda: not nodes.is_serving(1, seen_by=2))

@@ -313,6 +313,23 @@ CONNECTION_GRACE_MS: Final = 500
 """From the loss of the connection that a broker's heartbeats came by until it is fenced. A connection that broke by itself is
 back by then; a killed process is not, and waiting longer only delays the next leader."""
 
+DRAIN_MOVES_MAX: Final = 20
+"""Partitions that are moved off a broker at a time. Each is copied whole, and clients are served meanwhile."""
+
+LOAD_MEASURED_MS: Final = 5_000
+"""How often a node measures what it carries. A look at a partition takes a microsecond."""
+
+LOAD_PARTITIONS_TOLD_MAX: Final = 2_000
+"""Partitions whose traffic one heartbeat tells of, the busiest, some 50 bytes each."""
+
+UPKEEP_MS: Final = 2_000
+"""How often the controller looks whether there is anything to do for the cluster: a walk over all partitions, some milliseconds
+with ten thousand."""
+
+UPKEEP_CHANGES_MAX: Final = 50
+"""Partitions that one round of upkeep moves or gives another leader. Thousands at once would all be copied, or looked for by
+clients, at the same time."""
+
 GROWTH_PARTITION_BYTES: Final = 1 << 22
 """What one partition is meant to take in a second before a topic that may grow does. One consumer of a group reads one
 partition, and this is what a consumer that does anything with its records keeps up with."""

@@ -167,6 +167,9 @@ PROCESS_FILES_MAX: Final = _gauge("process_max_fds", "File descriptors the proce
 BUILD: Final = _gauge(
     "ropewalk_build_info", "Always 1; its labels tell who this is.", "version", "cluster_id", "node_id"
 )
+NODES_WANTED: Final = _gauge(
+    "ropewalk_nodes_wanted", "1 while the cluster wants another node; told by the node that decides."
+)
 READY: Final = _gauge("ropewalk_ready", "1 while the node is ready, as /readyz says.")
 CPU: Final = _counter("ropewalk_cpu_seconds_total", "Processor time spent, by mode: user, system.", "mode")
 LOOP_DELAY: Final = _histogram(

@@ -89,7 +89,12 @@ class Fetch:
         if session.fetch is not self:
             raise FetchSessionEpochInvalid(f"fetch session {session.id} was used by another fetch meanwhile")
         session.fetch = None
-        return [] if self.is_abandoned else session.tell(looked_at, everyone=self._everyone)
+        if self.is_abandoned:
+            return []
+        for found in looked_at:
+            if found.partition is not None:
+                found.partition.fetched_bytes += len(found.records)
+        return session.tell(looked_at, everyone=self._everyone)
 
     def hurry(self) -> None:
         """Wait no more, and answer with what there is."""

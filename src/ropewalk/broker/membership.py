@@ -30,6 +30,7 @@ from ropewalk.broker.to_controller import ToController
 from ropewalk.client.errors import ConnectionLost
 from ropewalk.controller.brokers import Registration
 from ropewalk.controller.membership import Heartbeat
+from ropewalk.wire.peer.node_heartbeat import NodeLoad
 
 _log = structlog.get_logger()
 
@@ -48,9 +49,10 @@ class Membership:
         interval_ms: int,
         session_timeout_ms: int,
         registration: Callable[[], Registration],
+        load: Callable[[], NodeLoad | None],
         on_controller_lost: Callable[[NodeId], None],
     ) -> None:
-        """`on_controller_lost` hears of a controller that was reached before and cannot be reached any more."""
+        """`load` answers what there is to tell of it; None where nothing is new. `on_controller_lost` hears of a controller that was reached before and cannot be reached any more."""
         self.node_id = node_id
         self._controller = controller
         self._facts = facts
@@ -58,6 +60,7 @@ class Membership:
         self._interval_ms = interval_ms
         self._session_timeout_ms = session_timeout_ms
         self._registration = registration
+        self._load = load
         self._on_controller_lost = on_controller_lost
         self._heard_of: NodeId | None = None
         """The controller that answered last."""
@@ -149,7 +152,7 @@ class Membership:
             wants_to_stop=self._wants_to_stop,
         )
         try:
-            pulse = await self._controller.heartbeat(heartbeat, None, timeout_ms=self._patience_ms())
+            pulse = await self._controller.heartbeat(heartbeat, self._load(), timeout_ms=self._patience_ms())
         except (StaleBrokerEpoch, UnknownBroker) as error:
             _log.warning("the controller does not know this node; it registers again", reason=str(error))
             await self._register_again()

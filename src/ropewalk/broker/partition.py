@@ -136,6 +136,9 @@ class Partition:
         self._has_ended = False
         self._segment_count = log.segment_count
         self._appended_bytes = 0
+        self.fetched_bytes = 0
+        """Read by consumers since this object was made."""
+
         self._syncing_bytes = 0
         self._shown_bytes = (
             0  # below the high watermark, counted as the two above from the start of this object

@@ -99,7 +99,7 @@ class Roles:
         if facts.leader_epoch != partition.leader_epoch or is_shared != partition.is_replicated:
             self._share(partition, facts, settings, partition.high_watermark)
         elif is_shared:
-            partition.on_facts(facts, self._leader_settings(settings))
+            partition.on_facts(facts, self._leader_settings(partition, facts, settings))
 
     def _share(
         self, partition: Partition, facts: PartitionFacts, settings: TopicSettings, high_watermark: Offset
@@ -115,15 +115,21 @@ class Roles:
                 end_offset=partition.log.end_offset,
                 durable_offset=partition.reached_offset,
                 high_watermark=min(high_watermark, partition.reached_offset),
-                settings=self._leader_settings(settings),
+                settings=self._leader_settings(partition, facts, settings),
                 now_ms=int(self._clock.monotonic_ms()),
             )
             followers = Followers(partition.name, core, self._clock)
         partition.share(followers, facts.leader_epoch)
 
-    def _leader_settings(self, settings: TopicSettings) -> LeaderSettings:
+    def _leader_settings(
+        self, partition: Partition, facts: PartitionFacts, settings: TopicSettings
+    ) -> LeaderSettings:
+        """The minimum is the partition's own: by any other than the controller's, an eligible replica might lack records."""
+        topic = self._image.topics_by_id.get(partition.topic_id)
         return LeaderSettings(
-            isr_count_min=settings.min_insync_replicas,
+            isr_count_min=settings.min_insync_replicas
+            if topic is None
+            else self._settings.minimum_in_sync(topic, facts),
             lag_ms_max=self._settings.of_broker.replica_lag_time_max_ms,
             straggler_ms=settings.replica_straggler_ms if settings.ack_policy == "quorum" else None,
         )

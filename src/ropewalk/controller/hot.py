@@ -2,7 +2,8 @@
 
 Keys are found with the space-saving sketch (Metwally, Agrawal and El Abbadi, 2005): a fixed number of counters, of which the
 smallest is given to each key that has none. A key that makes up more than one part in `capacity` of all that was added is
-always among them, and no count is too small; it is too large by `error` at the most.
+always among them, and no count is too small; it is too large by `error` at the most. Nothing is counted while records are
+written: whoever wants to know reads the ends of the busiest partitions, as any consumer can, and counts what is there.
 """
 
 from collections.abc import Iterable

@@ -24,6 +24,7 @@ from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import LEAVE_MS_MAX
 from ropewalk.base.metrics import Source
 from ropewalk.base.ports import Ports
+from ropewalk.broker.balancing import Balancing
 from ropewalk.broker.health import Stage
 from ropewalk.broker.housekeeping import Housekeeping
 from ropewalk.broker.partitions import Partitions
@@ -84,6 +85,11 @@ class Node:
     def image(self) -> Image:
         """The cluster as this node knows it."""
         return self._parts.cluster.image
+
+    @property
+    def balancing(self) -> Balancing:
+        parts = self._parts
+        return Balancing(parts.cluster, parts.topics.settings, parts.upkeep, parts.ports.clock)
 
     @property
     def decides(self) -> bool:
@@ -221,6 +227,10 @@ async def _join(parts: Parts, held: Sequence[Held]) -> None:
     if parts.config.is_alone:
         return
     await parts.partitions.remove_strays(held)
+    parts.supervisor.start("load", parts.meter.run())
+    if parts.place.seat is not None:
+        parts.instruments.add_source(parts.upkeep)
+        parts.supervisor.start("upkeep of the cluster", parts.upkeep.run())
     parts.supervisor.start("heartbeats", membership.run())
     parts.supervisor.start("watch on the controller", membership.run_watch())
     parts.supervisor.start("replicas in sync", parts.partitions.in_sync.run(parts.controller))

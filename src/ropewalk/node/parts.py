@@ -15,11 +15,14 @@ from ropewalk.broker.forwarding import Forwarding
 from ropewalk.broker.groups import Groups
 from ropewalk.broker.home import Home
 from ropewalk.broker.housekeeping import Housekeeping
+from ropewalk.broker.load_meter import LoadMeter
 from ropewalk.broker.membership import Membership
 from ropewalk.broker.partitions import Partitions
 from ropewalk.broker.registry import Registry
 from ropewalk.broker.to_controller import ToController
 from ropewalk.broker.topics import Topics
+from ropewalk.broker.upkeep import Upkeep
+from ropewalk.broker.vitals import Vitals
 from ropewalk.controller.brokers import Registration
 from ropewalk.controller.sessions import Sessions
 from ropewalk.log.directory import DataDirectory
@@ -42,6 +45,8 @@ class Parts:
     place: Place
     topics: Topics
     registry: Registry
+    upkeep: Upkeep
+    meter: LoadMeter
     controller: ToController
     membership: Membership
     errands: Errands
@@ -110,6 +115,9 @@ def assemble(
     endpoints: list[Endpoint] = []
     registry = _registry(config, ports, place, topics)
     controller = ToController(cluster, clock, registry, place.link)
+    vitals = Vitals(ports.process, ports.disk, place.directory.path, ports.pool, clock)
+    meter = LoadMeter(partitions, vitals, clock)
+    upkeep = Upkeep(node_id, cluster, topics, registry.sessions, meter, clock)
     membership = Membership(
         node_id,
         controller,
@@ -118,6 +126,7 @@ def assemble(
         interval_ms=int(config["node.heartbeat.interval.ms"]),
         session_timeout_ms=int(config["node.session.timeout.ms"]),
         registration=lambda: _registration(config, ports, place, endpoints, partitions),
+        load=meter.take,
         on_controller_lost=_nobody_else if place.seat is None else place.seat.on_connection_lost,
     )
     housekeeping = Housekeeping(cluster, partitions, disk, memory, topics.view, ports.pool, clock)
@@ -141,6 +150,8 @@ def assemble(
         place=place,
         topics=topics,
         registry=registry,
+        upkeep=upkeep,
+        meter=meter,
         controller=controller,
         membership=membership,
         errands=errands,

@@ -1,0 +1,114 @@
+"""Evening out the load, and taking brokers away, as an operator asks for it; on the node that decides.
+
+What a reader could get wrong
+    Everything here is a step: what it begins goes on by itself, and it may be asked again, by anybody, until nothing is left
+    to do. A node that does not decide refuses with `NotController`, also what is only looked at: it has not been told the load.
+    A broker is taken away in the order drain, stop, forget. A process that still runs would register again, so it is
+    forgotten only when it has stopped.
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+
+from ropewalk.base.ids import NodeId
+from ropewalk.base.limits import BALANCE_CHANGES_MAX, DRAIN_MOVES_MAX
+from ropewalk.base.ports import Clock
+from ropewalk.broker.cluster import Cluster
+from ropewalk.broker.upkeep import Upkeep
+from ropewalk.controller.balance import Plan, decide_balance, plan_balance
+from ropewalk.controller.hot import HotPartition, hot_partitions
+from ropewalk.controller.membership import decide_remove_broker, decide_stop_broker
+from ropewalk.controller.relocation import decide_drain_broker, held_count
+from ropewalk.metadata.image import Image
+from ropewalk.metadata.records import BrokerState, MetadataRecord
+from ropewalk.metadata.settings.applied import AppliedSettings
+
+
+class Stage(StrEnum):
+    """How far a broker is that is being taken away."""
+
+    DRAINING = "draining"
+    """What it holds is being moved elsewhere; ask again."""
+
+    STOPPING = "stopping"
+    """It holds nothing and is given nothing more; stop its process, then ask again."""
+
+    REMOVED = "removed"
+
+
+class Removal(Struct, frozen=True):
+    stage: Stage
+    held_count: int
+    """Partitions of which it still keeps a copy."""
+
+
+class Balancing:
+    def __init__(self, cluster: Cluster, settings: AppliedSettings, upkeep: Upkeep, clock: Clock) -> None:
+        self._cluster = cluster
+        self._settings = settings
+        self._upkeep = upkeep
+        self._clock = clock
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """Why another node is wanted."""
+        self._cluster.check_decides()
+        return self._upkeep.wanted
+
+    def hot_partitions(self, count: int) -> Sequence[HotPartition]:
+        self._cluster.check_decides()
+        return hot_partitions(self._cluster.image, self._upkeep.load(), count)
+
+    def plan(self) -> Plan:
+        """What `balance` would do now."""
+        self._cluster.check_decides()
+        return plan_balance(self._cluster.image, self._upkeep.load(), changes_max=BALANCE_CHANGES_MAX)
+
+    async def balance(self, plan: Plan) -> None:
+        """Carry a plan out, as far as the cluster is still what it was made for. Moves go on after this returns."""
+
+        def decide(image: Image) -> Sequence[MetadataRecord]:
+            return decide_balance(image, plan.changes, settings=self._settings, now_ms=self._clock.now_ms())
+
+        await self._cluster.propose(decide)
+
+    async def drain(self, node_id: NodeId, *, onto: NodeId | None = None) -> int:
+        """Move some of what the broker holds elsewhere, or onto the broker that replaces it; how much is left.
+
+        Raises `InvalidReplicaAssignment` where something has nowhere to go.
+        """
+
+        def decide(image: Image) -> Sequence[MetadataRecord]:
+            return decide_drain_broker(
+                image,
+                node_id,
+                settings=self._settings,
+                now_ms=self._clock.now_ms(),
+                moves_max=DRAIN_MOVES_MAX,
+                onto=onto,
+            )
+
+        await self._cluster.propose(decide)
+        return held_count(self._cluster.image, node_id)
+
+    async def remove(self, node_id: NodeId) -> Removal:
+        """The next step on a broker's way out."""
+        left = await self.drain(node_id)
+        if left:
+            return Removal(Stage.DRAINING, left)
+
+        def decide(image: Image) -> Sequence[MetadataRecord]:
+            broker = image.brokers.get(node_id)
+            if broker is not None and broker.state is BrokerState.ACTIVE:
+                return decide_stop_broker(
+                    image, node_id, settings=self._settings, now_ms=self._clock.now_ms()
+                )
+            if broker is not None and broker.state is BrokerState.STOPPING:
+                return ()
+            return decide_remove_broker(image, node_id)
+
+        await self._cluster.propose(decide)
+        stage = Stage.STOPPING if node_id in self._cluster.image.brokers else Stage.REMOVED
+        return Removal(stage, 0)

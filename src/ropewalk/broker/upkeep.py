@@ -1,0 +1,130 @@
+"""What the node that decides does for the cluster unasked: one round after the other, a little at a time.
+
+It brings the cluster's own topics to their number of copies, gives partitions back to their preferred leaders, lets topics
+grow that may, and knows whether another node is wanted.
+
+What a reader could get wrong
+    Rounds are held only by the active controller. One that takes over knows of no load before the brokers have told it, and
+    waits as long as any other before a topic grows or a node is wanted.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Protocol
+
+import structlog
+
+from ropewalk.base import metrics
+from ropewalk.base.complaints import Complaints
+from ropewalk.base.errors import RopewalkError
+from ropewalk.base.ids import NodeId
+from ropewalk.base.limits import UPKEEP_CHANGES_MAX, UPKEEP_MS
+from ropewalk.base.metrics import Sheet
+from ropewalk.base.ports import Clock
+from ropewalk.broker.cluster import Cluster
+from ropewalk.broker.load_meter import LoadMeter
+from ropewalk.broker.topics import Topics
+from ropewalk.controller.growth import Growth
+from ropewalk.controller.leadership import decide_balance_leaders
+from ropewalk.controller.load import ClusterLoad, gather
+from ropewalk.controller.relocation import decide_raise_internal_topics
+from ropewalk.controller.scale_signal import ScaleSignal
+from ropewalk.controller.sessions import Sessions
+from ropewalk.metadata.image import Image
+from ropewalk.metadata.records import MetadataRecord
+from ropewalk.metadata.settings.applied import AppliedSettings
+from ropewalk.wire.peer.node_heartbeat import NodeLoad
+
+_log = structlog.get_logger()
+
+
+class _Decide(Protocol):
+    def __call__(
+        self, image: Image, *, settings: AppliedSettings, now_ms: int
+    ) -> Sequence[MetadataRecord]: ...
+
+
+class Upkeep:
+    def __init__(
+        self,
+        node_id: NodeId,
+        cluster: Cluster,
+        topics: Topics,
+        sessions: Sessions[NodeLoad],
+        meter: LoadMeter,
+        clock: Clock,
+    ) -> None:
+        self._node_id = node_id
+        self._cluster = cluster
+        self._topics = topics
+        self._sessions = sessions
+        self._meter = meter
+        self._clock = clock
+        self._growth = Growth()
+        self._signal = ScaleSignal()
+        self._leaders_due_ms: float | None = None
+        self._complaints = Complaints()
+        self.wanted: tuple[str, ...] = ()
+        """Why another node is wanted; empty where none is, and on nodes that do not decide."""
+
+    def load(self) -> ClusterLoad:
+        """As far as this node has been told."""
+        return gather(self._cluster.image, self._loads())
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(UPKEEP_MS / 1000)
+            if not self._cluster.decides:
+                self._growth, self._signal, self._leaders_due_ms = Growth(), ScaleSignal(), None
+                self.wanted = ()
+                continue
+            try:
+                await self._round()
+            except RopewalkError as error:  # the next round tries again
+                if self._complaints.is_due(str(error), self._clock.monotonic_ms()):
+                    _log.warning("the cluster could not be looked after", reason=str(error))
+
+    def collect(self, sheet: Sheet) -> Iterator[None]:
+        sheet.add(metrics.NODES_WANTED, int(bool(self.wanted)))
+        yield
+
+    async def _round(self) -> None:
+        await self._change(partial(decide_raise_internal_topics, moves_max=UPKEEP_CHANGES_MAX))
+        await self._balance_leaders()
+        now_ms = int(self._clock.monotonic_ms())
+        for command in self._growth.on_load(self._cluster.image, self.load(), self._topics.settings, now_ms):
+            _log.info("a topic grows under load", topic=command.name, partitions=command.partition_count)
+            await self._topics.add_partitions(command)
+        wanted = self._signal.on_load(
+            self._cluster.image, self._loads(), self._topics.broker_settings, now_ms
+        )
+        if wanted and not self.wanted:
+            _log.warning("the cluster wants another node", reasons=list(wanted))
+        self.wanted = wanted
+
+    async def _balance_leaders(self) -> None:
+        settings = self._topics.broker_settings
+        now_ms = self._clock.monotonic_ms()
+        if not settings.auto_leader_rebalance_enable:
+            return
+        if self._leaders_due_ms is None:
+            self._leaders_due_ms = now_ms + settings.leader_imbalance_check_interval_seconds * 1000
+        if now_ms >= self._leaders_due_ms:
+            self._leaders_due_ms = None
+            await self._change(partial(decide_balance_leaders, changes_max=UPKEEP_CHANGES_MAX))
+
+    async def _change(self, decide: _Decide) -> None:
+        def decided(image: Image) -> Sequence[MetadataRecord]:
+            return decide(image, settings=self._topics.settings, now_ms=self._clock.now_ms())
+
+        if decided(self._cluster.image):
+            await self._cluster.commit(decided)
+
+    def _loads(self) -> dict[NodeId, NodeLoad]:
+        loads = {self._node_id: self._meter.latest}
+        for node_id in self._cluster.image.brokers:
+            load = self._sessions.load(node_id)
+            if load is not None:
+                loads[node_id] = load
+        return loads
