@@ -13,15 +13,15 @@ WITHIN_S = 30
 
 
 class NodeProcess:
-    def __init__(self, directory: Path, *arguments: str) -> None:
-        """Runs `ropewalk up ARGUMENTS` in `directory` and returns when the node says that it is ready."""
+    def __init__(self, directory: Path, *arguments: str, command: str = "up") -> None:
+        """Runs `ropewalk up ARGUMENTS`, or another command that starts a node, in `directory` and returns when the node says that it is ready."""
         ready_file = directory / "ready.json"
         program = Path(sys.executable).with_name("ropewalk")
-        command = [str(program), "up", "--kafka", "127.0.0.1:0", "--ready-file", str(ready_file), *arguments]
+        line = [str(program), command, "--kafka", "127.0.0.1:0", "--ready-file", str(ready_file), *arguments]
         self.was_stopped = False
         self._log_path = directory / "log"
         with open(self._log_path, "wb") as log:
-            self._process = subprocess.Popen(command, cwd=directory, stdout=log, stderr=subprocess.STDOUT)
+            self._process = subprocess.Popen(line, cwd=directory, stdout=log, stderr=subprocess.STDOUT)
         self.pid = self._process.pid
         deadline_s = time.monotonic() + WITHIN_S
         while not ready_file.exists():
@@ -32,6 +32,8 @@ class NodeProcess:
         ready = json.loads(ready_file.read_text())
         self.bootstrap: str = ready["kafka"][0]
         self.http: str = ready["http"][0]
+        self.peer: str | None = ready.get("peer", [None])[0]
+        """Where other nodes reach it; None where it is alone."""
 
     @property
     def log(self) -> str:

@@ -35,6 +35,13 @@ from ropewalk.security.cluster_secret import ClusterSecret
 SWEEP_S: Final = 5.0
 
 
+class PeerAddressRefused(OSError):
+    """The address for other nodes cannot be had; the one for clients can."""
+
+    def __str__(self) -> str:
+        return str(self.strerror)
+
+
 class Doors:
     """All of a node's listeners, the HTTP door apart."""
 
@@ -130,9 +137,14 @@ async def _listen_to_peers(parts: Parts, served: dict[int, ServedApi]) -> KafkaL
         parts.ports.clock, request_bytes_max=request_bytes_max, idle_ms_max=settings.connections_max_idle_ms
     )
     host, port = parts.config.peer_listen
-    listener = await listen_to_peers(
-        parts.ports.network, host, port, connections=connections, door=door, budget=budget
-    )
+    try:
+        listener = await listen_to_peers(
+            parts.ports.network, host, port, connections=connections, door=door, budget=budget
+        )
+    except OSError as error:
+        raise PeerAddressRefused(
+            error.errno, f"cannot listen on {parts.config['peer.listen']} for other nodes: {error.strerror}"
+        ) from error
     parts.endpoints.append(_endpoint(parts.config, "peer.advertise", PEER_LISTENER, listener.address))
     parts.instruments.add_source(PeerFigures(connections, door, for_peers))
     parts.supervisor.start("connections of nodes", _sweep(connections, budget))

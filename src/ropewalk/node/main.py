@@ -22,6 +22,7 @@ from ropewalk.node import build, journal
 from ropewalk.node.build import Node
 from ropewalk.node.config import Config, load
 from ropewalk.node.demo import show
+from ropewalk.node.doors import PeerAddressRefused
 from ropewalk.node.options import NodeOptions
 from ropewalk.runtime.loop import freeze_start_up_objects, run
 from ropewalk.runtime.ports import SystemPorts, in_memory, on_disk
@@ -84,6 +85,8 @@ async def _serve(config: Config, options: NodeOptions, ports: SystemPorts) -> in
 async def _start(config: Config, options: NodeOptions, ports: Ports) -> Node:
     try:
         return await build.start(config, ports)
+    except PeerAddressRefused as error:
+        raise CannotStart(f"{error}; choose another address with --peer HOST:PORT") from error
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             raise CannotStart(

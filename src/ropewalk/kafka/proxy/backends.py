@@ -83,7 +83,9 @@ class Backends:
             body=b"".join(api.encode_request(caller.version, request)),
         )
         deadline_ms = self._clock.monotonic_ms() + max(0, wait_ms) + PROXY_ANSWER_MS_MAX
-        return connection.send(forward.API, forward.API.version_max, wrapped, deadline_ms=deadline_ms)
+        sent = connection.send(forward.API, forward.API.version_max, wrapped, deadline_ms=deadline_ms)
+        sent.add_done_callback(_forget)
+        return sent
 
     def _links_of(self, caller: Caller) -> dict[NodeId, PeerLink]:
         client = caller.connection
@@ -105,6 +107,12 @@ class Backends:
         except (Unreachable, ConnectionLost, TimedOut):
             return None
         return peer.connection
+
+
+def _forget(sent: "asyncio.Future[forward.ForwardResponse]") -> None:
+    """An answer that nobody came for, since its client has gone, is not worth asyncio's complaint."""
+    if not sent.cancelled():
+        sent.exception()
 
 
 def decoded(api: Api[Any, R], version: int, answer: forward.ForwardResponse) -> R:
