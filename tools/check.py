@@ -41,6 +41,7 @@ class Need(NamedTuple):
 NEEDS = (
     Need("kcat", lambda: shutil.which("kcat") is not None, ("kcat",)),
     Need("etcd", lambda: shutil.which("etcd") is not None, ("etcd-server",)),
+    Need("etcdctl", lambda: shutil.which("etcdctl") is not None, ("etcd-client",)),
     Need("libfuse 2", lambda: ctypes.util.find_library("fuse") is not None, ("libfuse2", "libfuse2t64")),
     Need("mkfs.ext4", lambda: shutil.which("mkfs.ext4", path=_path_of_root()) is not None, ("e2fsprogs",)),
     Need("ip", lambda: shutil.which("ip", path=_path_of_root()) is not None, ("iproute2",)),
