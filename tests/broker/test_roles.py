@@ -108,3 +108,23 @@ def test_newcomers_do_not_raise_the_minimum_before_they_are_in_sync() -> None:
         return codes
 
     assert at_the_door(story) == [ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS]
+
+
+def test_a_process_that_has_not_registered_leads_nothing() -> None:
+    """What the image says is about a former process, which may have written more in that epoch than this one has."""
+
+    async def story(door: Door) -> None:
+        topic_id = await door.create("t")
+        await door.produce("t", batch_of("a"))
+        roles = door.node.partitions._roles
+        roles._may_lead = lambda: False  # as in a cluster, before the image has this process's registration
+        await change(door, topic_id, leader=HERE, epoch=1, replicas=(HERE, ELSEWHERE))
+        with pytest.raises(NotLeader):
+            door.node.partitions.find("t", 0)
+        (replica,) = door.node.partitions.all_followed()
+        assert (replica.leader, replica.log.end_offset) == (None, 1)
+        roles._may_lead = lambda: True
+        await change(door, topic_id, leader=HERE, epoch=2, replicas=(HERE,))
+        assert (await door.produce("t", batch_of("b"))).base_offset == 1
+
+    at_the_door(story)

@@ -80,6 +80,11 @@ class Membership:
         """Why the controller is not heard at present. Leaders go on; what cannot be done meanwhile is to change the cluster."""
 
     @property
+    def is_in_image(self) -> bool:
+        """Whether the image has come to this process's registration: what it says of the node is about this process."""
+        return 0 <= self.broker_epoch < self._facts.image.end_offset
+
+    @property
     def standing(self) -> str | None:
         """What is wrong with this node's place in the cluster, for a person; None where it is in service."""
         if self.trouble is not None:

@@ -9,7 +9,7 @@ What a reader could get wrong
     image names the node nowhere is no proof while it is being read: it may be older than the files.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import structlog
 
@@ -66,7 +66,9 @@ class Partitions:
         memory: Home,
         pool: Pool,
         clock: Clock,
+        may_lead: Callable[[], bool] = lambda: True,
     ) -> None:
+        """`may_lead`: whether the image has reached this process's registration; a node that is alone always may."""
         self._image = image
         self._settings = settings
         self._node_id = node_id
@@ -83,6 +85,7 @@ class Partitions:
             memory=memory,
             in_sync=self.in_sync,
             clock=clock,
+            may_lead=may_lead,
         )
         self.log_work = LogWork()
         self._by_name: dict[str, dict[int, Partition]] = {}

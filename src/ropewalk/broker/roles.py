@@ -1,4 +1,12 @@
-"""What a node is to a partition that it holds: its leader, or a follower; made from what the image says."""
+"""What a node is to a partition that it holds: its leader, or a follower; made from what the image says.
+
+What a reader could get wrong
+    What the image says before it has this process's own registration is about a former process of the node. That one may
+    have written, in an epoch that it leads by the image, what a power cut took from this one; to lead in the same epoch
+    would be to write an offset of it twice. Until it has registered a node leads nothing.
+"""
+
+from collections.abc import Callable
 
 from ropewalk.base.ids import NodeId, Offset, TopicId, TopicPartition
 from ropewalk.base.ports import Clock
@@ -26,8 +34,11 @@ class Roles:
         memory: Home,
         in_sync: InSync,
         clock: Clock,
+        may_lead: Callable[[], bool],
     ) -> None:
+        """`may_lead`: whether the image has this process's registration."""
         self._node_id = node_id
+        self._may_lead = may_lead
         self._image = image
         self._settings = settings
         self._disk = disk
@@ -53,7 +64,7 @@ class Roles:
             high_watermark = max(log.start_offset, saved)
         commits = home.commits
         durable_first = settings.flush == "group" and not in_memory
-        if facts.leader == self._node_id:
+        if self.leads(facts):
             partition = Partition(
                 name,
                 topic_id,
@@ -72,7 +83,7 @@ class Roles:
             name,
             topic_id,
             log,
-            leader=facts.leader,
+            leader=self._elsewhere(facts),
             leader_epoch=facts.leader_epoch,
             high_watermark=min(high_watermark, log.durable_offset if durable_first else log.end_offset),
             durable_first=durable_first,
@@ -80,17 +91,24 @@ class Roles:
             commits=commits,
         )
 
+    def leads(self, facts: PartitionFacts) -> bool:
+        return facts.leader == self._node_id and self._may_lead()
+
+    def _elsewhere(self, facts: PartitionFacts) -> NodeId | None:
+        """Whom to follow: nobody, where the image means a former process of this node."""
+        return None if facts.leader == self._node_id else facts.leader
+
     def update(self, hosted: Hosted, facts: PartitionFacts, settings: TopicSettings) -> bool:
         """Tell a role what has changed; False if it must be replaced, since the leader is another."""
         if isinstance(hosted, Partition):
-            if facts.leader != self._node_id:
+            if not self.leads(facts):
                 return False
             self._update_led(hosted, facts, settings)
             hosted.rules = record_rules(settings)
         else:
-            if facts.leader == self._node_id:
+            if self.leads(facts):
                 return False
-            hosted.set_leader(facts.leader, facts.leader_epoch)
+            hosted.set_leader(self._elsewhere(facts), facts.leader_epoch)
         hosted.set_durable_first(settings.flush == "group" and not hosted.in_memory)
         return True
 

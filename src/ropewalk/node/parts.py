@@ -95,6 +95,7 @@ def assemble(
         memory=memory,
         pool=ports.pool,
         clock=clock,
+        may_lead=lambda: config.is_alone or membership.is_in_image,
     )
     fetchers = None
     if place.links is not None:
