@@ -40,6 +40,7 @@ def test_there_is_a_mutant_for_every_rule() -> None:
         "empty_disk_trusted",
         "high_watermark_below_minimum",
         "high_watermark_without_proposed",
+        "leads_before_registering",
         "lease_as_proof",
         "log_end_counted",
         "no_broker_epoch",

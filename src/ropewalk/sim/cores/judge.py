@@ -313,7 +313,9 @@ class Judge:
             raise Violation("L1", f"{truth.name} has no leader: {partition}")
         if set(partition.isr) != set(partition.replicas) or partition.is_moving:
             raise Violation("L2", f"{truth.name} is not in step: {partition}")
-        leading = self._machines[partition.leader].logs[key]
+        leading = self._machines[partition.leader].logs.get(key)
+        if leading is None:
+            raise Violation("L1", f"{truth.name} is led by {partition.leader}, which has no log of it")
         if len(truth.promised) != leading.end:
             raise Violation(
                 "L3", f"{truth.name}: {len(truth.promised)} of {leading.end} entries are promised"
