@@ -143,7 +143,6 @@ class ControllerSeat:
         self._on_seated(former)
         self._decisions.accept()
         self._settle(None)
-        _log.info("this node decides for the cluster", controller_epoch=self._log.epoch)
         while (holder := self._log.holder) is not None and holder.epoch <= self._log.epoch and self.is_active:
             await self._hear()  # its own records may be heard of before they are acknowledged
             await self._wait(self._log.epoch, CONTROLLER_HOLD_MS)

@@ -86,13 +86,9 @@ class Membership:
 
     @property
     def standing(self) -> str | None:
-        """What is wrong with this node's place in the cluster, for a person; None where it is in service."""
-        if self.trouble is not None:
-            return (
-                f"the controller cannot be reached, so nothing about the cluster can change: {self.trouble}"
-            )
+        """What keeps clients from being sent here, for a person; None where the node is in service, as far as it knows."""
         if self.broker_epoch < 0:
-            return "it has not registered yet"
+            return self.trouble or "it has not registered yet"
         return "it is fenced: others lead its partitions" if self.is_fenced else None
 
     async def join(self) -> None:

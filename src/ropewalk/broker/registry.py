@@ -158,7 +158,10 @@ class Registry:
     def on_seated(self, former: NodeId | None) -> None:
         """This node decides from here on; `former` has gone silent, where that was the reason."""
         now_ms = self._now_ms()
-        brokers = self._cluster.image.brokers
+        image = self._cluster.image
+        if not self._is_alone:
+            _log.info("this node decides for the cluster", controller_epoch=image.controller_epoch)
+        brokers = image.brokers
         self.sessions.begin([(broker.node_id, broker.epoch) for broker in brokers.values()], now_ms)
         for node_id in sorted(self._connected):
             self.sessions.on_connected(node_id)
