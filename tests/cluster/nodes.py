@@ -75,7 +75,12 @@ class Nodes:
         return self.members[node_id].node
 
     def add(
-        self, node_id: int, *settings: str, roles: tuple[str, ...] = (), machine: str | None = None
+        self,
+        node_id: int,
+        *settings: str,
+        roles: tuple[str, ...] = (),
+        seeds: tuple[str, ...] = (),
+        machine: str | None = None,
     ) -> Member:
         """`machine` for a node that claims an id which another has."""
         name = machine or f"node{node_id}"
@@ -90,7 +95,7 @@ class Nodes:
             peer=f"{name}:{PEER_PORT}",
             data="/data",
             roles=roles or (ALL_ROLES if node_id == 0 else ("broker", "frontend")),
-            seeds=tuple(f"node{seed}:{PEER_PORT}" for seed in range(3) if seed != node_id),
+            seeds=seeds or tuple(f"node{seed}:{PEER_PORT}" for seed in range(3) if seed != node_id),
             settings=(f"cluster.secret={SECRET}", *QUIET, *home, *self._settings, *settings),
         )
         member = Member(self.world.machine(name), options)

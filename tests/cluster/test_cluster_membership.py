@@ -58,3 +58,12 @@ def test_the_controller_comes_back_and_nobody_has_to_join_again(seed: int) -> No
         assert after[0] > epochs[0]
 
     in_a_cluster(story, seed=seed)
+
+
+def test_a_name_with_several_addresses_is_a_seed() -> None:
+    async def story(nodes: Nodes) -> None:
+        nodes.world.network.names["everybody"] = ["nowhere", "node2", "node1"]
+        await nodes.add(3, seeds=("everybody:9192",)).start()
+        await nodes.until(lambda: nodes.is_serving(3, seen_by=0))
+
+    in_a_cluster(story)

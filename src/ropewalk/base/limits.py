@@ -159,6 +159,9 @@ MEMBERSHIP_CALL_MS: Final = 500
 JOIN_RETRY_MS: Final = 100
 """Between attempts to register, or to be heard by a controller that does not answer."""
 
+SEEDS_LOOKED_UP_MS: Final = 10_000
+"""How often the names of seeds are looked up. A node that found its cluster once hears of the others from it."""
+
 METADATA_FETCH_WAIT_MS: Final = 5_000
 """How long a controller keeps a node waiting for news of the cluster before it says that there is none."""
 

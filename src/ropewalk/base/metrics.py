@@ -171,6 +171,33 @@ NODES_WANTED: Final = _gauge(
     "ropewalk_nodes_wanted", "1 while the cluster wants another node; told by the node that decides."
 )
 READY: Final = _gauge("ropewalk_ready", "1 while the node is ready, as /readyz says.")
+CONTROLLER_ACTIVE: Final = _gauge(
+    "ropewalk_controller_active", "1 on the node that decides for the cluster, as far as it knows."
+)
+CONTROLLER_EPOCH: Final = _gauge(
+    "ropewalk_controller_epoch", "How often the cluster has got a controller, as this node has heard."
+)
+CONTROLLER_LOST: Final = _gauge(
+    "ropewalk_controller_lost",
+    "1 while this node cannot reach the controller, so that nothing about the cluster can change.",
+)
+METADATA_OFFSET: Final = _gauge(
+    "ropewalk_metadata_offset",
+    "How much of the metadata log this node has followed; nodes that differ for long are behind.",
+)
+NODE_FENCED: Final = _gauge(
+    "ropewalk_node_fenced", "1 while the node is out of service: others lead its partitions."
+)
+NODES: Final = _gauge(
+    "ropewalk_nodes", "Nodes that have registered, by state: active, fenced, stopping.", "state"
+)
+NODES_FENCED: Final = _counter(
+    "ropewalk_nodes_fenced_total",
+    "Nodes that this controller took out of service since they were no longer heard.",
+)
+LOSSES: Final = _gauge(
+    "ropewalk_losses", "Elections that may have lost acknowledged records, of those that are remembered."
+)
 CPU: Final = _counter("ropewalk_cpu_seconds_total", "Processor time spent, by mode: user, system.", "mode")
 LOOP_DELAY: Final = _histogram(
     "ropewalk_loop_delay_seconds",

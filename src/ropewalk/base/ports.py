@@ -137,6 +137,9 @@ class Network(Protocol):
     ) -> tuple[asyncio.BaseTransport, asyncio.BaseProtocol]:
         """With `tls` the other side proves that it is `host`, as far as the context asks for proof."""
 
+    async def resolve(self, host: str) -> Sequence[str]:
+        """Every address that the name stands for, each once; raises `OSError` where nobody knows."""
+
 
 class Usage(Struct, frozen=True, kw_only=True):
     """What a process has taken of its machine. 0 where the machine does not tell."""

@@ -17,6 +17,7 @@ from ropewalk.broker.home import Home
 from ropewalk.broker.housekeeping import Housekeeping
 from ropewalk.broker.load_meter import LoadMeter
 from ropewalk.broker.membership import Membership
+from ropewalk.broker.membership_figures import MembershipFigures
 from ropewalk.broker.partitions import Partitions
 from ropewalk.broker.registry import Registry
 from ropewalk.broker.to_controller import ToController
@@ -145,6 +146,8 @@ def assemble(
         housekeeping=housekeeping,
         failed=failed,
     )
+    if not config.is_alone:
+        instruments.add_source(MembershipFigures(cluster, membership, registry))
     return Parts(
         config=config,
         ports=ports,

@@ -28,7 +28,7 @@ from ropewalk.broker.decisions import Decisions
 from ropewalk.broker.facts import Facts
 from ropewalk.broker.metadata_feed import MetadataFeed, MetadataTail
 from ropewalk.broker.peers import PeerLinks
-from ropewalk.client.address import Address
+from ropewalk.broker.seeds import Seeds
 from ropewalk.controller.brokers import decide_create_cluster
 from ropewalk.log.directory import DataDirectory
 from ropewalk.log.storage import Storage
@@ -75,7 +75,11 @@ async def find_place(config: Config, ports: Ports, supervisor: Supervisor) -> Pl
     """
     facts = Facts()
     links = None if config.is_alone else _links(config, ports, facts)
-    link = None if links is None else ControllerLink(links, facts.image, lambda: _seeds(config))
+    seeds = Seeds(ports.network, config.seeds)
+    link = None if links is None else ControllerLink(links, facts.image, seeds.addresses)
+    if config.seeds:
+        await seeds.look_up()
+        supervisor.start("seeds", seeds.run())
     directory: DataDirectory | None = None
     log: MetadataLog | None = None
     decisions: Decisions | None = None
@@ -197,7 +201,3 @@ def _links(config: Config, ports: Ports, facts: Facts) -> PeerLinks:
         secret=ClusterSecret(config["cluster.secret"]),
         cluster_id=lambda: facts.image.cluster_id,
     )
-
-
-def _seeds(config: Config) -> list[Address]:
-    return [Address(host, port) for host, port in config.seeds]

@@ -1,6 +1,7 @@
 """TCP through the running event loop, which in the simulator is an in-memory network."""
 
 import asyncio
+import socket
 import ssl
 from collections.abc import Callable
 
@@ -36,3 +37,7 @@ class TcpNetwork:
         tls: ssl.SSLContext | None = None,
     ) -> tuple[asyncio.BaseTransport, asyncio.BaseProtocol]:
         return await asyncio.get_running_loop().create_connection(factory, host, port, ssl=tls)
+
+    async def resolve(self, host: str) -> list[str]:
+        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        return list(dict.fromkeys(str(address[0]) for *_, address in found))

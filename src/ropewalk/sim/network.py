@@ -45,6 +45,8 @@ class Fabric:
         self.rng = rng
         self.trace = trace
         self.weather = Weather()
+        self.names: dict[str, list[str]] = {}
+        """Names that stand for several hosts. A host is known by its own name anyway."""
         self.context = Context()
         """Runs what the wires do by themselves; it belongs to no process."""
         self._listeners: dict[tuple[str, int], HostListener] = {}
@@ -226,6 +228,10 @@ class HostNetwork:
         transport.protocol = factory()
         transport.protocol.connection_made(transport)
         return transport, transport.protocol
+
+    async def resolve(self, host: str) -> list[str]:
+        await asyncio.sleep(self._fabric.draw_latency_s())
+        return self._fabric.names.get(host, [host])
 
     async def _knock(self, target: str, port: int) -> HostListener:
         fabric = self._fabric
