@@ -1,4 +1,6 @@
-"""Plans, drains and removals on whole nodes; partitions without records move as fast as the metadata does."""
+"""Plans, drains and removals on whole nodes."""
+
+import asyncio
 
 import pytest
 
@@ -7,8 +9,10 @@ from ropewalk.base.ids import NodeId
 from ropewalk.broker.balancing import Removal, Stage
 from ropewalk.client.admin import Admin, NewTopic
 from ropewalk.controller.leadership import leaders_by_broker
+from ropewalk.controller.reassignment import moves
 from tests.cluster.nodes import Nodes, in_a_cluster
 from tests.cluster.test_cluster_moves import make_orders, partition_at
+from tests.kafka.door import batch_of
 
 
 def test_leaders_are_evened_out_by_a_plan_that_is_shown_first() -> None:
@@ -52,13 +56,38 @@ def test_a_broker_that_holds_nothing_is_stopped_and_then_forgotten() -> None:
     in_a_cluster(story)
 
 
-def test_what_a_broker_holds_begins_to_move_before_it_is_taken_away() -> None:
+def test_a_broker_is_drained_to_nothing_before_it_is_taken_away() -> None:
     async def story(nodes: Nodes) -> None:
         async with nodes.client() as client:
             await make_orders(nodes, client, 0, 1)
-        assert (await nodes[0].balancing.remove(NodeId(1))).stage is Stage.DRAINING
-        partition = partition_at(nodes, 0)
-        assert NodeId(2) in partition.replicas
-        assert not partition.is_moving or partition.removing == (1,)
+            for number in range(20):
+                await client.produce("orders", 0, batch_of(str(number)))
+            stages: list[Stage] = []
+            while not stages or stages[-1] is Stage.DRAINING:
+                stages.append((await nodes[0].balancing.remove(NodeId(1))).stage)
+                await asyncio.sleep(0.2)
+            assert stages[0] is Stage.DRAINING
+            assert stages[-1] is Stage.STOPPING
+            partition = partition_at(nodes, 0)
+            assert (set(partition.replicas), set(partition.isr)) == ({0, 2}, {0, 2})
+            assert partition.leader == 0
 
     in_a_cluster(story)
+
+
+def test_a_node_that_joined_takes_its_share_of_replicas() -> None:
+    async def story(nodes: Nodes) -> None:
+        async with nodes.client() as client:
+            await Admin(client).create_topics([NewTopic("orders", 8, 1)])
+            for index in range(8):
+                await client.produce("orders", index, batch_of("a"))
+            await nodes.add(2).start()
+            await nodes.until(lambda: nodes.is_serving(2, seen_by=0))
+            await nodes[0].balancing.balance(nodes[0].balancing.plan())
+            await nodes.until(lambda: not any(moves(nodes[0].image)))
+            assert sorted(leaders_by_broker(nodes[0].image).values()) == [2, 3, 3]
+            for index in range(8):
+                produced = await client.produce("orders", index, batch_of("b"))
+                assert produced.base_offset == 1
+
+    in_a_cluster(story, nodes=2)

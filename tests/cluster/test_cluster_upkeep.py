@@ -28,20 +28,20 @@ async def make(client: Client, name: str, *replicas: int, **settings: str) -> No
     await ask(client, create_topics.API, create_topics.CreateTopicsRequest((asked,)))
 
 
-def test_the_clusters_own_topics_are_given_copies_as_nodes_join() -> None:
+def test_the_clusters_own_topics_gain_copies_as_nodes_join() -> None:
     async def story(nodes: Nodes) -> None:
-        def replica_counts() -> list[int]:
+        def isr_counts() -> list[int]:
             topic = topic_at(nodes, 0, TELEMETRY_TOPIC)
             assert topic is not None
-            return [len(partition.replicas) for partition in topic.partitions]
+            return [len(partition.isr) for partition in topic.partitions]
 
         async with nodes.client() as client:
             await Admin(client).create_topics([NewTopic(TELEMETRY_TOPIC, 2, 1)])
-            assert replica_counts() == [1, 1]
+            assert isr_counts() == [1, 1]
             for number in (1, 2):
                 nodes.add(number)
             await asyncio.gather(*(nodes.members[number].start() for number in (1, 2)))
-            await nodes.until(lambda: min(replica_counts()) > 1)
+            await nodes.until(lambda: isr_counts() == [3, 3])
 
     in_a_cluster(story, nodes=1)
 
@@ -57,6 +57,25 @@ def test_the_preferred_leader_leads_when_it_is_time() -> None:
             assert await reassign(client, (2, 1)) == ErrorCode.NONE
             assert leader() == 1
             await nodes.until(lambda: leader() == 2, within_s=10)
+
+    in_a_cluster(story, "leader.imbalance.check.interval.seconds=5")
+
+
+def test_a_preferred_leader_that_is_back_leads_again() -> None:
+    async def story(nodes: Nodes) -> None:
+        def leader() -> NodeId | None:
+            topic = topic_at(nodes, 0, "orders")
+            return None if topic is None else topic.partitions[0].leader
+
+        async with nodes.client() as client:
+            await make(client, "orders", 1, 2)
+            await client.produce("orders", 0, batch_of("a"))
+            nodes.members[1].kill()
+            await nodes.until(lambda: leader() == 2)
+            await client.produce("orders", 0, batch_of("b"))
+            await nodes.members[1].start()
+            await nodes.until(lambda: leader() == 1)
+            await client.produce("orders", 0, batch_of("c"))
 
     in_a_cluster(story, "leader.imbalance.check.interval.seconds=5")
 

@@ -209,6 +209,23 @@ def test_a_lower_minimum_is_never_known_before_the_eligible_are_gone(of_topic: b
     assert minimum == "1"
 
 
+@pytest.mark.parametrize("of_topic", [True, False])
+def test_a_higher_minimum_is_known_to_whoever_knows_the_epoch(of_topic: bool) -> None:
+    """A leader that knows the epoch may change the ISR, and must not commit without those who are eligible then."""
+    made, view = three_replicas()
+    higher = [Alteration("min.insync.replicas", SET, "3")]
+    if of_topic:
+        records = decide_alter_topic_settings(made.image, view, "orders", higher, now_ms=7)
+    else:
+        records = decide_alter_broker_settings(made.image, view, None, higher)
+    epoch = made.partition("orders").partition_epoch
+    for record in records:
+        made.apply([record])
+        minimum = view.of_topic(made.image.topic("orders"), "min.insync.replicas").value
+        assert minimum == "3" or made.partition("orders").partition_epoch == epoch
+    assert made.partition("orders").partition_epoch == epoch + 1
+
+
 def test_no_broker_has_a_minimum_of_its_own() -> None:
     made, view = three_replicas()
     with pytest.raises(InvalidRequest, match="must be the same on all brokers"):

@@ -101,15 +101,17 @@ def decide_alter_topic_settings(
     overrides = {name: value for name, value in merged.items() if value is not None}
     policy = view.of_new_topic(overrides, topic.replication_factor, "cleanup.policy").value
     check_growth(topic_name, overrides.get("partitions.auto.max"), policy)
-    records: list[MetadataRecord] = []
+    minimum = _MinimumChange(view)
     if _MINIMUM in changes:
-        # First, since a leader that may commit without the eligible leaves them behind, and any prefix must be true.
         for partition in topic.partitions:
             after = view.of_new_topic(overrides, partition.replication_factor, _MINIMUM)
-            records.extend(_minimum_changed(view, topic, partition, after.value))
-    records.append(TopicSettingsChanged(topic.topic_id, changes))
-    records.append(TopicChanged(topic.topic_id, topic.owner, now_ms))
-    return records
+            minimum.add(topic, partition, after.value)
+    return [
+        *minimum.lowered,
+        TopicSettingsChanged(topic.topic_id, changes),
+        TopicChanged(topic.topic_id, topic.owner, now_ms),
+        *minimum.raised,
+    ]
 
 
 def decide_replace_topic_settings(
@@ -149,17 +151,16 @@ def decide_alter_broker_settings(
     changes = {name: value for name, value in changes.items() if known.get(name) != value}
     if not changes:
         return []
-    records: list[MetadataRecord] = []
-    if _MINIMUM in changes:  # first, as for one topic
+    minimum = _MinimumChange(view)
+    if _MINIMUM in changes:
         if node_id is not None:
             raise InvalidRequest(f"{_MINIMUM} must be the same on all brokers; set it for all of them")
         for topic in image.topics.values():
             if _MINIMUM not in topic.settings:
                 for partition in topic.partitions:
                     after = _minimum_of_all(view, changes[_MINIMUM], partition.replication_factor)
-                    records.extend(_minimum_changed(view, topic, partition, after))
-    records.append(BrokerSettingsChanged(node_id, changes))
-    return records
+                    minimum.add(topic, partition, after)
+    return [*minimum.lowered, BrokerSettingsChanged(node_id, changes), *minimum.raised]
 
 
 def decide_replace_broker_settings(
@@ -179,22 +180,35 @@ def check_configuration(configuration: Mapping[str, str]) -> None:
         _check_value(known_setting(BROKER_SETTINGS, name), value)
 
 
-def _minimum_changed(
-    view: SettingsView, topic: Topic, partition: Partition, after: str | None
-) -> Iterator[PartitionChanged]:
-    """The partition in an epoch of its own. With enough in sync by the new number nobody else is eligible any more."""
-    factor = partition.replication_factor
-    before = view.of_new_topic(topic.settings, factor, _MINIMUM).value
-    assert before is not None, "there is a default"
-    assert after is not None, "there is a default"
-    minimum = min(int(after), factor)
-    if minimum != min(int(before), factor):
+class _MinimumChange:
+    """Partitions in epochs of their own, since their minimum is another. Any prefix of the change must be true.
+
+    `lowered` go before the setting: a leader that knows it commits without the eligible, who must be none by then. `raised`
+    go after it: whoever knows the epoch knows the setting, and commits nothing without those who stay eligible.
+    """
+
+    __slots__ = ("_view", "lowered", "raised")
+
+    def __init__(self, view: SettingsView) -> None:
+        self._view = view
+        self.lowered: list[PartitionChanged] = []
+        self.raised: list[PartitionChanged] = []
+
+    def add(self, topic: Topic, partition: Partition, value: str | None) -> None:
+        factor = partition.replication_factor
+        held = self._view.of_new_topic(topic.settings, factor, _MINIMUM).value
+        assert held is not None, "there is a default"
+        assert value is not None, "there is a default"
+        before, after = min(int(held), factor), min(int(value), factor)
+        if before == after:
+            return
         changed = structs.replace(
             partition,
             partition_epoch=partition.partition_epoch + 1,
-            eligible=() if len(partition.isr) >= minimum else partition.eligible,
+            eligible=() if len(partition.isr) >= after else partition.eligible,
         )
-        yield PartitionChanged(topic.topic_id, **structs.asdict(changed))
+        record = PartitionChanged(topic.topic_id, **structs.asdict(changed))
+        (self.lowered if after < before else self.raised).append(record)
 
 
 def _minimum_of_all(view: SettingsView, value: str | None, replication_factor: int) -> str | None:
