@@ -9,6 +9,7 @@ import pytest
 from ropewalk.base.errors import InvalidSetting
 from ropewalk.base.ids import TopicPartition
 from ropewalk.client.address import Address
+from ropewalk.client.admin import Admin, NewTopic
 from ropewalk.client.client import Client
 from ropewalk.client.consumer import Consumer
 from ropewalk.client.producer import Producer
@@ -177,6 +178,42 @@ def test_a_leader_that_is_gone_costs_its_partitions_and_no_others() -> None:
             assert lost == [index for index, leader in leaders.items() if leader == 2]
 
     behind_a_front_end(story)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("gone", [1, 2])
+def test_what_was_acknowledged_through_it_outlives_a_broker(gone: int, seed: int) -> None:
+    """A client of a front end needs no more than patience when a leader is lost."""
+
+    async def story(nodes: Nodes) -> None:
+        async with client(nodes) as through:
+            (refused,) = (await Admin(through).create_topics([NewTopic("t", 3, 3)])).values()
+            assert refused is None
+            producer = Producer(through, "t")
+            acknowledged: dict[int, list[str]] = {index: [] for index in range(3)}
+
+            async def write(index: int) -> None:
+                for number in range(30):
+                    value = f"{index}-{number}"
+                    await producer.send([record(value)], partition=index)
+                    acknowledged[index].append(value)
+                    await asyncio.sleep(0.1)
+
+            async with asyncio.TaskGroup() as group:
+                for index in range(3):
+                    group.create_task(write(index))
+                await asyncio.sleep(1)
+                nodes.members[gone].kill()
+            consumer = Consumer(through, {TopicPartition("t", index): 0 for index in range(3)})
+            found: dict[int, list[str]] = {index: [] for index in range(3)}
+            while any(len(set(values)) < 30 for values in found.values()):
+                for batch in await consumer.poll():
+                    found[batch.partition.partition] += [
+                        (each.value or b"").decode() for each in batch.records
+                    ]
+            assert {index: list(dict.fromkeys(values)) for index, values in found.items()} == acknowledged
+
+    behind_a_front_end(story, seed=seed)
 
 
 def test_connections_behind_a_client_end_with_it() -> None:

@@ -229,6 +229,21 @@ def test_a_stranger_may_not_send_much() -> None:
     among_peers(story)
 
 
+def test_whoever_does_not_introduce_itself_is_sent_away() -> None:
+    async def story(peers: Peers) -> None:
+        node, other = await peers.start(1), await peers.start(2)
+        proved = await other.links.open(node.address, deadline_ms=peers.deadline_ms())
+        with capture_logs() as logs:
+            silent = [await bare(peers, node) for _ in range(3)]
+            for stranger in silent:
+                await stranger.wait_end()
+        assert peers.world.now_s < 10
+        assert [entry["reason"] for entry in logs] == ["it did not introduce itself within 2000 ms"]
+        assert proved.connection.is_open
+
+    among_peers(story)
+
+
 def test_a_node_speaks_for_itself_only() -> None:
     async def story(peers: Peers) -> None:
         one, two = await peers.start(1), await peers.start(2)

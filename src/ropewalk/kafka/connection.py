@@ -131,6 +131,10 @@ class Connection(asyncio.BufferedProtocol):
         return self._host
 
     @property
+    def is_open(self) -> bool:
+        return self._transport is not None and not self._transport.is_closing()
+
+    @property
     def is_idle(self) -> bool:
         return not self._answers and self._buffer.unhandled_bytes == 0
 

@@ -4,11 +4,12 @@ Behaviour worth knowing
     Until then only ApiVersions, Hello and Prove are answered. Anything else is refused with CLUSTER_AUTHORIZATION_FAILED where its answer
     has a place for that, and the connection is closed.
     This end proves first. A caller that does not accept the proof sends an empty one, and is refused like any other.
-    A connection has one try: whatever goes wrong closes it.
+    A connection has one try, and little time for it: whatever goes wrong closes it.
     The cluster's id is compared before anything is proved, so that a node that was sent to the wrong cluster is told that, and not
     that its secret is wrong.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -16,7 +17,7 @@ import structlog
 
 from ropewalk.base.complaints import Complaints
 from ropewalk.base.ids import NodeId
-from ropewalk.base.limits import PEER_GREETING_BYTES_MAX, PEER_NONCE_BYTES
+from ropewalk.base.limits import PEER_CONNECT_MS_MAX, PEER_GREETING_BYTES_MAX, PEER_NONCE_BYTES
 from ropewalk.base.ports import Clock, Rng
 from ropewalk.kafka.caller import Caller, Disconnect
 from ropewalk.kafka.connection import Connection
@@ -69,6 +70,15 @@ class Door:
         """Let a new connection introduce itself, and nothing else."""
         introduction = _Introduction(self, connection)
         connection.serve(introduction.served(), frame_bytes_max=PEER_GREETING_BYTES_MAX)
+        asyncio.get_running_loop().call_later(PEER_CONNECT_MS_MAX / 1000, self._give_up, connection)
+
+    def _give_up(self, connection: Connection) -> None:
+        """Whoever does not say who it is takes the place of a node."""
+        if connection.is_open and connection.peer_id is None:
+            self.complain(
+                connection.host, None, f"it did not introduce itself within {PEER_CONNECT_MS_MAX} ms"
+            )
+            connection.close()
 
     def complain(self, host: str, node_id: int | None, reason: str) -> None:
         """Once in a while: a node with a wrong setting tries again every second."""
