@@ -72,14 +72,16 @@ class Listening:
 
     async def _keep_alive(self) -> None:
         while True:
+            pause_s = ETCD_LEASE_S / 3
             if self._seat is not None and self._store.mirror.seat == self._seat:
                 try:
                     await self._renew(self._seat)
                 except (RopewalkError, Refused, Unreachable, Unanswered):
-                    self._lease = 0  # granted anew; until then others may guess wrongly, which is allowed
+                    # Granted anew, and soon: an etcd that is back gives every lease its whole time once more.
+                    self._lease, pause_s = 0, _PAUSE_S
             with suppress(Refused, Unreachable):  # it stays as bad as it was known to be
                 await self._store.check_space()
-            await asyncio.sleep(ETCD_LEASE_S / 3)
+            await asyncio.sleep(pause_s)
 
     async def _renew(self, seat: Seat) -> None:
         client = self._store.client
