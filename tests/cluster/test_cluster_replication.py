@@ -3,6 +3,7 @@
 import pytest
 
 from ropewalk.base.ids import TopicPartition
+from ropewalk.base.ports import Pool
 from ropewalk.broker.hosted import Hosted
 from ropewalk.client.admin import Admin, NewTopic
 from ropewalk.client.client import Client
@@ -48,15 +49,17 @@ def hosted(nodes: Nodes, node_id: int) -> Hosted:
     return partition
 
 
-def copies(nodes: Nodes, *node_ids: int) -> list[bytes]:
+async def copies(nodes: Nodes, *node_ids: int) -> list[bytes]:
     """The whole log on each of these nodes."""
-    return [whole_log(hosted(nodes, node_id).log) for node_id in node_ids]
+    return [
+        await whole_log(hosted(nodes, node_id).log, nodes[node_id]._parts.ports.pool) for node_id in node_ids
+    ]
 
 
-def whole_log(log: Log) -> bytes:
+async def whole_log(log: Log, pool: Pool) -> bytes:
     offset, stretches = log.start_offset, list[bytes]()
     while span := log.locate(offset, limit_offset=log.end_offset, bytes_max=1 << 20):
-        stretches.append(bytes(span.read()))
+        stretches.append(bytes(await pool.run(span.read)))
         offset = [header.end_offset for _, header in iterate(stretches[-1])][-1]
     return b"".join(stretches)
 
@@ -70,7 +73,7 @@ def test_what_is_acknowledged_is_on_every_replica_in_sync() -> None:
             assert [hosted(nodes, node_id).log.durable_offset for node_id in range(3)] == [3, 3, 3]
             assert set(facts(nodes, 0).isr) == {0, 1, 2}
             assert await read(client, 3) == ["a", "b", "c"]
-            one, two, three = copies(nodes, 0, 1, 2)
+            one, two, three = await copies(nodes, 0, 1, 2)
             assert one == two == three
 
     in_a_cluster(story)
@@ -93,7 +96,7 @@ def test_another_replica_leads_when_the_leader_is_killed_and_nothing_is_lost(see
             await nodes.until(lambda: set(facts(nodes, 0).isr) == {0, 1, 2})
             await send(producer, "last")
             assert await read(client, 21) == [*(str(number) for number in range(20)), "last"]
-            one, two, three = copies(nodes, 0, 1, 2)
+            one, two, three = await copies(nodes, 0, 1, 2)
             assert one == two == three
 
     in_a_cluster(story, seed=seed)
