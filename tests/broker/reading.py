@@ -29,6 +29,9 @@ class Led:
                 return partition
         raise UnknownPartition(f"{topic_id!r}-{index}")
 
+    find_copy = find
+    find_copy_by_id = find_by_id
+
 
 async def read(
     partition: Partition, offset: int, pool: Pool, *, wait_ms: int = 0, bytes_min: int = 1

@@ -1,21 +1,27 @@
 """Partitions with copies: what is acknowledged is on all that are in sync, and stays whoever goes."""
 
+import asyncio
+
 import pytest
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.base.ports import Pool
 from ropewalk.broker.hosted import Hosted
+from ropewalk.client.address import Address
 from ropewalk.client.admin import Admin, NewTopic
 from ropewalk.client.client import Client
+from ropewalk.client.connection import Connection
 from ropewalk.client.consumer import Consumer
 from ropewalk.client.errors import RemoteError
 from ropewalk.client.producer import Producer
 from ropewalk.log.log import Log
 from ropewalk.metadata.image import Partition
+from ropewalk.metadata.settings.replication import RACK_AWARE_SELECTOR
 from ropewalk.records.batch import iterate
 from ropewalk.records.record import Record
 from ropewalk.wire.error_code import ErrorCode
-from tests.cluster.nodes import Nodes, in_a_cluster
+from ropewalk.wire.messages import fetch
+from tests.cluster.nodes import KAFKA_PORT, Nodes, in_a_cluster
 
 TOPIC = "orders"
 
@@ -119,3 +125,49 @@ def test_with_too_few_in_sync_a_write_for_all_is_refused() -> None:
         ErrorCode.NOT_ENOUGH_REPLICAS,
         ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     )
+
+
+def test_a_consumer_is_sent_to_the_replica_in_its_rack_and_served_there() -> None:
+    async def story(nodes: Nodes) -> None:
+        for node_id in range(3):
+            nodes.add(node_id, f"broker.rack=rack{node_id}", f"replica.selector.class={RACK_AWARE_SELECTOR}")
+        await asyncio.gather(*(member.start() for member in nodes.members.values()))
+        async with nodes.client() as client:
+            await create(client)
+            await send(Producer(client, TOPIC), "a", "b")
+            leader = facts(nodes, 0).leader
+            assert leader is not None
+            near = next(node_id for node_id in range(3) if node_id != leader)
+            await nodes.until(lambda: hosted(nodes, near).high_watermark == 2)
+
+            async def ask(node_id: int, rack: str) -> fetch.PartitionData:
+                connection = await Connection.open(
+                    nodes.world.network.host("client"),
+                    nodes.members[0].machine.clock,
+                    Address(f"node{node_id}", KAFKA_PORT),
+                    client_id="test",
+                    deadline_ms=nodes.world.now_s * 1000 + 5000,
+                )
+                asked = fetch.FetchPartition(0, fetch_offset=0, partition_max_bytes=1 << 20)
+                request = fetch.FetchRequest(
+                    max_bytes=1 << 20, topics=(fetch.FetchTopic(TOPIC, partitions=(asked,)),), rack_id=rack
+                )
+                deadline_ms = nodes.world.now_s * 1000 + 5000
+                answer = await connection.send(fetch.API, 12, request, deadline_ms=deadline_ms)
+                connection.close()
+                return answer.topics[0].partitions[0]
+
+            sent = await ask(leader, f"rack{near}")
+            assert (sent.preferred_read_replica, len(sent.records or b"")) == (near, 0)
+            served = await ask(near, f"rack{near}")
+            assert (served.error_code, served.high_watermark, len(list(iterate(served.records or b"")))) == (
+                0,
+                2,
+                2,
+            )
+            at_home = await ask(leader, f"rack{leader}")
+            assert (at_home.preferred_read_replica, len(list(iterate(at_home.records or b"")))) == (-1, 2)
+            without_rack = await ask(near, "")
+            assert without_rack.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    in_a_cluster(story, nodes=0)

@@ -12,7 +12,9 @@ What a reader could get wrong
 """
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
+from typing import TypeAlias
 
 from ropewalk.base.budget import ByteBudget
 from ropewalk.base.errors import (
@@ -22,13 +24,16 @@ from ropewalk.base.errors import (
     StorageFailed,
     UnknownEpoch,
 )
-from ropewalk.base.ids import LeaderEpoch
+from ropewalk.base.ids import LeaderEpoch, NodeId, Offset
 from ropewalk.base.ports import Pool
 from ropewalk.broker.fetch_session import FetchSession, Found, Interest
+from ropewalk.broker.hosted import Hosted
 from ropewalk.broker.leaders import Leaders
 from ropewalk.broker.partition import Partition
 from ropewalk.log.epochs import EpochEnd
 from ropewalk.replication.lineage import OutOfRange, find_divergence
+
+Nearest: TypeAlias = Callable[[Partition, Offset], NodeId | None]
 
 
 class Fetch:
@@ -45,8 +50,12 @@ class Fetch:
         wait_ms: int,
         pool: Pool,
         budget: ByteBudget,
+        nearest: Nearest | None = None,
     ) -> None:
-        """`everyone`: the answer names every partition of the session, not only those with news."""
+        """`everyone`: the answer names every partition of the session, not only those with news.
+
+        `nearest` names the replica that the reader should ask instead, if there is a better one.
+        """
         self._session = session
         self._leaders = leaders
         self._everyone = everyone
@@ -55,6 +64,7 @@ class Fetch:
         self._wait_ms = wait_ms if len(session) else 0
         self._pool = pool
         self._budget = budget
+        self._nearest = nearest
         self._room: asyncio.Future[None] | None = None
         self._found_bytes = 0
         self._reserved_bytes = 0
@@ -211,9 +221,11 @@ class Fetch:
                 partition.check_epoch(interest.leader_epoch)
                 if interest.replica is not None and not interest.is_reported:
                     found.diverging = _report(interest, partition)
-                    if found.diverging is not None:
-                        has_error = True
-                        continue
+                elif self._nearest is not None and isinstance(partition, Partition):
+                    found.preferred = self._nearest(partition, interest.offset)
+                if found.sends_away:
+                    has_error = True
+                    continue
                 if is_full:
                     partition.log.check_offset(interest.offset)
                     continue
@@ -237,10 +249,11 @@ class Fetch:
         return looked_at, self._missing_bytes <= 0 or is_full or has_error
 
 
-def _report(interest: Interest, partition: Partition) -> EpochEnd | None:
+def _report(interest: Interest, partition: Hosted) -> EpochEnd | None:
     """Tell the leader how far a replica has come, or answer where its log parts from the leader's."""
     replica = interest.replica
     assert replica is not None, "consumers are not reported"
+    assert isinstance(partition, Partition), "replicas read from leaders only"
     if not partition.is_followed_by(replica.node_id):
         raise UnknownEpoch(f"{partition.name} has not heard of a replica on node {replica.node_id} yet")
     diverging = find_divergence(

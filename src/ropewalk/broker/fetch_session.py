@@ -23,6 +23,7 @@ from msgspec import Struct
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import NodeId, Offset, TopicId
+from ropewalk.broker.hosted import Hosted
 from ropewalk.broker.leaders import Leaders
 from ropewalk.broker.partition import Partition
 from ropewalk.log.epochs import EpochEnd
@@ -69,7 +70,10 @@ class Interest(Struct, eq=False):
     is_reported: bool = False
     """Whether the leader has been told of a replica's offset."""
 
-    partition: Partition | None = None
+    may_be_copy: bool = False
+    """Whether the reader may be given what another node leads, as far as it is known here to be committed (KIP-392)."""
+
+    partition: Hosted | None = None
     """None until it has been found, and again when it has ended."""
 
     session: "FetchSession | None" = None
@@ -78,14 +82,17 @@ class Interest(Struct, eq=False):
     told_high_watermark: int = _UNTOLD
     told_start_offset: int = _UNTOLD
 
-    def limit_offset(self, partition: Partition) -> Offset:
+    def limit_offset(self, partition: Hosted) -> Offset:
         """What the reader may be given lies below it."""
         return partition.high_watermark if self.replica is None else partition.log.end_offset
 
-    def find(self, leaders: Leaders) -> Partition:
-        if isinstance(self.topic, str):
-            return leaders.find(self.topic, self.index)
-        return leaders.find_by_id(self.topic, self.index)
+    def find(self, leaders: Leaders) -> Hosted:
+        topic, index = self.topic, self.index
+        if self.may_be_copy:
+            if isinstance(topic, str):
+                return leaders.find_copy(topic, index)
+            return leaders.find_copy_by_id(topic, index)
+        return leaders.find(topic, index) if isinstance(topic, str) else leaders.find_by_id(topic, index)
 
     def on_growth(self, grown_bytes: int) -> None:
         session = self.session
@@ -111,15 +118,23 @@ class Found(Struct):
     """What a fetch found in one partition."""
 
     interest: Interest
-    partition: Partition | None
+    partition: Hosted | None
     """None where `error` says why there is none."""
 
     error: RopewalkError | None = None
     diverging: EpochEnd | None = None
     """Where a replica's log parts from the leader's; there are no records then."""
 
+    preferred: NodeId | None = None
+    """The replica that the reader should ask instead; there are no records then."""
+
     span: Span | None = None
     records: bytes | memoryview = b""
+
+    @property
+    def sends_away(self) -> bool:
+        """Whether the reader is told to do something else before it reads here."""
+        return self.diverging is not None or self.preferred is not None
 
 
 class FetchSession:
@@ -181,7 +196,7 @@ class FetchSession:
             self.due.pop(interest, None)
             _unwatch(interest)
 
-    def on_found(self, interest: Interest, partition: Partition) -> None:
+    def on_found(self, interest: Interest, partition: Hosted) -> None:
         interest.partition = partition
         if self.is_watching:
             self._watch(interest, partition)
@@ -226,27 +241,27 @@ class FetchSession:
         high_watermark, start_offset = partition.high_watermark, partition.log.start_offset
         is_news = (
             len(found.records) > 0
-            or found.diverging is not None
+            or found.sends_away
             or interest.told_high_watermark != high_watermark
             or interest.told_start_offset != start_offset
         )
         interest.told_high_watermark, interest.told_start_offset = high_watermark, start_offset
-        if len(found.records) or found.diverging is not None:
+        if len(found.records) or found.sends_away:
             self.due.pop(interest, None)
             self.due[interest] = None
         elif _is_quiet(interest, partition):
             self.due.pop(interest, None)
         return is_news
 
-    def _watch(self, interest: Interest, partition: Partition) -> None:
+    def _watch(self, interest: Interest, partition: Hosted) -> None:
         interest.session = self
-        if interest.replica is None:
-            partition.watch(interest)
-        else:
+        if interest.replica is not None and isinstance(partition, Partition):
             partition.watch_as_replica(interest)
+        else:
+            partition.watch(interest)
 
 
-def _is_quiet(interest: Interest, partition: Partition) -> bool:
+def _is_quiet(interest: Interest, partition: Hosted) -> bool:
     """Whether the next look could find nothing but what the reader has been told.
 
     Asked when the answer is made, not when the partition was looked at: much may have happened while others were read.

@@ -22,6 +22,7 @@ from ropewalk.base.errors import (
     InvalidTopicName,
     NodeStopping,
     NotEnoughReplicasAfterAppend,
+    OffsetNotAvailable,
     RopewalkError,
     TimedOut,
     UnknownTopic,
@@ -350,6 +351,15 @@ class Partition:
         if self.followers is not None:
             self.followers.watchers.end()
         self._watchers.end()
+
+    def check_committed(self) -> None:
+        """Raise while it is not known how far the records of earlier leaders are committed (KIP-207).
+
+        Whoever was told an end before must not see it move back.
+        """
+        followers = self.followers
+        if followers is not None and self.high_watermark < followers.core.epoch_start_offset:
+            raise OffsetNotAvailable(f"{self.name}: its leader has yet to hear how far its followers are")
 
     def check_readable(self) -> None:
         if self._end is not None:

@@ -127,6 +127,15 @@ class Partitions:
             raise self._missing(self._image.topic_by_id(topic_id).name, index)
         return partition
 
+    def find_copy(self, topic: str, index: int) -> Hosted:
+        """The partition, whether it is led here or copied."""
+        facts = self._image.topics.get(topic)
+        copy = None if facts is None else self.followed(facts.topic_id, index)
+        return self.find(topic, index) if copy is None else copy
+
+    def find_copy_by_id(self, topic_id: TopicId, index: int) -> Hosted:
+        return self.followed(topic_id, index) or self.find_by_id(topic_id, index)
+
     def led(self, topic_id: TopicId, index: int) -> Partition | None:
         """None where this node does not lead it, or has not opened it yet."""
         partitions = self._by_id.get(topic_id)

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from ropewalk.base.errors import RopewalkError
+from ropewalk.base.errors import OffsetNotAvailable, RopewalkError
 from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, TopicId, TopicPartition
 from ropewalk.broker.leader_epochs import check_leader_epoch
 from ropewalk.broker.watchers import Watcher, Watchers
@@ -57,6 +57,9 @@ class Replica:
         self.in_memory = in_memory
         self.high_watermark = high_watermark
         self._told_high_watermark = high_watermark
+        self.fetched_bytes = 0
+        """Given to readers since this object was made."""
+
         self._commits = commits
         self._watchers = Watchers()
         self._end: RopewalkError | None = None
@@ -140,6 +143,8 @@ class Replica:
     def check_readable(self) -> None:
         if self._end is not None:
             raise self._end.with_traceback(None)  # one error, raised often: it would remember every time
+        if self._at_work is not None:
+            raise OffsetNotAvailable(f"{self.name} is being brought in step with its leader")
 
     def watch(self, watcher: Watcher) -> None:
         self._watchers.add(watcher)

@@ -11,6 +11,7 @@ from ropewalk.broker.groups import Groups
 from ropewalk.broker.leaders import Leaders
 from ropewalk.broker.leadership import Leadership
 from ropewalk.broker.log_directories import LogDirectories
+from ropewalk.broker.nearest import NearestReplicas
 from ropewalk.broker.quota_changes import QuotaChanges
 from ropewalk.broker.topics import Topics
 from ropewalk.kafka.handlers import (
@@ -165,6 +166,9 @@ def serve(
             budget=budget,
             clock=clock,
             bytes_max=topics.broker_settings.fetch_max_bytes,
+            nearest=NearestReplicas(
+                image, node_id, is_wanted=topics.broker_settings.replica_selector_class is not None
+            ),
         ),
         LIST_OFFSETS.key: partial(list_offsets.handle, leaders=leaders, pool=pool),
         METADATA.key: partial(metadata.handle, image=image, creation=topics),

@@ -148,6 +148,9 @@ def assemble(
     )
     if not config.is_alone:
         instruments.add_source(MembershipFigures(cluster, membership, registry))
+    instruments.add_source(partitions.in_sync)
+    if fetchers is not None:
+        instruments.add_source(fetchers)
     return Parts(
         config=config,
         ports=ports,

@@ -10,6 +10,8 @@ Behaviour worth knowing
     a session take turns. Either way a small `max_bytes` starves nobody.
     While a fetch waits, for records or for the disk, the connection's next request is kept back, as in Kafka. Otherwise
     a client that pipelines fetches could have all their answers read into memory at once.
+    A consumer that names its rack may be told of a replica there, and is served from copies of what other nodes lead, as
+    far as they are known to be committed (KIP-392). One that names none is sent to the leader.
     A fetch with a replica id is refused here: only the listener between nodes may move the high watermark.
 """
 
@@ -20,10 +22,11 @@ from ropewalk.base.budget import ByteBudget
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import Offset, TopicId
 from ropewalk.base.ports import Clock, Pool
-from ropewalk.broker.fetch import Fetch
+from ropewalk.broker.fetch import Fetch, Nearest
 from ropewalk.broker.fetch_session import FetchSession, Found, Interest, ReplicaReader, TopicKey
 from ropewalk.broker.fetch_sessions import EPOCH_FIRST, EPOCH_NONE, FetchSessions
 from ropewalk.broker.leaders import Leaders
+from ropewalk.broker.nearest import NearestReplicas
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.wire.error_code import ErrorCode
@@ -49,6 +52,7 @@ async def handle(
     budget: ByteBudget,
     clock: Clock,
     bytes_max: int,
+    nearest: NearestReplicas,
 ) -> FetchResponse | None:
     if request.replica_id != _CONSUMER or request.replica_state.replica_id != _CONSUMER:
         caller.report("a Fetch with a replica id, which only nodes may send, and on their own listener")
@@ -63,6 +67,7 @@ async def handle(
         budget=budget,
         clock=clock,
         bytes_max=bytes_max,
+        nearest=nearest.seen_from(request.rack_id),
     )
 
 
@@ -77,6 +82,7 @@ async def answer(
     budget: ByteBudget,
     clock: Clock,
     bytes_max: int,
+    nearest: Nearest | None = None,
 ) -> FetchResponse | None:
     """For a consumer, or for the replica that the caller has proved to be."""
     is_whole = request.session_epoch in (EPOCH_FIRST, EPOCH_NONE)
@@ -92,6 +98,7 @@ async def answer(
             wait_ms=request.max_wait_ms,
             pool=pool,
             budget=budget,
+            nearest=nearest,
         )
         with caller.hold_while(fetch):
             answered = await fetch.run()
@@ -136,6 +143,7 @@ def _interests(request: FetchRequest, replica: ReplicaReader | None, by_id: bool
                 asked.current_leader_epoch,
                 asked.last_fetched_epoch,
                 replica,
+                may_be_copy=bool(request.rack_id),
             )
 
 
@@ -188,5 +196,6 @@ def _answer(found: Found) -> PartitionData:
         high_watermark=partition.high_watermark,
         last_stable_offset=partition.last_stable_offset,
         log_start_offset=partition.log.start_offset,
+        preferred_read_replica=-1 if found.preferred is None else found.preferred,
         records=found.records,
     )

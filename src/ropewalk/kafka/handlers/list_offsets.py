@@ -4,6 +4,8 @@ Behaviour worth knowing
     A time query answers the first record at or after the time, to the record, and -1/-1 without an error if
     there is none.
     `latest` is the high watermark, or the last stable offset for read_committed.
+    A leader that has yet to hear how far its followers are does not say what is latest, nor that there is nothing (KIP-207):
+    either could seem to go back.
     Nothing is tiered yet, so `latest tiered` answers -1 and `earliest local` the log start; `earliest pending upload`
     answers -1, as Kafka does for a topic without remote storage.
 """
@@ -12,7 +14,7 @@ import asyncio
 from functools import partial
 from typing import Final
 
-from ropewalk.base.errors import RopewalkError, StorageFailed
+from ropewalk.base.errors import OffsetNotAvailable, RopewalkError, StorageFailed
 from ropewalk.base.ports import Pool
 from ropewalk.broker.leaders import Leaders
 from ropewalk.broker.partition import Partition
@@ -44,6 +46,7 @@ _SINCE: Final = {
 }
 """The version that first knows a sentinel."""
 _NEVER: Final = 1 << 15
+_NOT_AVAILABLE_SINCE: Final = 5
 
 
 async def handle(
@@ -58,6 +61,13 @@ async def handle(
             partition = leaders.find(topic, asked.index)
             partition.check_epoch(asked.current_leader_epoch)
             timestamp, offset = await _look_up(partition, asked.timestamp, read_committed, pool)
+            if asked.timestamp == LATEST or offset < 0:
+                partition.check_committed()
+        except OffsetNotAvailable as error:
+            code = (
+                code_for(error) if caller.version >= _NOT_AVAILABLE_SINCE else ErrorCode.LEADER_NOT_AVAILABLE
+            )
+            return ListOffsetsPartitionResponse(asked.index, code)
         except RopewalkError as error:
             return ListOffsetsPartitionResponse(asked.index, code_for(error))
         except OSError as error:
