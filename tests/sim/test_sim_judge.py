@@ -19,6 +19,7 @@ from ropewalk.metadata.records import (
 from ropewalk.sim.cores.judge import Judge, Violation
 from ropewalk.sim.cores.machine import Key, Machine
 from ropewalk.sim.cores.replica_log import Entry, ReplicaLog
+from ropewalk.sim.cores.rest import check_rest
 from ropewalk.sim.cores.sometimes import EXPECTED
 from ropewalk.sim.sometimes import Sometimes
 
@@ -71,6 +72,9 @@ class Stage:
             "partition_epoch": 1,
         }
         return PartitionChanged(TOPIC, 0, **(facts | fields))  # type: ignore[arg-type]
+
+    def check_rest(self, images: list[tuple[NodeId, Image]]) -> None:
+        check_rest(self.judge, self.machines, self.image, images)
 
     def expect(self, rule: str) -> "pytest.RaisesExc[Violation]":
         return pytest.raises(Violation, match=f"^{rule}:")
@@ -225,15 +229,15 @@ def test_a_write_that_was_refused_and_is_there() -> None:
 
 def test_what_must_be_so_when_everything_is_healed() -> None:
     stage = Stage()
-    stage.judge.at_rest([(NODES[0], stage.image)])
+    stage.check_rest([(NODES[0], stage.image)])
     with stage.expect("M5"):
-        stage.judge.at_rest([(NODES[0], Image())])
+        stage.check_rest([(NODES[0], Image())])
     stage.write(3)
     with stage.expect("L3"):
-        stage.judge.at_rest([])
+        stage.check_rest([])
     stage.commit(stage.changed(isr=NODES[:2]))
     with stage.expect("L2"):
-        stage.judge.at_rest([])
+        stage.check_rest([])
     stage.commit(stage.changed(isr=(), leader=None, leader_epoch=1, partition_epoch=2))
     with stage.expect("L1"):
-        stage.judge.at_rest([])
+        stage.check_rest([])

@@ -57,6 +57,7 @@ class Administrator:
         replicas: int,
         minimum: int,
         flush: str,
+        observers: int = 0,
         is_tried_again: bool = False,
     ) -> None:
         """With `is_tried_again` a refusal may be about an earlier attempt that did succeed."""
@@ -71,6 +72,8 @@ class Administrator:
         def answered(error: RopewalkError | None) -> None:
             if error is None:
                 self._note("a topic was created")
+                if observers:
+                    self._note("a topic was created with an observer")
                 if name not in self._crowd.around.home.image.topics:
                     raise Violation("M6", f"topic {name} was created and is not there")
             elif not is_tried_again and not isinstance(error, Indefinite):
@@ -167,6 +170,7 @@ class Administrator:
             replicas=replicas,
             minimum=rng.choice((1, 2)),
             flush=rng.choice(("group", "os")),
+            observers=rng.choice((0, 0, 1)),
         )
 
     def _delete(self, topic: Topic) -> None:

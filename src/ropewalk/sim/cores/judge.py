@@ -5,7 +5,7 @@ Names of rules are those of the list the project is held to: M1 to M6 are about 
 S3 about hosts. A rule that is broken is a `Violation`; a run ends with its first one, since the rest follows from it.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ropewalk.base.ids import NodeId
 from ropewalk.metadata.image import Image, Partition
@@ -45,10 +45,6 @@ class Judge:
             topic = self._image.topics_by_id.get(key[0])
             truth = self._truths[key] = Truth(f"{topic.name if topic else '?'}-{key[1]}")
         return truth
-
-    @property
-    def promised_count(self) -> int:
-        return sum(len(truth.promised) for truth in self._truths.values())
 
     # Metadata.
 
@@ -297,36 +293,6 @@ class Judge:
             truth = self.truth(key)
             raise Violation("P1", f"{truth.name}: {node_id} removed its replica and is counted on")
 
-    def at_rest(self, images: Iterable[tuple[NodeId, Image]]) -> None:
-        """Everything is healed and quiet: copies are equal, and so are images."""
-        facts = list(self._image.facts())
-        for node_id, image in images:
-            if image.end_offset != self._image.end_offset or list(image.facts()) != facts:
-                raise Violation("M5", f"the image of {node_id} is another than what is committed")
-        for topic in self._image.topics.values():
-            for partition in topic.partitions:
-                self._check_at_rest((topic.topic_id, partition.index), partition)
-
-    def _check_at_rest(self, key: Key, partition: Partition) -> None:
-        truth = self.truth(key)
-        if partition.leader is None:
-            raise Violation("L1", f"{truth.name} has no leader: {partition}")
-        if set(partition.isr) != set(partition.replicas) or partition.is_moving:
-            raise Violation("L2", f"{truth.name} is not in step: {partition}")
-        leading = self._machines[partition.leader].logs.get(key)
-        if leading is None:
-            raise Violation("L1", f"{truth.name} is led by {partition.leader}, which has no log of it")
-        if len(truth.promised) != leading.end:
-            raise Violation(
-                "L3", f"{truth.name}: {len(truth.promised)} of {leading.end} entries are promised"
-            )
-        for member in partition.holders:
-            log = self._machines[member].logs.get(key)
-            if log is None or log.entries != truth.promised:
-                raise Violation("L2", f"{truth.name}: the copy of {member} is another than the leader's")
-            if log.epochs.entries() != derived_epochs(log.entries):
-                raise Violation("P6", f"{truth.name}: the epochs of {member} do not follow from its log")
-
     def _check_sequences(self, truth: Truth, added: Sequence[Entry]) -> None:
         for entry in added:
             if entry.value in self._refused:
@@ -356,11 +322,3 @@ class Judge:
     def _partition(self, key: Key) -> Partition | None:
         topic = self._image.topics_by_id.get(key[0])
         return None if topic is None else topic.partitions[key[1]]
-
-
-def derived_epochs(entries: Sequence[Entry]) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
-    for offset, entry in enumerate(entries):
-        if not found or found[-1][0] != entry.epoch:
-            found.append((entry.epoch, offset))
-    return found

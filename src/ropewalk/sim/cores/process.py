@@ -6,7 +6,7 @@ believed: that is how zombies are made.
 """
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Final, NamedTuple, TypeVar, TypeVarTuple
 
@@ -15,7 +15,7 @@ from ropewalk.base.ids import NodeId, TopicId
 from ropewalk.controller.alter_partition import AlteredPartition, PartitionAlteration, decide_alter_partition
 from ropewalk.controller.brokers import Registration
 from ropewalk.controller.membership import Heartbeat
-from ropewalk.metadata.image import Image, Partition, Topic
+from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import (
     BrokerRegistered,
     BrokerRemoved,
@@ -30,7 +30,7 @@ from ropewalk.metadata.records import (
 from ropewalk.metadata.settings.applied import AppliedSettings
 from ropewalk.metadata.settings.effective import SettingsView
 from ropewalk.replication.follower import Answer, Question, Refusal
-from ropewalk.replication.leader import LeaderSettings, Outcome, Proposal
+from ropewalk.replication.leader import Outcome, Proposal
 from ropewalk.sim.cores.following import Following
 from ropewalk.sim.cores.home import Home, Reading
 from ropewalk.sim.cores.judge import Judge
@@ -38,7 +38,8 @@ from ropewalk.sim.cores.leading import Leading
 from ropewalk.sim.cores.machine import Key, Machine
 from ropewalk.sim.cores.network import Network
 from ropewalk.sim.cores.queue import EventQueue
-from ropewalk.sim.cores.replica_log import Entry, ReplicaLog
+from ropewalk.sim.cores.replica_log import Entry
+from ropewalk.sim.cores.replicas import Replicas
 from ropewalk.sim.cores.seat import ControllerSeat, Done, Indefinite
 from ropewalk.sim.cores.written import Produced, Write
 from ropewalk.sim.sometimes import Sometimes
@@ -48,7 +49,6 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 TICK_US: Final = 250_000
-ALTERATION_US: Final = 1_500_000
 STOP_US: Final = 5_000_000
 """A process that wants to stop waits so long for its leave."""
 
@@ -60,6 +60,8 @@ class Timing(NamedTuple):
 
     session_timeout_ms: int
     lag_ms_max: int
+    straggler_ms: int | None
+    """With a number: `ack.policy=quorum` for all topics."""
 
 
 class Surroundings:
@@ -107,19 +109,18 @@ class Process:
         self.network, self.rng = around.network, around.rng
         self.image = Image()
         self.settings = AppliedSettings(SettingsView(self.image, self.node_id, {}))
-        self.roles: dict[Key, Leading | Following] = {}
+        self.replicas = Replicas(
+            self, lag_ms_max=around.timing.lag_ms_max, straggler_ms=around.timing.straggler_ms
+        )
         self.is_running, self.is_paused = True, False
         self.wants_to_stop_since_us: int | None = None
         self.seat = ControllerSeat(self, session_timeout_ms=around.timing.session_timeout_ms)
         self._is_clean = machine.is_clean
         self._held: list[tuple[Callable[..., None], tuple[object, ...]]] = []
-        self._dirty: dict[Key, None] = {}
-        self._is_syncing = False
         self._tick_count = self.rng.randrange(4)
         self._epoch_heard = 0
         self._controller_at_us = self.now_us
         self._patience_us = self.rng.randrange(1_300_000, 3_000_000)
-        self._is_in = False
         machine.is_clean = False
         self._poll()
         self.after(self.rng.randrange(TICK_US), self._tick)
@@ -173,15 +174,14 @@ class Process:
     def _tick(self) -> None:
         self.after(TICK_US, self._tick)
         self._tick_count += 1
-        for role in list(self.roles.values()):
-            role.tick()
+        self.replicas.tick()
         self._propose()
         self.seat.tick()
         if self._tick_count % 2 == 0:
             self._check_in()
         if self._tick_count % 4 == 0:
             self._poll()
-            self._write_back()
+            self.replicas.write_back()
         self._mind_controller()
         if self.wants_to_stop_since_us is not None and self.now_us - self.wants_to_stop_since_us > STOP_US:
             self._stop()
@@ -198,12 +198,6 @@ class Process:
             self.guarded(self.on_reading),
         )
         self.network.send(self.node_id, address, self.home.watch, self.node_id, self._on_watch)
-
-    def _write_back(self) -> None:
-        """What nobody syncs the operating system writes out when it likes."""
-        for log in self.machine.logs.values():
-            if not log.flushes and self.rng.random() < 0.1:
-                log.durable_end = log.end
 
     # Membership.
 
@@ -282,11 +276,9 @@ class Process:
         for log in self.machine.logs.values():
             log.durable_end = log.end
         # A process that has not told of an unclean start must not make the next one look clean.
-        self.machine.is_clean = self._is_clean or self._is_in
+        self.machine.is_clean = self._is_clean or self.replicas.is_in
         self.sometimes.note("a broker stopped in order")
-        for role in self.roles.values():
-            if isinstance(role, Leading):
-                role.retire()
+        self.replicas.retire()
         self.end()
 
     # Metadata.
@@ -299,7 +291,7 @@ class Process:
         if reading.facts is not None and reading.start_offset > self.image.end_offset:
             self.image.replace(reading.facts, reading.start_offset)
             self.sometimes.note("an image was loaded from a snapshot")
-            self._refresh(self._all_keys())
+            self.replicas.refresh(None)
         self.on_records(reading.start_offset, reading.records)
         if reading.is_vacant and not self.around.has_local_home and not self.seat.epoch:
             self.seat.take_over(self._epoch_heard)
@@ -326,105 +318,15 @@ class Process:
             self._controller_at_us = self.now_us
             self._epoch_heard = max(self._epoch_heard, image.controller_epoch)
         if touched or is_all:
-            self._refresh(self._all_keys() if is_all else touched)
-
-    def _all_keys(self) -> list[Key]:
-        keys = {
-            (topic.topic_id, partition.index): None
-            for topic in self.image.topics.values()
-            for partition in topic.partitions
-        }
-        return list(keys | dict.fromkeys(self.roles) | dict.fromkeys(self.machine.logs))
-
-    # Replicas.
-
-    def _refresh(self, keys: Iterable[Key]) -> None:
-        """Put what the image says of these partitions into effect."""
-        self._sweep()
-        if self.broker_epoch < 0:
-            return  # what it says about this node is about a former process of it
-        if not self._is_in:
-            self._is_in = True
-            self.machine.damaged.clear()
-            keys = self._all_keys()
-        for key in keys:
-            topic = self.image.topics_by_id.get(key[0])
-            if topic is None:
-                continue
-            partition = topic.partitions[key[1]]
-            if self.node_id in partition.holders:
-                self._host(key, topic, partition)
-            elif key in self.machine.logs:
-                self._drop(key)
-
-    def _sweep(self) -> None:
-        """Remove what a committed deletion has orphaned."""
-        for key in [key for key in self.machine.logs if self.image.was_deleted(key[0])]:
-            self._drop(key)
-
-    def _drop(self, key: Key) -> None:
-        self.judge.on_dropped(key, self.node_id)
-        role = self.roles.pop(key, None)
-        if isinstance(role, Leading):
-            role.retire()
-        del self.machine.logs[key]
-
-    def _host(self, key: Key, topic: Topic, partition: Partition) -> None:
-        log = self.machine.logs.get(key)
-        if log is None:
-            flushes = self.settings.of_topic(topic).flush == "group"
-            log = self.machine.logs[key] = ReplicaLog(flushes=flushes)
-        role = self.roles.get(key)
-        is_same = role is not None and role.core.leader_epoch == partition.leader_epoch
-        if partition.leader == self.node_id:
-            settings = LeaderSettings(
-                isr_count_min=self.settings.minimum_in_sync(topic, partition),
-                lag_ms_max=self.around.timing.lag_ms_max,
-            )
-            if isinstance(role, Leading) and is_same:
-                role.on_facts(partition, settings)
-                return
-            if isinstance(role, Leading):
-                role.retire()
-            self._trace("leads", key, partition.leader_epoch)
-            self.roles[key] = Leading(self, key, log, partition, settings)
-        elif not (isinstance(role, Following) and is_same and role.leader == partition.leader):
-            if isinstance(role, Leading):
-                role.retire()
-            self._trace("follows", key, partition.leader_epoch)
-            self.roles[key] = Following(self, key, log, partition)
-
-    def sync(self, key: Key) -> None:
-        if not self.machine.logs[key].flushes:
-            return
-        self._dirty[key] = None
-        if not self._is_syncing:
-            self._sync()
-
-    def _sync(self) -> None:
-        """One group commit for all that is dirty; what is written meanwhile waits for the next."""
-        logs = self.machine.logs
-        covered = [(key, logs[key], logs[key].end, logs[key].cut_count) for key in self._dirty if key in logs]
-        self._dirty = {}
-        self._is_syncing = bool(covered)
-        if covered:
-            delay_us = self.machine.sync_us + self.rng.randrange(self.machine.sync_us)
-            self.after(delay_us, self._synced, covered)
-
-    def _synced(self, covered: list[tuple[Key, ReplicaLog, int, int]]) -> None:
-        for key, log, end, cut_count in covered:
-            if self.machine.logs.get(key) is not log:
-                continue
-            if log.cut_count != cut_count:
-                self._dirty[key] = None  # it is not the same log any more that was written out
-                continue
-            log.durable_end = max(log.durable_end, end)
-            role = self.roles.get(key)
-            if role is not None:
-                role.on_synced()
-        self._sync()
+            self.replicas.refresh(None if is_all else touched)
 
     # Between replicas.
+
+    def sync(self, key: Key) -> None:
+        self.replicas.sync(key)
+
+    def note_role(self, what: str, key: Key, leader_epoch: int) -> None:
+        self.around.trace.note(self.now_us, self.node_id, what, key[0], key[1], leader_epoch)
 
     def send_question(self, target: NodeId, key: Key, question: Question) -> None:
         self.around.call(
@@ -437,7 +339,7 @@ class Process:
         self.around.call(self.node_id, target, Process.on_answer, key, question, answer, entries)
 
     def on_question(self, source: NodeId, broker_epoch: int, key: Key, question: Question) -> None:
-        role = self.roles.get(key)
+        role = self.replicas.roles.get(key)
         if isinstance(role, Leading):
             role.fetch(source, broker_epoch, question)
             return
@@ -445,26 +347,15 @@ class Process:
         self.send_answer(source, key, question, Refusal.NOT_YET if is_ahead else Refusal.FENCED, ())
 
     def on_answer(self, key: Key, question: Question, answer: Answer, entries: tuple[Entry, ...]) -> None:
-        role = self.roles.get(key)
+        role = self.replicas.roles.get(key)
         if isinstance(role, Following):
             role.on_answer(question, answer, entries)
 
     # Who is in sync.
 
     def _propose(self) -> None:
-        """Ask the controller for what the leaders here want, in one message; what is not answered in time is in doubt."""
-        brokers, controller = self.image.brokers, self.image.controller_id
-        wanted: list[tuple[Key, Proposal]] = []
-        for key, role in self.roles.items():
-            if not isinstance(role, Leading):
-                continue
-            proposed = role.proposed
-            if proposed is not None and self.now_us - role.proposed_at_us > ALTERATION_US:
-                self.sometimes.note("a change of the ISR stayed unanswered")
-                role.on_outcome(proposed, Outcome.UNKNOWN)
-            proposal = role.propose(brokers)
-            if proposal is not None:
-                wanted.append((key, proposal))
+        """Ask the controller for what the leaders here want, in one message."""
+        controller, wanted = self.image.controller_id, self.replicas.proposals()
         if wanted and controller is not None:
             self.around.call_once(
                 self.node_id, controller, Process.on_alteration, self.node_id, self.broker_epoch, wanted
@@ -507,14 +398,14 @@ class Process:
 
     def on_altered(self, outcomes: list[tuple[Key, Proposal, Outcome]]) -> None:
         for key, proposal, outcome in outcomes:
-            role = self.roles.get(key)
+            role = self.replicas.roles.get(key)
             if isinstance(role, Leading):
                 role.on_outcome(proposal, outcome)
 
     # Clients.
 
     def on_produce(self, client: int, key: Key, write: Write, reply: Callable[[Produced], None]) -> None:
-        role = self.roles.get(key)
+        role = self.replicas.roles.get(key)
         if isinstance(role, Leading):
             role.produce(write, lambda said: self.network.send(self.node_id, client, reply, said))
         else:
@@ -524,7 +415,7 @@ class Process:
         self, client: int, key: Key, offset: int, reply: Callable[[int, tuple[Entry, ...]], None]
     ) -> None:
         """Whoever holds a copy serves what is below the high watermark that it knows of."""
-        role = self.roles.get(key)
+        role = self.replicas.roles.get(key)
         if role is None:
             return
         if isinstance(role, Following) and role.readable_end > offset:
@@ -544,9 +435,6 @@ class Process:
             self.seat.propose(
                 decide_here, lambda error: self.network.send(self.node_id, client, reply, error)
             )
-
-    def _trace(self, what: str, key: Key, number: int) -> None:
-        self.around.trace.note(self.now_us, self.node_id, what, key[0], key[1], number)
 
 
 def _alteration(key: Key, proposal: Proposal) -> PartitionAlteration:

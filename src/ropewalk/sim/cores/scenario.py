@@ -22,6 +22,7 @@ from ropewalk.sim.cores.machine import Key, Machine
 from ropewalk.sim.cores.network import HOME, Network
 from ropewalk.sim.cores.process import Surroundings, Timing
 from ropewalk.sim.cores.queue import EventQueue
+from ropewalk.sim.cores.rest import check_rest
 from ropewalk.sim.cores.sometimes import EXPECTED
 from ropewalk.sim.scenario import Outcome
 from ropewalk.sim.sometimes import Sometimes
@@ -93,7 +94,9 @@ class Scenario:
         self._settings = AppliedSettings(SettingsView(self._home.image, NodeId(0), {}))
         self._judge.minimum_of = self._minimum_of
         timing = Timing(
-            session_timeout_ms=rng.choice((1_500, 3_000, 6_000)), lag_ms_max=rng.choice((700, 2_000, 5_000))
+            session_timeout_ms=rng.choice((1_500, 3_000, 6_000)),
+            lag_ms_max=rng.choice((700, 2_000, 5_000)),
+            straggler_ms=rng.choice((None, None, 100, 400)),
         )
         self._around = Surroundings(
             self.queue,
@@ -168,9 +171,8 @@ class Scenario:
         while True:
             self._run_until_s(self.queue.now_us / SECOND_US + 1)
             try:
-                self._judge.at_rest(
-                    [(process.node_id, process.image) for process in self._around.processes.values()]
-                )
+                images = [(process.node_id, process.image) for process in self._around.processes.values()]
+                check_rest(self._judge, self._machines, self._home.image, images)
             except Violation:
                 if self.queue.now_us > (WORK_S + HEAL_S) * SECOND_US:
                     raise

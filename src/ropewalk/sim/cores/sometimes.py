@@ -43,6 +43,7 @@ EXPECTED: Final = (
     "the metadata home was down",
     # What administrators do.
     "a topic was created",
+    "a topic was created with an observer",
     "a topic was deleted",
     "a topic grew",
     "a move was begun",
