@@ -144,6 +144,7 @@ class Destruction:
         if is_away and is_missed:
             self.failovers_s.append(self._cluster.wait_for_new_leaders(TOPIC, victim))
         if is_missed:  # the others go on meanwhile
+            load.grant(records)
             load.wait_for(self._random.randrange(1, records // 2), within_s=ACKNOWLEDGED_WITHIN_S)
         if kind in ("pause", "cut", "loss"):
             time.sleep(self._random.uniform(0.5, PAUSE_S_MAX))  # how long the fault lasts

@@ -21,8 +21,9 @@ from ropewalk.wire.messages import (
     list_offsets,
     metadata,
     offset_for_leader_epoch,
+    produce,
 )
-from tests.kafka.door import Door, at_the_door, batch_of
+from tests.kafka.door import Door, at_the_door, batch_of, produce_request
 
 TOPIC, BROKER = 2, 4
 
@@ -340,6 +341,25 @@ def test_the_end_of_an_epoch(epoch: int, expected: tuple[int, int]) -> None:
         return answer.leader_epoch, answer.end_offset
 
     assert at_the_door(story) == expected
+
+
+def test_the_end_of_the_last_epoch_may_be_above_what_is_committed() -> None:
+    """A leader that has just been elected knows of less than its consumers have read."""
+
+    async def story(door: Door) -> tuple[int, int]:
+        await door.create("t")
+        door.machine.platters.stall(door.world.now_s + 5)
+        written = door.send(produce.API, 9, produce_request("t", batch_of("a", "b"), -1, 0))
+        partition = offset_for_leader_epoch.OffsetForLeaderPartition(0, -1, 0)
+        topic = offset_for_leader_epoch.OffsetForLeaderTopic("t", (partition,))
+        request = offset_for_leader_epoch.OffsetForLeaderEpochRequest(topics=(topic,))
+        another = await door.another()
+        (answer,) = (await another.call(offset_for_leader_epoch.API, 2, request)).topics[0].partitions
+        assert not written.done()
+        await written
+        return answer.leader_epoch, answer.end_offset
+
+    assert at_the_door(story) == (0, 2)
 
 
 def test_describe_cluster_names_the_brokers() -> None:

@@ -2,7 +2,8 @@
 
 Behaviour worth knowing
     The answer is the largest epoch not above the one asked for and its end; -1 and -1 if there is none.
-    For the current epoch the end is the high watermark: a consumer must not hear of more.
+    The end of the last epoch is that of the log, as in Kafka, even where consumers may not read that far yet: a new leader learns
+    what is committed only from its followers, and one that told of less would make consumers believe that records are lost.
 """
 
 from ropewalk.base.errors import RopewalkError
@@ -42,10 +43,8 @@ def _answer(topic: str, asked: OffsetForLeaderPartition, leaders: Leaders) -> Ep
     except RopewalkError as error:
         return EpochEndOffset(code_for(error), asked.index)
     if asked.leader_epoch == partition.leader_epoch:
-        return EpochEndOffset(ErrorCode.NONE, asked.index, partition.leader_epoch, partition.high_watermark)
+        return EpochEndOffset(ErrorCode.NONE, asked.index, partition.leader_epoch, partition.log.end_offset)
     end = partition.log.end_offset_for_epoch(LeaderEpoch(asked.leader_epoch))
     if end is None:
         return EpochEndOffset(ErrorCode.NONE, asked.index)
-    return EpochEndOffset(
-        ErrorCode.NONE, asked.index, end.leader_epoch, min(end.end_offset, partition.high_watermark)
-    )
+    return EpochEndOffset(ErrorCode.NONE, asked.index, end.leader_epoch, end.end_offset)
