@@ -1,13 +1,20 @@
 """The command line and the client against a real node, in a process of its own."""
 
+import asyncio
 import json
 import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from ropewalk.cli.hot_keys import sample
+from ropewalk.client.address import parse_addresses
+from ropewalk.client.client import Client
+from ropewalk.runtime.clock import SystemClock
+from ropewalk.runtime.network import TcpNetwork
 from tests.cli.conftest import Ropewalk, start_process
 
 
@@ -139,6 +146,38 @@ def test_a_topic_has_an_owner_and_knows_when_it_was_made(ropewalk: Ropewalk) -> 
     assert "owner payments  created 20" in ropewalk("topic", "describe", "owned").stdout
     refused = ropewalk("topic", "create", "watched", "--observers", "1")
     assert refused.exit_code == 1, "there is no second node that could observe"
+
+
+def test_the_load_is_shown_and_found_even(ropewalk: Ropewalk) -> None:
+    keyed = "\n".join(["loud:x"] * 80 + [f"quiet-{number}:x" for number in range(20)])
+    assert ropewalk("produce", "busy", "-K", ":", stdin=keyed).exit_code == 0
+    plan = json.loads(ropewalk("cluster", "balance", "--dry-run", "-o", "json").stdout)
+    assert (plan["carried_out"], plan["changes"]) == (False, [])
+    assert plan["shares"] == [{"node": 0, "before": 1.0, "after": 1.0}]
+    assert "nothing to move" in ropewalk("cluster", "balance").stdout
+    shown = json.loads(ropewalk("cluster", "hot", "-o", "json").stdout)
+    assert set(shown) == {"partitions", "nodes_wanted"}
+    assert ropewalk("cluster", "hot", "--keys", "0").stdout.startswith("TOPIC")
+
+
+def test_the_commonest_keys_are_found_in_a_sample(node: str, ropewalk: Ropewalk) -> None:
+    lines = ["loud:x"] * 3 + ["louder:x"] * 5 + ["quiet:x"]
+    assert ropewalk("produce", "sampled", "-K", ":", stdin="\n".join(lines)).exit_code == 0
+
+    async def ask() -> list[tuple[str, float]]:
+        async with Client(TcpNetwork(), SystemClock(), Random(1), parse_addresses(node)) as client:
+            found = await sample(client, [("sampled", 0)], 5)
+        return [(each.key, round(each.share, 3)) for each in found["sampled", 0]]
+
+    assert asyncio.run(ask()) == [("louder", 0.556), ("loud", 0.333)]
+
+
+def test_the_last_node_cannot_be_taken_away(ropewalk: Ropewalk) -> None:
+    assert ropewalk("topic", "create", "here").exit_code == 0
+    refused = ropewalk("cluster", "remove", "0")
+    assert refused.exit_code == 1
+    assert "there is no other broker" in refused.stderr
+    assert "BROKER_ID_NOT_REGISTERED" in ropewalk("cluster", "remove", "7").stderr
 
 
 @pytest.mark.parametrize(

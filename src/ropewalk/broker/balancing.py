@@ -93,6 +93,10 @@ class Balancing:
         await self._cluster.propose(decide)
         return held_count(self._cluster.image, node_id)
 
+    async def forget(self, node_id: NodeId) -> None:
+        """Of a broker that holds nothing and has stopped, that there ever was one; anything else is `InvalidRequest`."""
+        await self._cluster.propose(lambda image: decide_remove_broker(image, node_id))
+
     async def remove(self, node_id: NodeId) -> Removal:
         """The next step on a broker's way out."""
         left = await self.drain(node_id)

@@ -1,18 +1,22 @@
 """`ropewalk cluster`: the nodes of a cluster, what they lead and hold, and how to change that."""
 
-from typing import TYPE_CHECKING, Annotated
+import asyncio
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from ropewalk.cli.cluster_load import add, balance, hot, remove
 from ropewalk.cli.commands import new_app
 from ropewalk.cli.failure import EXIT_FAILED, guarded
 from ropewalk.cli.options import BootstrapOption, Output, OutputOption, PropertyOption, chosen_output
-from ropewalk.cli.output import counted, print_json, print_table
+from ropewalk.cli.output import counted, note, print_json, print_table
 
 if TYPE_CHECKING:
     from ropewalk.cli.cluster_state import ClusterState
     from ropewalk.client.client import Client
     from ropewalk.client.leadership import Move, PartitionOutcomes
+
+_ASK_EVERY_S: Final = 1.0
 
 app = new_app("The cluster: its nodes, who leads what, and where replicas are.")
 
@@ -83,6 +87,9 @@ def nodes(
 @guarded
 def health(
     ctx: typer.Context,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Return when all is well, however long that takes.")
+    ] = False,
     bootstrap: BootstrapOption = None,
     output: OutputOption = None,
     properties: PropertyOption = None,
@@ -91,7 +98,15 @@ def health(
     from ropewalk.cli.cluster_state import collect
     from ropewalk.cli.connect import with_client
 
-    state = with_client(ctx, collect, bootstrap=bootstrap, properties=properties)
+    async def work(client: "Client") -> "ClusterState":
+        while True:
+            state = await collect(client)
+            if not wait or not state.troubles():
+                return state
+            note(f"waiting: {counted(len(state.troubles()), 'trouble')}")
+            await asyncio.sleep(_ASK_EVERY_S)
+
+    state = with_client(ctx, work, bootstrap=bootstrap, properties=properties)
     troubles, losses = state.troubles(), state.losses()
     if chosen_output(ctx, output) is Output.JSON:
         print_json({"healthy": not troubles, "troubles": troubles, "losses": losses})
@@ -191,6 +206,10 @@ def reassign(
 
     outcomes = with_client(ctx, work, bootstrap=bootstrap, properties=properties)
     _report(outcomes, "given up" if cancel else "moving", chosen_output(ctx, output))
+
+
+for _name, _command in (("balance", balance), ("add", add), ("remove", remove), ("hot", hot)):
+    app.command(_name)(_command)
 
 
 async def _cancel_all(client: "Client") -> "PartitionOutcomes":

@@ -50,7 +50,8 @@ class TopicDescription(Struct, frozen=True):
         facts = [self.topic, f"id {self.id}", counted(len(self.partitions), "partition")]
         facts += [f"owner {self.owner}"] if self.owner is not None else []
         facts += [f"created {_time(self.created_at_ms)}"] if self.created_at_ms is not None else []
-        facts += [f"changed {_time(self.modified_at_ms)}"] if self.modified_at_ms is not None else []
+        if self.modified_at_ms is not None and self.modified_at_ms != self.created_at_ms:
+            facts.append(f"changed {_time(self.modified_at_ms)}")
         print("  ".join(facts))
         # What most topics have none of is shown where there is some.
         seldom = [

@@ -6,6 +6,7 @@ from typing import Any, Final
 from ropewalk.base.budget import ByteBudget
 from ropewalk.base.ids import NodeId
 from ropewalk.base.ports import Clock, Pool
+from ropewalk.broker.balancing import Balancing
 from ropewalk.broker.fetch_sessions import FetchSessions
 from ropewalk.broker.groups import Groups
 from ropewalk.broker.leaders import Leaders
@@ -51,6 +52,7 @@ from ropewalk.kafka.handlers import (
     offset_for_leader_epoch,
     produce,
     sync_group,
+    unregister_broker,
 )
 from ropewalk.kafka.handlers.delete_records import Trimming
 from ropewalk.kafka.handlers.init_producer_id import ProducerIds
@@ -93,6 +95,7 @@ from ropewalk.wire.messages.offset_fetch import API as OFFSET_FETCH
 from ropewalk.wire.messages.offset_for_leader_epoch import API as OFFSET_FOR_LEADER_EPOCH
 from ropewalk.wire.messages.produce import API as PRODUCE
 from ropewalk.wire.messages.sync_group import API as SYNC_GROUP
+from ropewalk.wire.messages.unregister_broker import API as UNREGISTER_BROKER
 
 ADVERTISED_MIN: Final = {PRODUCE.key: 0}
 """Kafka says 0 for Produce although it understands 3 and up: older librdkafka stops compressing otherwise."""
@@ -128,6 +131,7 @@ SERVED_APIS: Final[tuple[Api[Any, Any], ...]] = (
     DESCRIBE_LOG_DIRS,
     ELECT_LEADERS,
     ALTER_PARTITION_REASSIGNMENTS,
+    UNREGISTER_BROKER,
     LIST_PARTITION_REASSIGNMENTS,
     DESCRIBE_CLIENT_QUOTAS,
     ALTER_CLIENT_QUOTAS,
@@ -146,6 +150,7 @@ def serve(
     producer_ids: ProducerIds,
     directories: LogDirectories,
     leadership: Leadership,
+    balancing: Balancing,
     quota_changes: QuotaChanges,
     groups: Groups,
     fetch_sessions: FetchSessions,
@@ -200,8 +205,9 @@ def serve(
         DESCRIBE_LOG_DIRS.key: partial(describe_log_dirs.handle, directories=directories),
         ELECT_LEADERS.key: partial(elect_leaders.handle, leadership=leadership),
         ALTER_PARTITION_REASSIGNMENTS.key: partial(
-            alter_partition_reassignments.handle, leadership=leadership
+            alter_partition_reassignments.handle, leadership=leadership, balancing=balancing
         ),
+        UNREGISTER_BROKER.key: partial(unregister_broker.handle, balancing=balancing),
         LIST_PARTITION_REASSIGNMENTS.key: partial(list_partition_reassignments.handle, leadership=leadership),
         DESCRIBE_CLIENT_QUOTAS.key: partial(describe_client_quotas.handle, image=image),
         ALTER_CLIENT_QUOTAS.key: partial(alter_client_quotas.handle, quota_changes=quota_changes),

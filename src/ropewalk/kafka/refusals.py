@@ -17,6 +17,7 @@ from ropewalk.wire.messages import (
     delete_topics,
     elect_leaders,
     incremental_alter_configs,
+    unregister_broker,
 )
 from ropewalk.wire.types import Message
 
@@ -96,6 +97,12 @@ def _alter_partition_reassignments(
     )
 
 
+def _unregister_broker(
+    _request: unregister_broker.UnregisterBrokerRequest, code: ErrorCode, why: str
+) -> Message:
+    return unregister_broker.UnregisterBrokerResponse(throttle_ms=0, error_code=code, error_message=why)
+
+
 REFUSALS: Final[dict[int, Refuse]] = {
     create_topics.API.key: _create_topics,
     delete_topics.API.key: _delete_topics,
@@ -105,5 +112,6 @@ REFUSALS: Final[dict[int, Refuse]] = {
     alter_client_quotas.API.key: _alter_client_quotas,
     elect_leaders.API.key: _elect_leaders,
     alter_partition_reassignments.API.key: _alter_partition_reassignments,
+    unregister_broker.API.key: _unregister_broker,
 }
 """By API key: everything that only the controller can carry out."""

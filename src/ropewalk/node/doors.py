@@ -6,6 +6,7 @@ from typing import Final
 
 from ropewalk.base.budget import ByteBudget
 from ropewalk.base.limits import PEER_BUFFER_BYTES_MAX, PEER_ENVELOPE_BYTES, REPLICA_SESSIONS_MAX
+from ropewalk.broker.balancing import Balancing
 from ropewalk.broker.fetch_sessions import FetchSessions
 from ropewalk.broker.leadership import Leadership
 from ropewalk.broker.log_directories import LogDirectories
@@ -189,6 +190,7 @@ def _serve(parts: Parts) -> dict[int, ServedApi]:
         producer_ids=ProducerIds(parts.controller, parts.membership, parts.errands),
         directories=LogDirectories(parts.partitions, parts.disk, parts.memory, parts.ports.pool),
         leadership=Leadership(parts.cluster, parts.topics.settings, parts.ports.clock),
+        balancing=Balancing(parts.cluster, parts.topics.settings, parts.upkeep, parts.ports.clock),
         quota_changes=QuotaChanges(parts.cluster),
         groups=parts.groups,
         fetch_sessions=fetch_sessions,

@@ -1,0 +1,32 @@
+"""UnregisterBroker: forget a broker that is gone for good.
+
+Behaviour worth knowing
+    A broker that holds partitions, or that is in service, is not forgotten: it would come back, or records would be lost.
+    Whoever asks, with a field of our own, has it drained first. Each request is one step on its way out, and the answer says
+    how far it is: draining (ask again), stopping (stop its process, then ask again), removed.
+"""
+
+from ropewalk.base.errors import RopewalkError
+from ropewalk.base.ids import NodeId
+from ropewalk.broker.balancing import Balancing
+from ropewalk.kafka.caller import Caller
+from ropewalk.kafka.errors import code_for
+from ropewalk.wire.error_code import ErrorCode
+from ropewalk.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+
+
+async def handle(
+    request: UnregisterBrokerRequest, caller: Caller, *, balancing: Balancing
+) -> UnregisterBrokerResponse:
+    node_id = NodeId(request.broker_id)
+    try:
+        with caller.hold():
+            if request.drain:
+                removal = await balancing.remove(node_id)
+                return UnregisterBrokerResponse(
+                    throttle_ms=0, stage=removal.stage.value, held_count=removal.held_count
+                )
+            await balancing.forget(node_id)
+    except RopewalkError as error:
+        return UnregisterBrokerResponse(throttle_ms=0, error_code=code_for(error), error_message=str(error))
+    return UnregisterBrokerResponse(throttle_ms=0, error_code=ErrorCode.NONE)

@@ -1,0 +1,34 @@
+"""UnregisterBroker (key 64): forget a broker that is gone for good. There is one version.
+
+Ours, for those who ask: a broker that still holds partitions is drained first, one step with every request.
+"""
+
+from typing import Annotated, Final
+
+from ropewalk.wire.api import Api
+from ropewalk.wire.types import Int16, Int32, Message, tagged
+
+
+class UnregisterBrokerRequest(Message, frozen=True):
+    broker_id: Int32
+    drain: Annotated[bool, tagged(10_000)] = False
+
+
+class UnregisterBrokerResponse(Message, frozen=True):
+    throttle_ms: Int32
+    error_code: Int16 = 0
+    error_message: str | None = None
+    stage: Annotated[str, tagged(10_000)] = ""
+    """How far the broker is on its way out, where it was to be drained: draining, stopping or removed."""
+    held_count: Annotated[Int32, tagged(10_001)] = 0
+    """Partitions of which it still keeps a copy."""
+
+
+API: Final = Api(
+    key=64,
+    name="UnregisterBroker",
+    versions=range(0, 0 + 1),
+    flexible_since=0,
+    request=UnregisterBrokerRequest,
+    response=UnregisterBrokerResponse,
+)
