@@ -17,6 +17,9 @@ READ_BUFFER_BYTES_MIN: Final = 1 << 16
 READ_BUFFERS_KEPT_BYTES: Final = 1 << 25
 """Read buffers kept for reuse. Sixteen responses of 2 MiB in flight is what a busy disk and loopback reach."""
 
+CLIENT_BUFFERS_KEPT_BYTES: Final = 1 << 24
+"""Buffers that a connection to a broker keeps for the answers to come: the largest that a follower asks of a leader fits."""
+
 RECEIVE_BUFFER_BYTES_MIN: Final = 1 << 16
 """The receive buffer of a connection that has something to read. Ten thousand of them would take 640 MiB, so a
 connection has one only while bytes of a request are in it."""

@@ -24,9 +24,10 @@ from ropewalk.base.limits import CLIENT_REQUESTS_MAX, CLIENT_RESPONSE_BYTES_MAX
 from ropewalk.base.ports import Clock, Network
 from ropewalk.client.address import Address
 from ropewalk.client.errors import ConnectionLost, Unreachable
+from ropewalk.client.frame_buffer import FrameBuffer
 from ropewalk.client.versions import Versions, newest_for_discovery, read_discovery
 from ropewalk.wire.api import API_VERSIONS_KEY, Api
-from ropewalk.wire.frames import FrameReader, frame
+from ropewalk.wire.frames import frame
 from ropewalk.wire.headers import decode_response_header, encode_request_header
 from ropewalk.wire.messages import api_versions
 from ropewalk.wire.types import Message
@@ -189,14 +190,14 @@ class _Expected(Generic[R]):
             self.answer.set_exception(error)
 
 
-class _Socket(asyncio.Protocol):
+class _Socket(asyncio.BufferedProtocol):
     """The event loop's end: frames in and out, in order."""
 
     def __init__(self, address: Address) -> None:
         self.is_open = False
         self._address = address
         self._transport: asyncio.Transport | None = None
-        self._frames = FrameReader(frame_bytes_max=CLIENT_RESPONSE_BYTES_MAX)
+        self._frames = FrameBuffer(frame_bytes_max=CLIENT_RESPONSE_BYTES_MAX)
         self._expected: deque[_Expected[Any]] = deque()
         self._correlation_id = 0
         self._ended_by: RopewalkError | None = None
@@ -276,9 +277,12 @@ class _Socket(asyncio.Protocol):
         self._is_paused = False
         self._wake_writers()
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, _: int) -> memoryview:
+        return self._frames.room()
+
+    def buffer_updated(self, nbytes: int) -> None:
         try:
-            for payload in self._frames.feed(data):
+            for payload in self._frames.on_received(nbytes):
                 self._on_frame(payload)
         except ProtocolError as error:
             self.end(ConnectionLost(f"{self._address} sent what is not Kafka's protocol: {error}"))

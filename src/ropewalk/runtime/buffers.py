@@ -17,8 +17,9 @@ _REFERENCES_WHEN_FREE: Final = 3  # the list, the loop variable, and the argumen
 class ReadBuffers:
     """Belongs to one thread. `take` never fails: what cannot be kept is allocated and forgotten."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, kept_bytes: int = READ_BUFFERS_KEPT_BYTES) -> None:
         self._buffers: list[bytearray] = []
+        self._kept_bytes_max = kept_bytes
         self._kept_bytes = 0
 
     def take(self, size: int) -> memoryview:
@@ -28,7 +29,7 @@ class ReadBuffers:
                 return memoryview(buffer)[:size]
         capacity = max(READ_BUFFER_BYTES_MIN, 1 << (size - 1).bit_length())
         buffer = bytearray(capacity)
-        if self._kept_bytes + capacity <= READ_BUFFERS_KEPT_BYTES:
+        if self._kept_bytes + capacity <= self._kept_bytes_max:
             self._buffers.append(buffer)
             self._kept_bytes += capacity
         return memoryview(buffer)[:size]

@@ -1,6 +1,6 @@
 """Frames: four bytes of length, then that many bytes.
 
-The broker cuts frames in place from the buffer it receives into; `FrameReader` is for clients.
+Brokers and clients cut frames in place from the buffers they receive into; `FrameReader` is for whoever does not mind a copy.
 """
 
 from collections.abc import Iterable
