@@ -150,8 +150,21 @@ def test_a_leader_without_all_that_was_promised() -> None:
         stage.judge.on_office(KEY, NODES[2], 1, stage.log(2))
 
 
+def test_a_loss_of_what_two_disks_were_to_keep() -> None:
+    stage = Stage()
+    stage.machines[NODES[2]].amnesia.add(KEY)
+    stage.log(2).truncate(1)
+    with stage.expect("P2"):
+        stage.commit(
+            stage.changed(isr=NODES[2:], leader=NODES[2], leader_epoch=1),
+            LossRecorded(TOPIC, 0, NODES[2], LeaderEpoch(1), 0, "the last leader"),
+        )
+
+
 def test_a_loss_that_is_recorded_is_none_that_is_hidden() -> None:
     stage = Stage()
+    for node in NODES:
+        stage.log(node).flushes = False
     stage.machines[NODES[2]].amnesia.add(KEY)
     stage.log(2).truncate(1)
     stage.commit(

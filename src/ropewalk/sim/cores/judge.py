@@ -68,10 +68,7 @@ class Judge:
                         is_in = state is BrokerState.ACTIVE
                         self._sometimes.note("a broker was unfenced" if is_in else "a broker was fenced")
                 case LossRecorded(topic_id=topic_id, index=index, leader=leader, leader_epoch=leader_epoch):
-                    self._sometimes.note("the last leader was elected, and a loss recorded")
-                    log = self._machines[leader].logs.get((topic_id, index))
-                    truth = self.truth((topic_id, index))
-                    truth.begin_after_loss(leader_epoch, log.entries if log is not None else [])
+                    self._on_loss((topic_id, index), leader, leader_epoch)
                 case _:
                     pass
             try:
@@ -82,6 +79,15 @@ class Judge:
             self._check_partition(image, key)
         if any(isinstance(record, BrokerRegistered) for record in records):
             self._check_memory(image)
+
+    def _on_loss(self, key: Key, leader: NodeId, leader_epoch: int) -> None:
+        """P2: whoever waits for two disks loses nothing, since never two at a time are lost here."""
+        self._sometimes.note("the last leader was elected, and a loss recorded")
+        truth, log = self.truth(key), self._machines[leader].logs.get(key)
+        lost_count = truth.begin_after_loss(leader_epoch, log.entries if log is not None else [])
+        flushes = log is None or log.flushes
+        if lost_count and flushes and self.minimum_of(self._image, key) > 1:
+            raise Violation("P2", f"{truth.name} lost {lost_count} entries that were promised on two disks")
 
     def _check_epochs(self, before: Partition, after: PartitionChanged) -> None:
         if after.partition_epoch <= before.partition_epoch:

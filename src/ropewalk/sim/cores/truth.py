@@ -26,16 +26,21 @@ class Truth:
         self.loss_epoch = NEVER
         """The newest leader epoch that began with a loss."""
 
-    def begin_after_loss(self, leader_epoch: int, entries: list[Entry]) -> None:
-        """`entries` are what the leader has who was elected although some may be missing. It counts from here on."""
+    def begin_after_loss(self, leader_epoch: int, entries: list[Entry]) -> int:
+        """`entries` are what the leader has who was elected although some may be missing. It counts from here on.
+
+        Answers how many promised entries are gone.
+        """
         self.loss_epoch = leader_epoch
         common = 0
         for mine, theirs in zip(self.promised, entries, strict=False):
             if mine != theirs:
                 break
             common += 1
+        lost_count = len(self.promised) - common
         del self.promised[common:]
         self.sequences = {}
         for entry in self.promised:
             if entry.producer != NOBODY:
                 self.sequences[entry.producer] = entry.sequence
+        return lost_count
