@@ -13,6 +13,7 @@ from ropewalk.broker.controller_seat import ControllerSeat
 from ropewalk.broker.decisions import Decisions
 from ropewalk.broker.facts import Facts
 from ropewalk.metadata.image import Image
+from ropewalk.metadata.log import Holder
 from ropewalk.metadata.records import ClusterCreated, ControllerChanged, MetadataRecord, ProducerIdsAllocated
 from ropewalk.runtime.tasks import Supervisor
 from ropewalk.sim.world import World
@@ -42,10 +43,19 @@ class Candidate:
         self.decisions = Decisions(self.log, self.facts)
         self.cluster = Cluster(self.facts, self.decisions)
         self.seat = ControllerSeat(
-            self.node_id, self.log, self.facts, self.decisions, create_cluster=create_cluster
+            self.node_id,
+            self.log,
+            self.facts,
+            self.decisions,
+            create_cluster=create_cluster,
+            others_agree=self._others_agree,
         )
+        self.others_agree = True
         self.seated_after: list[NodeId | None] = []
         self.seat.on_seated(self.seated_after.append)
+
+    async def _others_agree(self, _holder: Holder) -> bool:
+        return self.others_agree
 
     async def start(self, supervisor: Supervisor) -> "Candidate":
         await self.decisions.load()
@@ -103,6 +113,25 @@ def test_a_standby_takes_over_from_a_holder_that_is_gone_and_that_one_changes_no
         await asyncio.sleep(1)
         assert (first.cluster.decides, second.cluster.decides) == (False, True)
         assert list(first.facts.image.facts()) == list(second.facts.image.facts())
+
+    tell(story)
+
+
+def test_a_standby_that_is_alone_in_missing_the_holder_does_not_take_over() -> None:
+    async def story(shared: SharedLog, supervisor: Supervisor) -> None:
+        first = await Candidate(0, shared).start(supervisor)
+        second = await Candidate(1, shared).start(supervisor)
+        second.others_agree = False
+        second.seat.on_connection_lost(NodeId(0))
+        await asyncio.sleep(5)
+        assert (first.cluster.decides, second.cluster.decides) == (True, False)
+        second.seat.on_connection_back()
+        second.others_agree = True  # too late: it is heard of again
+        await asyncio.sleep(5)
+        assert (first.cluster.decides, second.cluster.decides) == (True, False)
+        second.seat.on_connection_lost(NodeId(0))
+        while not second.cluster.decides:
+            await asyncio.sleep(0.01)
 
     tell(story)
 

@@ -71,6 +71,33 @@ def test_a_controller_that_was_cut_off_changes_nothing_and_stands_by_afterwards(
     in_a_cluster(story, with_etcd=True)
 
 
+@pytest.mark.parametrize("is_controller", [True, False], ids=["the controller", "a standby"])
+def test_a_node_that_reaches_nothing_but_etcd_does_not_decide(is_controller: bool) -> None:
+    """Nobody would hear it, and nothing could change any more."""
+
+    async def story(nodes: Nodes) -> None:
+        before = nodes.controller()
+        assert before is not None
+        cut_off = before if is_controller else (before + 1) % 3
+        others = [node_id for node_id in range(3) if node_id != cut_off]
+        for other in others:
+            nodes.world.network.partition(f"node{cut_off}", f"node{other}")
+        await nodes.until(
+            lambda: (
+                all(nodes[other].image.controller_id in others for other in others)
+                and not any(nodes.is_serving(cut_off, seen_by=other) for other in others)
+            ),
+            within_s=15,
+        )
+        deciding = nodes[others[0]].image.controller_epoch
+        await asyncio.sleep(20)
+        assert nodes[others[0]].image.controller_epoch == deciding  # it stays that way
+        nodes.world.network.mend_all()
+        await nodes.until(lambda: all(nodes.is_serving(cut_off, seen_by=other) for other in others))
+
+    in_a_cluster(story, with_etcd=True)
+
+
 def test_with_all_of_etcd_down_the_cluster_goes_on_as_it_is_and_heals() -> None:
     async def story(nodes: Nodes) -> None:
         await create(nodes, "t")

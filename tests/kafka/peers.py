@@ -152,6 +152,7 @@ class Peer:
             clients=clients,
             forwarded=frozenset(),
             fetch=_fetched,
+            hears_controller=lambda: True,
         )
         self.door = Door(
             node_id=self.node_id,

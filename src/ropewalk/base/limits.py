@@ -147,6 +147,13 @@ CONTROLLER_WATCH_MS: Final = 100
 CONTROLLER_TAKE_OVER_RETRY_MS: Final = 500
 """Between attempts to become the controller while the metadata cannot be reached: etcd is not flooded when it comes back."""
 
+CONTROLLER_SILENCE_MS_MAX: Final = 2_000
+"""Silence of the controller, over connections that nobody closed, after which others ask each other whether to go on without it. A busy
+one is heard of long before."""
+
+SECOND_OPINION_MS_MAX: Final = 400
+"""For another node to say whether it hears of the controller. One that is slower is not counted on."""
+
 CONTROLLER_HOLD_MS: Final = 1_000
 """How often, at least, the controller looks whether it still is one; the metadata log tells it at once, and refuses it anyway."""
 

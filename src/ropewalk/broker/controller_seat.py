@@ -4,17 +4,16 @@
     active    this node holds the seat, and proposals are decided here
 
 A standby takes over where nobody holds the seat, where the holder is a former life of this node, where it has not been
-heard of for long, or where this node's own connection to it was lost and did not come back.
+heard of for long, or where this node has lost its connection to it and most others have, too.
 
 What a reader could get wrong
     None of these is a proof that the holder is gone, and none is needed: the metadata log takes records from the newest
     epoch only. Two nodes may believe to be active for a moment; one of them can change nothing.
-    A node that never had a connection to the holder does not take over for want of one, or two nodes that
-    cannot hear each other would take the seat from each other for ever.
+    A node that is cut off loses its connection as well. If it took over without asking the others, nobody would hear it decide.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
@@ -39,13 +38,16 @@ class ControllerSeat:
         decisions: Decisions,
         *,
         create_cluster: Callable[[Image], Sequence[MetadataRecord]],
+        others_agree: Callable[[Holder], Awaitable[bool]],
     ) -> None:
-        """`create_cluster` decides the first records of all, nothing where there are some; it may refuse."""
+        """`create_cluster` decides the first records of all, nothing where there are some; it may refuse. `others_agree` says
+        whether most nodes miss a holder that this one has lost."""
         self._node_id = node_id
         self._log = log
         self._facts = facts
         self._decisions = decisions
         self._create_cluster = create_cluster
+        self._others_agree = others_agree
         self._lost_epoch = 0
         """Of the holder to whom the connection was lost."""
         self._settled: asyncio.Future[None] | None = None
@@ -76,6 +78,10 @@ class ControllerSeat:
         if holder is not None and holder.node_id == node_id:
             self._lost_epoch = holder.epoch
 
+    def on_connection_back(self) -> None:
+        """The controller, whoever it is, is heard of again."""
+        self._lost_epoch = 0
+
     async def settled(self) -> None:
         """Return when it is known who decides, and of which cluster; raises what `create_cluster` refuses with."""
         if self._settled is None:
@@ -104,10 +110,14 @@ class ControllerSeat:
             await self._hear()
             if self._facts.image.cluster_id is not None:
                 self._settle(None)
+            if holder.epoch == self._lost_epoch and await self._others_agree(holder):
+                if self._log.holder == holder:
+                    return
+                continue  # another was quicker
             await self._wait(holder.epoch, CONTROLLER_WATCH_MS)
 
     def _is_to_be_replaced(self, holder: Holder) -> bool:
-        return holder.node_id == self._node_id or not holder.is_alive or holder.epoch == self._lost_epoch
+        return holder.node_id == self._node_id or not holder.is_alive
 
     async def _hear(self) -> None:
         start_offset = self._facts.image.end_offset

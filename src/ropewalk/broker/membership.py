@@ -23,7 +23,12 @@ from ropewalk.base.errors import (
     UnknownBroker,
 )
 from ropewalk.base.ids import NodeId
-from ropewalk.base.limits import CONNECTION_GRACE_MS, JOIN_RETRY_MS, MEMBERSHIP_CALL_MS
+from ropewalk.base.limits import (
+    CONNECTION_GRACE_MS,
+    CONTROLLER_SILENCE_MS_MAX,
+    JOIN_RETRY_MS,
+    MEMBERSHIP_CALL_MS,
+)
 from ropewalk.base.ports import Clock
 from ropewalk.broker.facts import Facts
 from ropewalk.broker.to_controller import ToController
@@ -51,8 +56,10 @@ class Membership:
         registration: Callable[[], Registration],
         load: Callable[[], NodeLoad | None],
         on_controller_lost: Callable[[NodeId], None],
+        on_controller_back: Callable[[], None],
     ) -> None:
-        """`load` answers what there is to tell of it; None where nothing is new. `on_controller_lost` hears of a controller that was reached before and cannot be reached any more."""
+        """`load` answers what there is to tell of it; None where nothing is new.
+        `on_controller_lost` hears of a controller that was reached before and cannot be reached any more, `on_controller_back` of one that answers."""
         self.node_id = node_id
         self._controller = controller
         self._facts = facts
@@ -62,10 +69,13 @@ class Membership:
         self._registration = registration
         self._load = load
         self._on_controller_lost = on_controller_lost
+        self._on_controller_back = on_controller_back
         self._heard_of: NodeId | None = None
         """The controller that answered last."""
         self._lost_since_ms: float | None = None
-        """Since when the controller's node refuses, or closes, connections. One that hangs is not lost."""
+        """Since when the controller's node refuses, or closes, connections. One that hangs is lost later."""
+        self._silent_since_ms: float | None = None
+        """Since when nothing was answered, for whatever reason."""
         self._wake: asyncio.Future[None] | None = None
         self._in_service = asyncio.Event()
         self._is_connected = asyncio.Event()
@@ -202,6 +212,8 @@ class Membership:
 
     def _on_trouble(self, error: RopewalkError) -> None:
         now_ms = self._clock.monotonic_ms()
+        if self._silent_since_ms is None:
+            self._silent_since_ms = now_ms
         if self._lost_since_ms is None and not isinstance(error, TimedOut):
             self._lost_since_ms = now_ms
         if self.trouble is None:
@@ -210,14 +222,14 @@ class Membership:
                 reason=str(error),
             )
         self.trouble = str(error)
-        if (
-            self._heard_of is not None
-            and self._lost_since_ms is not None
-            and now_ms - self._lost_since_ms >= CONNECTION_GRACE_MS
+        is_gone = self._lost_since_ms is not None and now_ms - self._lost_since_ms >= CONNECTION_GRACE_MS
+        if self._heard_of is not None and (
+            is_gone or now_ms - self._silent_since_ms >= CONTROLLER_SILENCE_MS_MAX
         ):
             self._on_controller_lost(self._heard_of)
 
     def _on_well(self) -> None:
         if self.trouble is not None:
             _log.info("the controller is reached again")
-        self.trouble = self._lost_since_ms = None
+        self.trouble = self._lost_since_ms = self._silent_since_ms = None
+        self._on_controller_back()

@@ -124,6 +124,7 @@ async def _listen_to_peers(parts: Parts, served: dict[int, ServedApi]) -> KafkaL
         clients=served,
         forwarded=FORWARDED,
         fetch=_serve_replicas(parts, budget),
+        hears_controller=lambda: parts.cluster.decides or parts.membership.trouble is None,
     )
     door = Door(
         node_id=parts.config.node_id,

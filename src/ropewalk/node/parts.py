@@ -130,6 +130,7 @@ def assemble(
         registration=lambda: _registration(config, ports, place, endpoints, partitions),
         load=meter.take,
         on_controller_lost=_nobody_else if place.seat is None else place.seat.on_connection_lost,
+        on_controller_back=_nobody if place.seat is None else place.seat.on_connection_back,
     )
     housekeeping = Housekeeping(cluster, partitions, disk, memory, topics.view, ports.pool, clock)
     groups = Groups(topics, partitions, node_id=node_id, pool=ports.pool, clock=clock, rng=ports.rng)
@@ -213,6 +214,10 @@ def _registration(
             if partition.log.damaged
         ),
     )
+
+
+def _nobody() -> None:
+    """As below, and it has nothing to forget."""
 
 
 def _nobody_else(_controller: NodeId) -> None:

@@ -28,11 +28,12 @@ from ropewalk.broker.decisions import Decisions
 from ropewalk.broker.facts import Facts
 from ropewalk.broker.metadata_feed import MetadataFeed, MetadataTail
 from ropewalk.broker.peers import PeerLinks
+from ropewalk.broker.second_opinion import SecondOpinion
 from ropewalk.broker.seeds import Seeds
 from ropewalk.controller.brokers import decide_create_cluster
 from ropewalk.log.directory import DataDirectory
 from ropewalk.log.storage import Storage
-from ropewalk.metadata.log import MetadataLog
+from ropewalk.metadata.log import Holder, MetadataLog
 from ropewalk.node.config import Config
 from ropewalk.node.metadata_home import open_metadata_log
 from ropewalk.runtime.tasks import Supervisor
@@ -106,6 +107,9 @@ async def find_place(config: Config, ports: Ports, supervisor: Supervisor) -> Pl
                 None if directory is None else directory.identity.cluster_id,
                 partitions_held_count=held_count,
             ),
+            others_agree=_nobody_else
+            if links is None
+            else SecondOpinion(config.node_id, facts.image, links).agrees,
         )
         supervisor.start("hearing the metadata", log.run())
         supervisor.start("metadata", decisions.run())
@@ -189,6 +193,11 @@ async def _catch_up(tail: MetadataTail) -> None:
                 complaint = str(error)
                 _log.warning("waiting for a controller", reason=complaint)
             await asyncio.sleep(JOIN_RETRY_MS / 1000)
+
+
+async def _nobody_else(_holder: Holder) -> bool:
+    """There is nobody whose opinion could be asked."""
+    return True
 
 
 def _links(config: Config, ports: Ports, facts: Facts) -> PeerLinks:

@@ -4,6 +4,7 @@
 stands in front of all this.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -71,6 +72,7 @@ def serve_peers(
     clients: dict[int, ServedApi],
     forwarded: frozenset[int],
     fetch: Handle,
+    hears_controller: Callable[[], bool],
 ) -> dict[int, ServedApi]:
     """`clients` is what the client listener serves without forwarding; `forwarded` are the keys that may come from other nodes.
     `fetch` answers replicas."""
@@ -79,7 +81,9 @@ def serve_peers(
         FETCH.key: fetch,
         LIST_OFFSETS.key: clients[LIST_OFFSETS.key].handle,
         OFFSET_FOR_LEADER_EPOCH.key: clients[OFFSET_FOR_LEADER_EPOCH.key].handle,
-        FIND_CONTROLLER.key: partial(find_controller.handle, image=cluster.image),
+        FIND_CONTROLLER.key: partial(
+            find_controller.handle, image=cluster.image, hears_controller=hears_controller
+        ),
         REGISTER_NODE.key: partial(register_node.handle, registrations=controller),
         NODE_HEARTBEAT.key: Heartbeats(controller).handle,
         ALTER_PARTITION.key: partial(alter_partition.handle, alterations=controller),

@@ -26,6 +26,8 @@ class FindControllerResponse(Message, frozen=True):
     controller_id: Int32 = -1
     controller_epoch: Int64 = 0
     nodes: tuple[PeerNode, ...] = ()
+    hears_controller: bool = True
+    """Whether the controller answers it at present."""
 
 
 API: Final = Api(

@@ -1,5 +1,7 @@
 """FindController: who decides, as far as this node has heard, and where the nodes are that it knows."""
 
+from collections.abc import Callable
+
 from ropewalk.broker.peers import PEER_LISTENER
 from ropewalk.kafka.caller import Caller
 from ropewalk.metadata.image import Image
@@ -7,7 +9,9 @@ from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.peer.find_controller import FindControllerRequest, FindControllerResponse, PeerNode
 
 
-async def handle(request: FindControllerRequest, caller: Caller, *, image: Image) -> FindControllerResponse:
+async def handle(
+    request: FindControllerRequest, caller: Caller, *, image: Image, hears_controller: Callable[[], bool]
+) -> FindControllerResponse:
     del request, caller
     nodes = [
         PeerNode(broker.node_id, endpoint.host, endpoint.port, broker.roles)
@@ -20,4 +24,5 @@ async def handle(request: FindControllerRequest, caller: Caller, *, image: Image
         -1 if image.controller_id is None else image.controller_id,
         image.controller_epoch,
         tuple(nodes),
+        hears_controller(),
     )
