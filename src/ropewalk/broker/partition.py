@@ -22,6 +22,7 @@ from ropewalk.base.errors import (
     InvalidTopicName,
     NodeStopping,
     NotEnoughReplicasAfterAppend,
+    NotLeader,
     OffsetNotAvailable,
     RopewalkError,
     TimedOut,
@@ -343,11 +344,12 @@ class Partition:
         self._end = reason
 
     def end(self, reason: RopewalkError) -> None:
-        """Refuse, and send everybody who waits away."""
+        """Refuse, and send everybody who waits away. What was appended may come to count all the same, on another node."""
         self.refuse(reason)
         self._has_ended = True
-        self._waiters.fail(reason)
-        self._disk_waiters.fail(reason)
+        outcome = self._outcome_of_writes(reason)
+        self._waiters.fail(outcome)
+        self._disk_waiters.fail(outcome)
         if self.followers is not None:
             self.followers.watchers.end()
         self._watchers.end()
@@ -360,6 +362,12 @@ class Partition:
         followers = self.followers
         if followers is not None and self.high_watermark < followers.core.epoch_start_offset:
             raise OffsetNotAvailable(f"{self.name}: its leader has yet to hear how far its followers are")
+
+    def _outcome_of_writes(self, reason: RopewalkError) -> RopewalkError:
+        """Never a definite error for what may still take effect: a client would send it again, and have it twice."""
+        if isinstance(reason, NotLeader | NodeStopping):
+            return TimedOut(f"{self.name}: whether it was written is not known: {reason}")
+        return reason
 
     def check_readable(self) -> None:
         if self._end is not None:

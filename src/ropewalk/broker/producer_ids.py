@@ -1,9 +1,17 @@
 """Producer ids for idempotent producers, one by one from blocks that the controller hands out."""
 
+from ropewalk.base.errors import (
+    ControllerUnavailable,
+    NotController,
+    StaleBrokerEpoch,
+    TimedOut,
+    UnknownBroker,
+)
 from ropewalk.base.ids import ProducerId
 from ropewalk.base.limits import PEER_CALL_MS_MAX
 from ropewalk.broker.membership import Membership
 from ropewalk.broker.to_controller import ToController
+from ropewalk.client.errors import ConnectionLost, RemoteError
 from ropewalk.controller.producer_ids import ProducerIdBlock
 from ropewalk.runtime.errands import Errands
 
@@ -27,6 +35,11 @@ class ProducerIds:
         return producer_id
 
     async def _allocate(self) -> ProducerIdBlock:
-        return await self._controller.allocate_producer_ids(
-            self._membership.node_id, self._membership.broker_epoch, timeout_ms=PEER_CALL_MS_MAX
-        )
+        try:
+            return await self._controller.allocate_producer_ids(
+                self._membership.node_id, self._membership.broker_epoch, timeout_ms=PEER_CALL_MS_MAX
+            )
+        except ConnectionLost as error:  # a block that nobody heard of is never used
+            raise TimedOut(f"no producer id could be had: {error}") from None
+        except (NotController, RemoteError, StaleBrokerEpoch, UnknownBroker) as error:
+            raise ControllerUnavailable(f"no producer id could be had: {error}") from None

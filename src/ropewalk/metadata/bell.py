@@ -11,7 +11,7 @@ class Bell:
     """Wakes whoever waits. Nothing is remembered: look again after waking, and before waiting."""
 
     def __init__(self) -> None:
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._waiting: dict[asyncio.Future[None], None] = {}
 
     def ring(self) -> None:
         for waiter in self._waiting:
@@ -22,12 +22,12 @@ class Bell:
         """Whether it rang before the time was up."""
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[None] = loop.create_future()
-        self._waiting.add(waiter)
+        self._waiting[waiter] = None
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 await waiter
         except TimeoutError:
             return False
         finally:
-            self._waiting.discard(waiter)
+            self._waiting.pop(waiter, None)
         return True

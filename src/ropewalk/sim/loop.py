@@ -51,6 +51,9 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._timers: list[tuple[float, int, _Scheduled]] = []
         self._timer_count = 0
         self._task_count = 0
+        self.sorts_steps = False
+        """Whether steps that are due together are put in the order of their names before they are shuffled. A task group
+        cancels its tasks in the order of a set, so runs in which that happens need it to be the same each time."""
         self._running = False
         self._closed = False
         self._failure: Exception | None = None
@@ -158,6 +161,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         slots = [index for index, scheduled in enumerate(batch) if scheduled.task is not None]
         if len(slots) > 1:
             steps = [batch[index] for index in slots]
+            if self.sorts_steps:
+                steps.sort(key=_Scheduled.label)
             self._rng.shuffle(steps)
             for index, step in zip(slots, steps, strict=True):
                 batch[index] = step

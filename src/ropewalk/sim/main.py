@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import structlog
 
@@ -18,6 +18,10 @@ from ropewalk.sim.cores.sometimes import EXPECTED as EXPECTED_OF_CORES
 from ropewalk.sim.node import boot
 from ropewalk.sim.scenario import Outcome, run_seed, total
 from ropewalk.sim.sometimes import EXPECTED, never
+from ropewalk.sim.whole.scenario import EXPECTED as EXPECTED_OF_WHOLE
+from ropewalk.sim.whole.scenario import run_seed as run_whole
+
+_EXPECTED: Final = {"cores": EXPECTED_OF_CORES, "whole": EXPECTED_OF_WHOLE, "node": EXPECTED}
 
 
 def main() -> NoReturn:
@@ -26,17 +30,18 @@ def main() -> NoReturn:
     began_s = time.monotonic()
     outcomes: list[Outcome] = []
     failed: list[Outcome] = []
-    for outcome in _run_all(seeds, options.jobs, cores=options.cores, show_log=options.log):
+    level = "cores" if options.cores else "whole" if options.whole else "node"
+    for outcome in _run_all(seeds, options.jobs, level, show_log=options.log):
         outcomes.append(outcome)
         if options.verbose:
             print(_line(outcome), flush=True)
         if outcome.violations:
             failed.append(outcome)
-            _print_failure(outcome, cores=options.cores)
+            _print_failure(outcome, level)
             if options.fail_fast:
                 break
     counts = total(outcomes)
-    expected = EXPECTED_OF_CORES if options.cores else EXPECTED
+    expected = _EXPECTED[level]
     _print_totals(outcomes, counts, expected, time.monotonic() - began_s)
     is_enough = len(outcomes) >= (options.sometimes_from or (1000 if options.cores else 100))
     missing = never(counts, expected) if is_enough else []
@@ -50,6 +55,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seeds", default="0..99", help="one seed, or FIRST..LAST (default %(default)s)")
     parser.add_argument(
         "--cores", action="store_true", help="clusters of 3 and 5 nodes, cores only (default: one whole node)"
+    )
+    parser.add_argument(
+        "--whole",
+        action="store_true",
+        help="clusters of 3 and 5 whole nodes, with clients (default: one whole node)",
     )
     parser.add_argument("--jobs", type=int, default=1, help="processes (default %(default)s)")
     parser.add_argument("--fail-fast", action="store_true", help="stop at the first violation")
@@ -72,19 +82,19 @@ def _parse_seeds(text: str) -> range:
         sys.exit(f"ropewalk-sim: {text!r} is neither a seed nor FIRST..LAST")
 
 
-def _run_all(seeds: Iterable[int], jobs: int, *, cores: bool, show_log: bool) -> Iterator[Outcome]:
-    run = run_cores if cores else partial(_run, show_log=show_log)
+def _run_all(seeds: Iterable[int], jobs: int, level: str, *, show_log: bool) -> Iterator[Outcome]:
+    run = run_cores if level == "cores" else partial(_run, level=level, show_log=show_log)
     if jobs <= 1:
         yield from map(run, seeds)
         return
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(run, seeds, chunksize=8 if cores else 1)
+        yield from pool.map(run, seeds, chunksize=8 if level == "cores" else 1)
 
 
-def _run(seed: int, *, show_log: bool) -> Outcome:
+def _run(seed: int, *, level: str, show_log: bool) -> Outcome:
     least_serious = logging.DEBUG if show_log else logging.CRITICAL
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(least_serious))
-    return run_seed(seed, boot)
+    return run_whole(seed) if level == "whole" else run_seed(seed, boot)
 
 
 def _line(outcome: Outcome) -> str:
@@ -94,14 +104,15 @@ def _line(outcome: Outcome) -> str:
     )
 
 
-def _print_failure(outcome: Outcome, *, cores: bool) -> None:
+def _print_failure(outcome: Outcome, level: str) -> None:
     for violation in outcome.violations[:5]:
         print(f"seed {outcome.seed}: {violation}")
     if len(outcome.violations) > 5:
         print(f"seed {outcome.seed}: and {len(outcome.violations) - 5} more")
     for line in outcome.last_words:
         print(f"    {line}")
-    print(f"reproduce: ropewalk-sim {'--cores ' if cores else ''}--seeds {outcome.seed}", flush=True)
+    option = "" if level == "node" else f"--{level} "
+    print(f"reproduce: ropewalk-sim {option}--seeds {outcome.seed}", flush=True)
 
 
 def _print_totals(

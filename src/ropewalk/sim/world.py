@@ -180,10 +180,10 @@ class Machine:
 class World:
     """Everything that follows from a seed. Use it as a context manager: leaving it unwinds what is left."""
 
-    def __init__(self, seed: int | str) -> None:
+    def __init__(self, seed: int | str, sometimes: Sometimes | None = None) -> None:
         self.seed = seed
         self.trace = Trace()
-        self.sometimes = Sometimes()
+        self.sometimes = sometimes or Sometimes()
         self.loop = new_loop(seed, trace=self.trace)
         self._machines: dict[str, Machine] = {}
 
