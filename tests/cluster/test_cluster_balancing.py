@@ -8,8 +8,11 @@ from ropewalk.base.errors import NotController
 from ropewalk.base.ids import NodeId
 from ropewalk.broker.balancing import Removal, Stage
 from ropewalk.client.admin import Admin, NewTopic
+from ropewalk.client.balancing import Balancing
+from ropewalk.client.membership import ClusterViewer
 from ropewalk.controller.leadership import leaders_by_broker
 from ropewalk.controller.reassignment import moves
+from ropewalk.controller.relocation import held_count
 from tests.cluster.nodes import Nodes, in_a_cluster
 from tests.cluster.test_cluster_moves import make_orders, partition_at
 from tests.kafka.door import batch_of
@@ -46,8 +49,8 @@ def test_a_broker_that_holds_nothing_is_stopped_and_then_forgotten() -> None:
         async with nodes.client() as client:
             await make_orders(nodes, client, 0, 1)
         balancing = nodes[0].balancing
-        assert await balancing.remove(NodeId(2)) == Removal(Stage.STOPPING, 0)
-        assert await balancing.remove(NodeId(2)) == Removal(Stage.STOPPING, 0)
+        assert await balancing.remove(NodeId(2)) == Removal(Stage.DRAINED, 0)
+        assert await balancing.remove(NodeId(2)) == Removal(Stage.DRAINED, 0)
         await nodes.members[2].stop()
         await nodes.until(lambda: nodes[0].image.brokers[NodeId(2)].state.value == "fenced")
         assert await balancing.remove(NodeId(2)) == Removal(Stage.REMOVED, 0)
@@ -67,10 +70,43 @@ def test_a_broker_is_drained_to_nothing_before_it_is_taken_away() -> None:
                 stages.append((await nodes[0].balancing.remove(NodeId(1))).stage)
                 await asyncio.sleep(0.2)
             assert stages[0] is Stage.DRAINING
-            assert stages[-1] is Stage.STOPPING
+            assert stages[-1] is Stage.DRAINED
             partition = partition_at(nodes, 0)
             assert (set(partition.replicas), set(partition.isr)) == ({0, 2}, {0, 2})
             assert partition.leader == 0
+
+    in_a_cluster(story)
+
+
+def test_a_broker_is_drained_without_being_asked_again_and_through_its_own_restart() -> None:
+    async def story(nodes: Nodes) -> None:
+        leaver = NodeId(1)
+        async with nodes.client() as client:
+            await make_orders(nodes, client, 0, 1)
+            nodes.members[1].kill()
+            await nodes.until(lambda: not nodes.is_serving(1, seen_by=0))
+            assert await nodes[0].balancing.remove(leaver) == Removal(Stage.DRAINING, 1)
+            await nodes.members[1].start()
+            assert nodes[0].image.brokers[leaver].is_leaving
+            await nodes.until(lambda: held_count(nodes[0].image, leaver) == 0)
+            await Admin(client).create_topics([NewTopic("others", 12, 2)])
+            assert held_count(nodes[0].image, leaver) == 0, "whoever leaves is given nothing more"
+            await nodes.members[1].stop()
+            await nodes.until(lambda: leaver not in nodes[0].image.brokers, within_s=100)
+
+    in_a_cluster(story)
+
+
+def test_a_broker_that_is_to_stay_after_all_is_given_replicas_again() -> None:
+    async def story(nodes: Nodes) -> None:
+        async with nodes.client() as client:
+            assert (await nodes[0].balancing.remove(NodeId(2))).stage is Stage.DRAINED
+            viewer = ClusterViewer(client)
+            assert [node.state for node in (await viewer.describe()).nodes] == ["active", "active", "leaving"]
+            await Balancing(client).keep(NodeId(2))
+            assert [node.state for node in (await viewer.describe()).nodes] == ["active"] * 3
+            await Admin(client).create_topics([NewTopic("orders", 1, 3)])
+            assert held_count(nodes[0].image, NodeId(2)) == 1
 
     in_a_cluster(story)
 

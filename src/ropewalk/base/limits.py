@@ -329,6 +329,10 @@ back by then; a killed process is not, and waiting longer only delays the next l
 DRAIN_MOVES_MAX: Final = 20
 """Partitions that are moved off a broker at a time. Each is copied whole, and clients are served meanwhile."""
 
+LEAVER_FORGOTTEN_MS: Final = 60_000
+"""How long a broker that was to leave and holds nothing must have been gone before it is forgotten unasked. One that only
+hung for less than this is still known to be leaving when it is back."""
+
 LOAD_MEASURED_MS: Final = 5_000
 """How often a node measures what it carries. A look at a partition takes a microsecond."""
 

@@ -3,8 +3,9 @@
 What a reader could get wrong
     Everything here is a step: what it begins goes on by itself, and it may be asked again, by anybody, until nothing is left
     to do. A node that does not decide refuses with `NotController`, also what is only looked at: it has not been told the load.
-    A broker is taken away in the order drain, stop, forget. A process that still runs would register again, so it is
-    forgotten only when it has stopped.
+    A broker is taken away in the order drain, stop, forget. That it is to leave is a fact that outlives whoever decides; the
+    upkeep goes on draining by itself, and asking again only tells how far it is. A process that still runs would register
+    again, so it is forgotten only when it has stopped.
 """
 
 from collections.abc import Sequence
@@ -18,8 +19,9 @@ from ropewalk.base.ports import Clock
 from ropewalk.broker.cluster import Cluster
 from ropewalk.broker.upkeep import Upkeep
 from ropewalk.controller.balance import Plan, decide_balance, plan_balance
+from ropewalk.controller.departure import decide_leave, decide_stay
 from ropewalk.controller.hot import HotPartition, hot_partitions
-from ropewalk.controller.membership import decide_remove_broker, decide_stop_broker
+from ropewalk.controller.membership import decide_remove_broker
 from ropewalk.controller.relocation import decide_drain_broker, held_count
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import BrokerState, MetadataRecord
@@ -30,10 +32,10 @@ class Stage(StrEnum):
     """How far a broker is that is being taken away."""
 
     DRAINING = "draining"
-    """What it holds is being moved elsewhere; ask again."""
+    """What it holds is being moved elsewhere, and it is given nothing more."""
 
-    STOPPING = "stopping"
-    """It holds nothing and is given nothing more; stop its process, then ask again."""
+    DRAINED = "drained"
+    """It holds nothing; stop its process. Then it is forgotten, sooner if this is asked again."""
 
     REMOVED = "removed"
 
@@ -98,21 +100,24 @@ class Balancing:
         await self._cluster.propose(lambda image: decide_remove_broker(image, node_id))
 
     async def remove(self, node_id: NodeId) -> Removal:
-        """The next step on a broker's way out."""
-        left = await self.drain(node_id)
-        if left:
-            return Removal(Stage.DRAINING, left)
+        """Begin to take a broker away, or see how far that is; one that has been drained and is gone is forgotten at once.
+
+        Raises `InvalidReplicaAssignment`, and begins nothing, where something that it holds has nowhere to go.
+        """
 
         def decide(image: Image) -> Sequence[MetadataRecord]:
             broker = image.brokers.get(node_id)
-            if broker is not None and broker.state is BrokerState.ACTIVE:
-                return decide_stop_broker(
-                    image, node_id, settings=self._settings, now_ms=self._clock.now_ms()
-                )
-            if broker is not None and broker.state is BrokerState.STOPPING:
-                return ()
-            return decide_remove_broker(image, node_id)
+            if broker is not None and broker.is_leaving and not held_count(image, node_id):
+                return decide_remove_broker(image, node_id) if broker.state is BrokerState.FENCED else ()
+            return decide_leave(image, node_id, settings=self._settings, now_ms=self._clock.now_ms())
 
         await self._cluster.propose(decide)
-        stage = Stage.STOPPING if node_id in self._cluster.image.brokers else Stage.REMOVED
-        return Removal(stage, 0)
+        image = self._cluster.image
+        if node_id not in image.brokers:
+            return Removal(Stage.REMOVED, 0)
+        left = held_count(image, node_id)
+        return Removal(Stage.DRAINING if left else Stage.DRAINED, left)
+
+    async def keep(self, node_id: NodeId) -> None:
+        """Take back that a broker is to leave. Moves that have begun go on."""
+        await self._cluster.propose(lambda image: decide_stay(image, node_id))

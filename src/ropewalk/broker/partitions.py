@@ -40,6 +40,7 @@ from ropewalk.log.snapshot import SnapshotWrite, write_snapshots
 from ropewalk.metadata.image import Image, Topic
 from ropewalk.metadata.image import Partition as PartitionFacts
 from ropewalk.metadata.records import (
+    BrokerLeaving,
     BrokerRegistered,
     BrokerRemoved,
     BrokerSettingsChanged,
@@ -192,6 +193,7 @@ class Partitions:
                     | ControllerChanged()
                     | BrokerRegistered()
                     | BrokerStateChanged()
+                    | BrokerLeaving()
                     | BrokerRemoved()
                     | ProducerIdsAllocated()
                     | ClientQuotasChanged()

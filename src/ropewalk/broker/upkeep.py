@@ -1,7 +1,7 @@
 """What the node that decides does for the cluster unasked: one round after the other, a little at a time.
 
-It brings the cluster's own topics to their number of copies, gives partitions back to their preferred leaders, lets topics
-grow that may, and knows whether another node is wanted.
+It brings the cluster's own topics to their number of copies, gives partitions back to their preferred leaders, moves things off
+brokers that are to leave, lets topics grow that may, and knows whether another node is wanted.
 
 What a reader could get wrong
     Rounds are held only by the active controller. One that takes over knows of no load before the brokers have told it, and
@@ -17,7 +17,7 @@ import structlog
 
 from ropewalk.base import metrics
 from ropewalk.base.complaints import Complaints
-from ropewalk.base.errors import RopewalkError
+from ropewalk.base.errors import InvalidReplicaAssignment, RopewalkError
 from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import UPKEEP_CHANGES_MAX, UPKEEP_MS
 from ropewalk.base.metrics import Sheet
@@ -25,9 +25,11 @@ from ropewalk.base.ports import Clock
 from ropewalk.broker.cluster import Cluster
 from ropewalk.broker.load_meter import LoadMeter
 from ropewalk.broker.topics import Topics
+from ropewalk.controller.departure import Departures, decide_leave, leavers
 from ropewalk.controller.growth import Growth
 from ropewalk.controller.leadership import decide_balance_leaders
 from ropewalk.controller.load import ClusterLoad, gather
+from ropewalk.controller.membership import decide_remove_broker
 from ropewalk.controller.relocation import decide_raise_internal_topics
 from ropewalk.controller.scale_signal import ScaleSignal
 from ropewalk.controller.sessions import Sessions
@@ -63,6 +65,7 @@ class Upkeep:
         self._clock = clock
         self._growth = Growth()
         self._signal = ScaleSignal()
+        self._departures = Departures()
         self._leaders_due_ms: float | None = None
         self._complaints = Complaints()
         self.wanted: tuple[str, ...] = ()
@@ -76,7 +79,8 @@ class Upkeep:
         while True:
             await asyncio.sleep(UPKEEP_MS / 1000)
             if not self._cluster.decides:
-                self._growth, self._signal, self._leaders_due_ms = Growth(), ScaleSignal(), None
+                self._growth, self._signal, self._departures = Growth(), ScaleSignal(), Departures()
+                self._leaders_due_ms = None
                 self.wanted = ()
                 continue
             try:
@@ -92,6 +96,7 @@ class Upkeep:
     async def _round(self) -> None:
         await self._change(partial(decide_raise_internal_topics, moves_max=UPKEEP_CHANGES_MAX))
         await self._balance_leaders()
+        await self._see_off()
         now_ms = int(self._clock.monotonic_ms())
         for command in self._growth.on_load(self._cluster.image, self.load(), self._topics.settings, now_ms):
             _log.info("a topic grows under load", topic=command.name, partitions=command.partition_count)
@@ -102,6 +107,18 @@ class Upkeep:
         if wanted and not self.wanted:
             _log.warning("the cluster wants another node", reasons=list(wanted))
         self.wanted = wanted
+
+    async def _see_off(self) -> None:
+        """Drain whoever is to leave, and forget whoever is drained and gone."""
+        for node_id in leavers(self._cluster.image):
+            try:
+                await self._change(partial(_decide_drain, node_id=node_id))
+            except InvalidReplicaAssignment as error:  # until there are brokers enough again
+                if self._complaints.is_due(str(error), self._clock.monotonic_ms()):
+                    _log.warning("a node that is to leave cannot be drained", node=node_id, reason=str(error))
+        for node_id in self._departures.on_round(self._cluster.image, int(self._clock.monotonic_ms())):
+            await self._cluster.commit(partial(decide_remove_broker, node_id=node_id))
+            _log.info("a node that was to leave is gone and forgotten", node=node_id)
 
     async def _balance_leaders(self) -> None:
         settings = self._topics.broker_settings
@@ -128,3 +145,12 @@ class Upkeep:
             if load is not None:
                 loads[node_id] = load
         return loads
+
+
+def _decide_drain(
+    image: Image, *, node_id: NodeId, settings: AppliedSettings, now_ms: int
+) -> Sequence[MetadataRecord]:
+    broker = image.brokers.get(node_id)
+    if broker is None or not broker.is_leaving:
+        return ()  # it was forgotten, or is to stay after all
+    return decide_leave(image, node_id, settings=settings, now_ms=now_ms)

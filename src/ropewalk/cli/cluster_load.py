@@ -8,7 +8,7 @@ import typer
 
 from ropewalk.cli.failure import Failed, guarded
 from ropewalk.cli.options import BootstrapOption, Output, OutputOption, PropertyOption, chosen_output
-from ropewalk.cli.output import note, print_json, print_table, warn
+from ropewalk.cli.output import counted, note, print_json, print_table, warn
 
 if TYPE_CHECKING:
     from ropewalk.cli.hot_keys import SampledKey
@@ -87,6 +87,12 @@ def remove(
     ctx: typer.Context,
     node: NodeArgument,
     wait: WaitOption = False,
+    begin: Annotated[
+        bool, typer.Option("--begin", help="Return at once; the cluster goes on by itself.")
+    ] = False,
+    cancel: Annotated[
+        bool, typer.Option("--cancel", help="Let the node stay. What has been moved stays where it is.")
+    ] = False,
     bootstrap: BootstrapOption = None,
     output: OutputOption = None,
     properties: PropertyOption = None,
@@ -94,15 +100,27 @@ def remove(
     """Move everything off a node, and once it has stopped, forget it."""
     from ropewalk.cli.connect import with_client
 
+    if wait + begin + cancel > 1:
+        raise typer.BadParameter("give one of them", param_hint="--wait, --begin or --cancel")
+    if cancel:
+        with_client(ctx, lambda client: _keep(client, node), bootstrap=bootstrap, properties=properties)
+        if chosen_output(ctx, output) is Output.JSON:
+            print_json({"node": node, "status": "kept"})
+        else:
+            print(f"node {node} stays")
+        return
     removal = with_client(
-        ctx, lambda client: _remove(client, node, wait=wait), bootstrap=bootstrap, properties=properties
+        ctx,
+        lambda client: _remove(client, node, wait=wait, begin=begin),
+        bootstrap=bootstrap,
+        properties=properties,
     )
     if chosen_output(ctx, output) is Output.JSON:
         print_json({"node": node, "status": removal.stage, "partitions": removal.held_count})
-    elif removal.stage == "stopping":
-        print(
-            f"node {node} holds nothing any more; stop its process, then `ropewalk cluster remove {node}` again"
-        )
+    elif removal.stage == "drained":
+        print(f"node {node} holds nothing any more; stop its process, and it will be forgotten")
+    elif removal.stage == "draining":
+        print(f"node {node} still holds {counted(removal.held_count, 'partition')}; they are being moved")
     else:
         print(f"node {node} {removal.stage}")
 
@@ -192,14 +210,21 @@ async def _add(client: "Client", node: int) -> "Plan":
         await asyncio.sleep(_ASK_EVERY_S)
 
 
-async def _remove(client: "Client", node: int, *, wait: bool) -> "Removal":
+async def _keep(client: "Client", node: int) -> None:
+    from ropewalk.base.ids import NodeId
+    from ropewalk.client.balancing import Balancing
+
+    await Balancing(client).keep(NodeId(node))
+
+
+async def _remove(client: "Client", node: int, *, wait: bool, begin: bool) -> "Removal":
     """Until it holds nothing; with `wait` until it is forgotten, which it is when its process has stopped."""
     from ropewalk.base.ids import NodeId
     from ropewalk.client.balancing import Balancing
 
     while True:
         removal = await Balancing(client).remove(NodeId(node))
-        if removal.stage == "removed" or (removal.stage == "stopping" and not wait):
+        if begin or removal.stage == "removed" or (removal.stage == "drained" and not wait):
             return removal
         note(
             f"node {node} holds {removal.held_count} partitions"

@@ -2,7 +2,7 @@
 
 What a reader could get wrong
     Only our brokers do this. Another answers as to a request that asks for nothing, and there is no plan.
-    Each call of `balance` and `remove` is a step; what it begins goes on by itself.
+    Each call of `balance` is a step. What `remove` begins goes on by itself; calling it again tells how far that is.
 """
 
 from typing import Final
@@ -59,7 +59,7 @@ class Plan(Struct, frozen=True, gc=False):
 
 class Removal(Struct, frozen=True, gc=False):
     stage: str
-    """draining, stopping or removed."""
+    """draining, drained or removed."""
     held_count: int
 
 
@@ -84,16 +84,28 @@ class Balancing:
         return await self._session.attempt((), once, deadline_ms=until_ms, repeatable=validate_only)
 
     async def remove(self, node_id: NodeId, *, deadline_ms: float | None = None) -> Removal:
-        """The next step on a broker's way out."""
+        """Begin to take a broker away, or see how far that is."""
+        request = unregister_broker.UnregisterBrokerRequest(broker_id=node_id, drain=True)
+        response = await self._unregister(request, deadline_ms)
+        return Removal(response.stage or "removed", response.held_count)
+
+    async def keep(self, node_id: NodeId, *, deadline_ms: float | None = None) -> None:
+        """Take back a `remove`. Moves that have begun go on."""
+        request = unregister_broker.UnregisterBrokerRequest(broker_id=node_id, keep=True)
+        await self._unregister(request, deadline_ms)
+
+    async def _unregister(
+        self, request: unregister_broker.UnregisterBrokerRequest, deadline_ms: float | None
+    ) -> unregister_broker.UnregisterBrokerResponse:
         until_ms = self._session.deadline_ms() if deadline_ms is None else deadline_ms
 
-        async def once() -> Removal:
+        async def once() -> unregister_broker.UnregisterBrokerResponse:
             connection = await self._session.cluster.controller_connection(deadline_ms=until_ms)
-            request = unregister_broker.UnregisterBrokerRequest(broker_id=node_id, drain=True)
             response = await connection.call(unregister_broker.API, request, deadline_ms=until_ms)
             if response.error_code != ErrorCode.NONE:
-                raise RemoteError(response.error_code, response.error_message, about=f"node {node_id}")
-            return Removal(response.stage or "removed", response.held_count)
+                about = f"node {request.broker_id}"
+                raise RemoteError(response.error_code, response.error_message, about=about)
+            return response
 
         return await self._session.attempt((), once, deadline_ms=until_ms)
 

@@ -15,6 +15,7 @@ from ropewalk.base.ids import LeaderEpoch, NodeId, ProducerId, TopicId, format_i
 from ropewalk.base.limits import LOSSES_REMEMBERED_MAX, TOPICS_DELETED_REMEMBERED_MAX
 from ropewalk.metadata.records import (
     ALL_ROLES,
+    BrokerLeaving,
     BrokerRegistered,
     BrokerRemoved,
     BrokerSettingsChanged,
@@ -51,6 +52,8 @@ class Broker(Struct, frozen=True):
     rack: str | None
     roles: tuple[str, ...] = ALL_ROLES
     state: BrokerState = BrokerState.ACTIVE
+    is_leaving: bool = False
+    """It is to be taken away for good, whatever its state."""
 
     @property
     def is_active(self) -> bool:
@@ -60,7 +63,7 @@ class Broker(Struct, frozen=True):
     @property
     def takes_replicas(self) -> bool:
         """Whether new replicas may be put there, now or when it is back in service."""
-        return "broker" in self.roles and self.state is not BrokerState.STOPPING
+        return "broker" in self.roles and self.state is not BrokerState.STOPPING and not self.is_leaving
 
     def endpoint(self, listener: str) -> Endpoint | None:
         """Where clients of the listener of that name reach this broker, if it has one."""
@@ -249,6 +252,7 @@ class Image:
                 assert epoch > self.controller_epoch, "a controller's epoch is larger than all before it"
                 self.controller_id, self.controller_epoch = node_id, epoch
             case BrokerRegistered():
+                known = self._brokers.get(record.node_id)
                 self._on_broker(
                     record.node_id,
                     Broker(
@@ -259,12 +263,15 @@ class Image:
                         rack=record.rack,
                         roles=record.roles,
                         state=record.state,
+                        is_leaving=known is not None and known.is_leaving,
                     ),
                 )
             case BrokerStateChanged(node_id=node_id, broker_epoch=broker_epoch, state=state):
                 broker = self._brokers[node_id]
                 assert broker.epoch == broker_epoch, f"broker {node_id} has started again meanwhile"
                 self._on_broker(node_id, structs.replace(broker, state=state))
+            case BrokerLeaving(node_id=node_id, is_leaving=is_leaving):
+                self._on_broker(node_id, structs.replace(self._brokers[node_id], is_leaving=is_leaving))
             case BrokerRemoved(node_id=node_id):
                 self._on_broker(node_id, None)
             case TopicCreated(topic_id=topic_id, name=name):
@@ -333,6 +340,8 @@ class Image:
                 broker.roles,
                 broker.state,
             )
+            if broker.is_leaving:
+                yield BrokerLeaving(broker.node_id, is_leaving=True)
         for node_id, settings in self._settings_by_node.items():
             yield BrokerSettingsChanged(node_id, dict(settings))
         for entity, quotas in self.client_quotas.items():

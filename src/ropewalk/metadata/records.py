@@ -70,6 +70,13 @@ class BrokerStateChanged(Struct, frozen=True, gc=False, tag="broker_state_change
     state: BrokerState
 
 
+class BrokerLeaving(Struct, frozen=True, gc=False, tag="broker_leaving", tag_field="type"):
+    """The broker is to be taken away for good, or no longer. It holds through any number of registrations."""
+
+    node_id: NodeId
+    is_leaving: bool
+
+
 class BrokerRemoved(Struct, frozen=True, gc=False, tag="broker_removed", tag_field="type"):
     """The broker holds no replica and is not coming back."""
 
@@ -211,6 +218,7 @@ Fact: TypeAlias = (
     | ControllerChanged
     | BrokerRegistered
     | BrokerStateChanged
+    | BrokerLeaving
     | BrokerRemoved
     | TopicCreated
     | TopicChanged

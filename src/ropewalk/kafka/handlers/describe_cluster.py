@@ -66,7 +66,7 @@ def _with_nodes(response: DescribeClusterResponse, image: Image) -> DescribeClus
             ClusterNode(
                 node_id=broker.node_id,
                 epoch=broker.epoch,
-                state=broker.state.name.lower(),
+                state="leaving" if broker.is_active and broker.is_leaving else broker.state.value,
                 roles=broker.roles,
                 rack=broker.rack,
                 doors=tuple(NodeDoor(each.listener, each.host, each.port) for each in broker.endpoints),

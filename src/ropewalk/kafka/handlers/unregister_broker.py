@@ -2,8 +2,8 @@
 
 Behaviour worth knowing
     A broker that holds partitions, or that is in service, is not forgotten: it would come back, or records would be lost.
-    Whoever asks, with a field of our own, has it drained first. Each request is one step on its way out, and the answer says
-    how far it is: draining (ask again), stopping (stop its process, then ask again), removed.
+    Whoever asks, with a field of our own, has it drained first. That goes on by itself, and the answer says how far it is:
+    draining, drained (stop its process; asking again then forgets it), removed. With another field it stays after all.
 """
 
 from ropewalk.base.errors import RopewalkError
@@ -21,6 +21,9 @@ async def handle(
     node_id = NodeId(request.broker_id)
     try:
         with caller.hold():
+            if request.keep:
+                await balancing.keep(node_id)
+                return UnregisterBrokerResponse(throttle_ms=0, stage="kept")
             if request.drain:
                 removal = await balancing.remove(node_id)
                 return UnregisterBrokerResponse(

@@ -1,6 +1,6 @@
 """UnregisterBroker (key 64): forget a broker that is gone for good. There is one version.
 
-Ours, for those who ask: a broker that still holds partitions is drained first, one step with every request.
+Ours, for those who ask: the broker is to leave, and is drained first; or it is to stay after all.
 """
 
 from typing import Annotated, Final
@@ -12,6 +12,8 @@ from ropewalk.wire.types import Int16, Int32, Message, tagged
 class UnregisterBrokerRequest(Message, frozen=True):
     broker_id: Int32
     drain: Annotated[bool, tagged(10_000)] = False
+    keep: Annotated[bool, tagged(10_001)] = False
+    """Take back a `drain`."""
 
 
 class UnregisterBrokerResponse(Message, frozen=True):
@@ -19,7 +21,7 @@ class UnregisterBrokerResponse(Message, frozen=True):
     error_code: Int16 = 0
     error_message: str | None = None
     stage: Annotated[str, tagged(10_000)] = ""
-    """How far the broker is on its way out, where it was to be drained: draining, stopping or removed."""
+    """How far the broker is on its way out, where it was to be drained: draining, drained or removed."""
     held_count: Annotated[Int32, tagged(10_001)] = 0
     """Partitions of which it still keeps a copy."""
 
