@@ -86,6 +86,20 @@ def test_a_producers_time_can_be_over_before_the_disk_is_done() -> None:
     at_the_bench(story)
 
 
+def test_a_hasty_producer_does_not_wait_for_a_patient_one_before_it() -> None:
+    async def story(bench: Bench) -> None:
+        patient, hasty = bench.append("a", timeout_ms=10_000), bench.append("b", timeout_ms=10)
+        bench.partition.expire(bench.ports.clock.monotonic_ms() + 100)
+        assert hasty.acknowledged is not None
+        assert hasty.acknowledged.done()
+        with pytest.raises(TimedOut):
+            await hasty.wait()
+        await bench.commits.commit()
+        await patient.wait()
+
+    at_the_bench(story)
+
+
 def test_a_duplicate_waits_for_its_first_copy() -> None:
     async def story(bench: Bench) -> None:
         record = [Record(timestamp=EPOCH_MS, value=b"a")]

@@ -16,6 +16,7 @@ KAFKA_PORT = 9092
 PEER_PORT = 9192
 HEALED_WITHIN_S = 90.0
 QUIET = {"log_level": 0}
+_DECIDES = "ropewalk_controller_active 1"
 
 
 class ClusterProcesses:
@@ -43,7 +44,7 @@ class ClusterProcesses:
         for node_id in range(count):
             own = scratch / f"node-{node_id}"
             own.mkdir()
-            options = ["--node-id", str(node_id), "--peer", peers[node_id], "--http", "none"]
+            options = ["--node-id", str(node_id), "--peer", peers[node_id], "--http", f"{hosts[node_id]}:0"]
             for seed in peers:
                 options += ["--seed", seed]
             if self.has_local_home and node_id > 0:
@@ -79,6 +80,22 @@ class ClusterProcesses:
             if node.is_running:
                 node.thaw()
                 node.kill()
+
+    def controller(self) -> int:
+        """The node that decides, once there is exactly one."""
+        deadline = time.monotonic() + HEALED_WITHIN_S
+        while True:
+            running = [number for number, node in enumerate(self.nodes) if node.is_running]
+            deciding = [
+                number
+                for number in running
+                if _DECIDES in self.nodes[number].page("/metrics")[1].splitlines()
+            ]
+            if len(deciding) == 1:
+                return deciding[0]
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"nodes {deciding} decide\n{self.last_words()}")
+            time.sleep(0.05)
 
     def leaders(self, topic: str) -> dict[int, tuple[int, tuple[int, ...]]]:
         """Leader and replicas in sync by partition, as any node that answers knows them."""

@@ -7,29 +7,27 @@ loss    packets get lost on their way to one node
 power   power cut of one node, on a file system that forgets what was not synced
 dark    power cut of all nodes at once
 stop    one node is stopped in order
+member  kill -9 of one member of etcd
+etcd    kill -9 of all of etcd, and nodes go on without it for a while
 
 Local metadata are kept by the first node: while that one is away nothing can be acknowledged that needs a change of
 replicas in sync, so nothing is waited for then. With etcd any node may go.
 """
 
 import statistics
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import NamedTuple
 
-from tests.chaos.cluster import ClusterProcesses
-from tests.chaos.etcd import EtcdProcesses
-from tests.chaos.load import PARTITION_COUNT, TOPIC, Load
-from tests.chaos.mounts import LossyMount
+from tests.chaos.load import TOPIC
 from tests.chaos.rounds import complaints
+from tests.chaos.scene import Scene, scene
 from tests.chaos.wires import Wires
 
-KINDS = ("kill", "pause", "cut", "loss", "power", "dark", "stop")
-PAUSE_S_MAX = 8.0
+ETCD_KINDS = ("member", "etcd")
+KINDS = ("kill", "pause", "cut", "loss", "power", "dark", "stop", *ETCD_KINDS)
+FAULT_S_MAX = 8.0
 """Longer than a node may be silent before it is fenced."""
 CHECK_EVERY = 5
 ACKNOWLEDGED_WITHIN_S = 90
@@ -64,68 +62,58 @@ def run(
     seed: int = 0,
     settings: tuple[str, ...] = (),
     records_per_round: int = 1_000,
+    fault_s_max: float = FAULT_S_MAX,
     progress: Callable[[str], None] = lambda _: None,
 ) -> ClusterTotals:
-    """Stops at the first round with a violation. What the kinds need (root, FUSE) must be there."""
+    """Every kind as often as every other, in any order. Ends with the first round that has a violation.
+
+    What the kinds need (root, FUSE) must be there.
+    """
     random = Random(seed)
-    with _surroundings(kinds, node_count, etcd, seed) as (scratch, wires, mounts, members):
-        data = [
-            (mounts[number].path if mounts else scratch) / f"data-{number}" for number in range(node_count)
-        ]
-        endpoints = members.endpoints if members is not None else None
-        cluster = ClusterProcesses(data, scratch, wires=wires, etcd=endpoints, settings=settings)
-        destruction = Destruction(cluster, wires, mounts, random)
-        totals = ClusterTotals(dict.fromkeys(kinds, 0), 0, 0, destruction.failovers_s, [], [])
-        try:
-            cluster.start()
-            load = Load(cluster.bootstrap, replication_factor=node_count)
-            load.make_topic(TOPIC, PARTITION_COUNT)
-            totals.healings_s.append(cluster.wait_until_healed(TOPIC, PARTITION_COUNT))
-            with load.running():
-                while sum(totals.rounds.values()) < rounds and not complaints(load):
-                    kind = random.choice(kinds)
-                    load.grant(2 * records_per_round)
-                    load.wait_for(random.randrange(1, records_per_round), within_s=ACKNOWLEDGED_WITHIN_S)
-                    progress(f"{kind} …")
-                    destruction.bring(kind, load, records_per_round)
-                    totals.healings_s.append(cluster.wait_until_healed(TOPIC, PARTITION_COUNT))
-                    totals.rounds[kind] += 1
-                    if sum(totals.rounds.values()) % CHECK_EVERY == 0:
-                        load.check()
-                    progress(f"round {sum(totals.rounds.values())}: {load.acknowledged_count} acknowledged")
-            load.check()
-            cluster.wait_until_healed(TOPIC, PARTITION_COUNT)
-            exit_codes = cluster.stop()
-        except Exception as error:
-            error.add_note(cluster.last_words())
-            raise
-        finally:
-            cluster.kill()
-        violations = complaints(load)
-        violations += [f"a node ended with {code} when asked to stop" for code in exit_codes if code != 0]
-        violations += cluster.differing_replicas(TOPIC, PARTITION_COUNT)
-        return totals._replace(
-            acknowledged=load.acknowledged_count, consumed=load.consumed_count, violations=violations
-        )
+    deck: list[str] = []
+    with scene(
+        node_count=node_count,
+        with_wires=bool({"cut", "loss"} & set(kinds)),
+        with_mounts=bool({"power", "dark"} & set(kinds)),
+        with_etcd=etcd,
+        seed=seed,
+        settings=settings,
+    ) as playing:
+        load = playing.load
+        destruction = Destruction(playing, random, fault_s_max)
+        totals = ClusterTotals(dict.fromkeys(kinds, 0), 0, 0, destruction.failovers_s, [], playing.violations)
+        while sum(totals.rounds.values()) < rounds and not complaints(load):
+            deck = deck or random.sample(kinds, len(kinds))
+            kind = deck.pop()
+            load.grant(2 * records_per_round)
+            load.wait_for(random.randrange(1, records_per_round), within_s=ACKNOWLEDGED_WITHIN_S)
+            progress(f"{kind} …")
+            destruction.bring(kind, records_per_round)
+            totals.healings_s.append(playing.wait_until_healed())
+            totals.rounds[kind] += 1
+            if sum(totals.rounds.values()) % CHECK_EVERY == 0:
+                load.check()
+            progress(f"round {sum(totals.rounds.values())}: {load.acknowledged_count} acknowledged")
+    return totals._replace(acknowledged=load.acknowledged_count, consumed=load.consumed_count)
 
 
 class Destruction:
     """Each kind of fault, from its beginning to its end."""
 
-    def __init__(
-        self,
-        cluster: ClusterProcesses,
-        wires: Wires | None,
-        mounts: Sequence[LossyMount],
-        random: Random,
-    ) -> None:
+    def __init__(self, playing: Scene, random: Random, fault_s_max: float) -> None:
         self.failovers_s: list[float] = []
-        self._cluster = cluster
-        self._wires = wires
-        self._mounts = mounts
+        self._cluster = playing.cluster
+        self._load = playing.load
+        self._wires = playing.wires
+        self._mounts = playing.mounts
+        self._members = playing.members
         self._random = random
+        self._fault_s_max = fault_s_max
 
-    def bring(self, kind: str, load: Load, records: int) -> None:
+    def bring(self, kind: str, records: int) -> None:
+        if kind in ETCD_KINDS:
+            self._end_members(kind, records)
+            return
         victim = self._random.randrange(0, len(self._cluster.nodes))
         if kind == "dark":
             self._dark()
@@ -144,16 +132,37 @@ class Destruction:
         if is_away and is_missed:
             self.failovers_s.append(self._cluster.wait_for_new_leaders(TOPIC, victim))
         if is_missed:  # the others go on meanwhile
-            load.grant(records)
-            load.wait_for(self._random.randrange(1, records // 2), within_s=ACKNOWLEDGED_WITHIN_S)
+            self._go_on(records)
         if kind in ("pause", "cut", "loss"):
-            time.sleep(self._random.uniform(0.5, PAUSE_S_MAX))  # how long the fault lasts
+            self._last()
         if is_away:
             self._cluster.nodes[victim].start()
         elif kind == "pause":
             self._cluster.nodes[victim].thaw()
         else:
             self._at_wires().heal()
+
+    def _go_on(self, records: int) -> None:
+        self._load.grant(records)
+        self._load.wait_for(self._random.randrange(1, records // 2), within_s=ACKNOWLEDGED_WITHIN_S)
+
+    def _last(self) -> None:
+        """How long a fault lasts that does not end by itself."""
+        time.sleep(self._random.uniform(0.5, self._fault_s_max))
+
+    def _end_members(self, kind: str, records: int) -> None:
+        members = self._members
+        assert members is not None, "these kinds come with etcd"
+        everybody = range(members.member_count)
+        ended = everybody if kind == "etcd" else [self._random.choice(everybody)]
+        for member in ended:
+            members.kill(member)
+        self._go_on(records)
+        self._last()
+        self._go_on(records)
+        for member in ended:
+            members.start(member)
+        members.wait_until_healthy()
 
     def _dark(self) -> None:
         for node in self._cluster.nodes:
@@ -180,29 +189,6 @@ class Destruction:
     def _at_wires(self) -> Wires:
         assert self._wires is not None, "these kinds come with wires"
         return self._wires
-
-
-@contextmanager
-def _surroundings(
-    kinds: Sequence[str], node_count: int, etcd: bool, seed: int
-) -> Iterator[tuple[Path, Wires | None, list[LossyMount], EtcdProcesses | None]]:
-    """In memory where possible: power cuts are modelled, and real disks would only make it slow."""
-    in_memory = Path("/dev/shm")
-    with ExitStack() as stack:
-        place = in_memory if in_memory.is_dir() else None
-        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="chaos-", dir=place)))
-        wires = stack.enter_context(Wires(node_count)) if {"cut", "loss"} & set(kinds) else None
-        mounts: list[LossyMount] = []
-        if {"power", "dark"} & set(kinds):
-            for number in range(node_count):
-                own = scratch / f"disk-{number}"
-                own.mkdir()
-                mounts.append(stack.enter_context(LossyMount(own, seed + number)))
-        members = None
-        if etcd:
-            host = wires.outside if wires is not None else "127.0.0.1"
-            members = stack.enter_context(EtcdProcesses(scratch / "etcd", host))
-        yield scratch, wires, mounts, members
 
 
 def _spread(seconds: Sequence[float]) -> str:

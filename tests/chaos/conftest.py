@@ -3,6 +3,7 @@
 import ctypes.util
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -29,3 +30,24 @@ def loop_devices() -> None:
     for command in ("mkfs.ext4", "mount", "umount"):
         if shutil.which(command) is None:
             pytest.skip(f"{command} is not installed")
+
+
+@pytest.fixture(scope="session")
+def network_spaces() -> None:
+    """Nodes can have networks of their own here, and be cut off."""
+    if os.geteuid() != 0:
+        pytest.skip("network namespaces need root")
+    for command in ("ip", "nft"):
+        if shutil.which(command) is None:
+            pytest.skip(f"{command} is not installed")
+    space = f"probe{os.getpid()}"
+    if subprocess.run(["ip", "netns", "add", space], capture_output=True, check=False).returncode != 0:
+        pytest.skip("network namespaces cannot be made here")
+    subprocess.run(["ip", "netns", "del", space], capture_output=True, check=True)
+
+
+@pytest.fixture(scope="session")
+def etcd() -> None:
+    """Members of etcd can be started here."""
+    if shutil.which("etcd") is None:
+        pytest.skip("etcd is not installed (Debian: apt-get install etcd-server)")

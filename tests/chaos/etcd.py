@@ -1,5 +1,6 @@
 """Three members of etcd as processes of their own."""
 
+import json
 import shutil
 import socket
 import subprocess
@@ -7,6 +8,7 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 READY_WITHIN_S = 30.0
 
@@ -30,21 +32,32 @@ class EtcdProcesses:
     def member_count(self) -> int:
         return len(self._clients)
 
+    @property
+    def running(self) -> list[int]:
+        return sorted(self._processes)
+
     def __enter__(self) -> "EtcdProcesses":
         self._directory.mkdir(parents=True, exist_ok=True)
         for member in range(self.member_count):
             self.start(member)
-        deadline = time.monotonic() + READY_WITHIN_S
-        while not all(map(self._is_healthy, range(self.member_count))):
-            if time.monotonic() > deadline:
-                self.__exit__()
-                raise RuntimeError("etcd was not ready in time")
-            time.sleep(0.05)
+        try:
+            self.wait_until_healthy()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
         for member in list(self._processes):
             self.kill(member)
+
+    def wait_until_healthy(self) -> None:
+        """Until every member says so, which takes a leader among them."""
+        deadline = time.monotonic() + READY_WITHIN_S
+        while not all(map(self._is_healthy, range(self.member_count))):
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"etcd was not ready in {READY_WITHIN_S} s")
+            time.sleep(0.05)
 
     def start(self, member: int) -> None:
         program = shutil.which("etcd")
@@ -62,6 +75,16 @@ class EtcdProcesses:
         process = self._processes.pop(member)
         process.kill()
         process.wait()
+
+    def leader(self) -> int:
+        """The member that the others follow. All must be there."""
+        status = [self._status(member) for member in range(self.member_count)]
+        return [each["header"]["member_id"] for each in status].index(status[0]["leader"])
+
+    def _status(self, member: int) -> Any:
+        request = urllib.request.Request(f"{self._clients[member]}/v3/maintenance/status", b"{}")
+        with urllib.request.urlopen(request, timeout=READY_WITHIN_S) as answer:
+            return json.load(answer)
 
     def _is_healthy(self, member: int) -> bool:
         try:

@@ -6,10 +6,13 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 READY_WITHIN_S = 60.0
 STOPPED_WITHIN_S = 30.0
+ANSWERED_WITHIN_S = 10.0
 
 
 class NodeProcess:
@@ -27,6 +30,8 @@ class NodeProcess:
     ) -> None:
         """`place` is a command that runs another one where the node is to be."""
         self.address = address
+        self.http: str | None = None
+        """Known when it is ready, and chosen anew with every start."""
         self.data = data
         self.start_times_s: list[float] = []
         self._settings = settings
@@ -61,6 +66,7 @@ class NodeProcess:
     def wait_until_ready(self) -> None:
         ready = self._wait_until_ready(self._began + READY_WITHIN_S)
         self.address = ready["kafka"][0]
+        self.http = next(iter(ready.get("http", ())), None)
         self.start_times_s.append(time.monotonic() - self._began)
 
     def kill(self) -> None:
@@ -92,6 +98,25 @@ class NodeProcess:
         except subprocess.TimeoutExpired:
             self.kill()
             return -signal.SIGKILL
+
+    def page(self, path: str) -> tuple[int, str]:
+        """Status and text of one of its HTTP pages."""
+        try:
+            with urllib.request.urlopen(f"{self.http}{path}", timeout=ANSWERED_WITHIN_S) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def wait_until_page_says(self, path: str, words: str) -> int:
+        """Until the page has these words; answers with the status it has then."""
+        deadline = time.monotonic() + READY_WITHIN_S
+        while True:
+            status, text = self.page(path)
+            if words in text:
+                return status
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"{path} never said {words!r} but {text!r}\n{self.last_words()}")
+            time.sleep(0.05)
 
     def _wait_until_ready(self, deadline: float) -> dict[str, list[str]]:
         assert self._process is not None, "the node was started"

@@ -4,20 +4,24 @@ Every node has a namespace and an address of its own on one bridge; the load run
 the namespace of a node: packets to or from other nodes are dropped, with no word to either side. Needs root, `ip` and `nft`.
 """
 
+import itertools
 import os
 import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 _TABLE = "cut"
+_numbers = itertools.count()
 
 
 class Wires:
     """The network of `node_count` nodes. Use it as a context manager: what it made, it takes away."""
 
     def __init__(self, node_count: int) -> None:
-        self._label = f"rw{os.getpid() % 100_000}"
-        self._net = f"10.{77 + os.getpid() % 100}.{os.getpid() // 100 % 250}"
+        # What is taken away lingers for a moment, so every network has names and addresses of its own.
+        number = next(_numbers)
+        self._label = f"rw{os.getpid() % 100_000}x{number}"
+        self._net = f"10.{77 + (os.getpid() + number) % 100}.{os.getpid() // 100 % 250}"
         self.addresses = [f"{self._net}.{10 + node_id}" for node_id in range(node_count)]
         self.outside = f"{self._net}.1"
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from math import inf
 
 from msgspec import Struct
 
@@ -16,10 +17,12 @@ class _Waiting(Struct):
 
 
 class Waiters:
-    __slots__ = ("_waiting",)
+    __slots__ = ("_expires_at_ms", "_waiting")
 
     def __init__(self) -> None:
         self._waiting: deque[_Waiting] = deque()
+        self._expires_at_ms = inf
+        """Nobody's time is over before this."""
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -27,6 +30,7 @@ class Waiters:
     def add(self, end_offset: Offset, deadline_ms: float) -> asyncio.Future[None]:
         """Done when `end_offset` has been reached."""
         reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._expires_at_ms = min(self._expires_at_ms, deadline_ms)
         self._waiting.append(_Waiting(end_offset, deadline_ms, reached))
         return reached
 
@@ -39,10 +43,16 @@ class Waiters:
                 reached.set_result(None)
 
     def expire(self, now_ms: float, reason: RopewalkError) -> None:
-        """Send away those whose time is over."""
-        waiting = self._waiting
-        while waiting and waiting[0].deadline_ms <= now_ms:
-            _fail(waiting.popleft(), reason)
+        """Send away those whose time is over, wherever they stand: each has a time of its own."""
+        if now_ms < self._expires_at_ms:
+            return
+        waiting, self._waiting = self._waiting, deque()
+        for each in waiting:
+            if each.deadline_ms <= now_ms:
+                _fail(each, reason)
+            else:
+                self._waiting.append(each)
+        self._expires_at_ms = min((each.deadline_ms for each in self._waiting), default=inf)
 
     def fail(self, reason: RopewalkError) -> None:
         """Send everybody away."""

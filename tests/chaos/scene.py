@@ -1,0 +1,86 @@
+"""A cluster of real processes with load on it, and everything that can be done to it, from start to last check."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.chaos.cluster import ClusterProcesses
+from tests.chaos.etcd import EtcdProcesses
+from tests.chaos.load import PARTITION_COUNT, TOPIC, Load
+from tests.chaos.mounts import LossyMount
+from tests.chaos.rounds import complaints
+from tests.chaos.wires import Wires
+
+
+@dataclass(slots=True)
+class Scene:
+    """`violations` is complete when the scene has ended."""
+
+    cluster: ClusterProcesses
+    load: Load
+    wires: Wires | None
+    mounts: list[LossyMount]
+    members: EtcdProcesses | None
+    violations: list[str] = field(default_factory=list)
+
+    def wait_until_healed(self) -> float:
+        """Until every replica is in sync; answers how long that took."""
+        return self.cluster.wait_until_healed(TOPIC, PARTITION_COUNT)
+
+
+@contextmanager
+def scene(
+    *,
+    node_count: int = 3,
+    with_wires: bool = False,
+    with_mounts: bool = False,
+    with_etcd: bool = False,
+    seed: int = 0,
+    settings: tuple[str, ...] = (),
+) -> Iterator[Scene]:
+    """Everything is in sync and the load runs inside; at the end all is read back, stopped and compared.
+
+    What is asked for (root, FUSE, etcd) must be there. In memory where possible: power cuts are modelled, and real disks
+    would only make it slow.
+    """
+    in_memory = Path("/dev/shm")
+    with ExitStack() as stack:
+        place = in_memory if in_memory.is_dir() else None
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="chaos-", dir=place)))
+        wires = stack.enter_context(Wires(node_count)) if with_wires else None
+        mounts: list[LossyMount] = []
+        for number in range(node_count if with_mounts else 0):
+            own = scratch / f"disk-{number}"
+            own.mkdir()
+            mounts.append(stack.enter_context(LossyMount(own, seed + number)))
+        members = None
+        if with_etcd:
+            host = wires.outside if wires is not None else "127.0.0.1"
+            members = stack.enter_context(EtcdProcesses(scratch / "etcd", host))
+        data = [
+            (mounts[number].path if mounts else scratch) / f"data-{number}" for number in range(node_count)
+        ]
+        endpoints = members.endpoints if members is not None else None
+        cluster = ClusterProcesses(data, scratch, wires=wires, etcd=endpoints, settings=settings)
+        stack.callback(cluster.kill)
+        load = Load(cluster.bootstrap, replication_factor=node_count)
+        playing = Scene(cluster, load, wires, mounts, members)
+        try:
+            cluster.start()
+            load.make_topic(TOPIC, PARTITION_COUNT)
+            playing.wait_until_healed()
+            with load.running():
+                yield playing
+            load.check()
+            playing.wait_until_healed()
+            exit_codes = cluster.stop()
+        except Exception as error:
+            error.add_note(cluster.last_words())
+            raise
+        playing.violations += complaints(load)
+        playing.violations += [
+            f"a node ended with {code} when asked to stop" for code in exit_codes if code != 0
+        ]
+        playing.violations += cluster.differing_replicas(TOPIC, PARTITION_COUNT)
