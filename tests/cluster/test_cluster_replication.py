@@ -171,3 +171,34 @@ def test_a_consumer_is_sent_to_the_replica_in_its_rack_and_served_there() -> Non
             assert without_rack.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     in_a_cluster(story, nodes=0)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.98])  # of the file: headers, which recovery looks at
+def test_a_damaged_copy_is_made_whole_before_it_counts_again(share: float) -> None:
+    """It would be in sync by its end, and lack what rotted in the middle."""
+
+    async def story(nodes: Nodes) -> None:
+        async with nodes.client() as client:
+            await create(client)
+            producer = Producer(client, TOPIC)
+            await send(producer, *(str(number) for number in range(10)))
+            victim = next(node_id for node_id in (1, 2) if node_id != facts(nodes, 0).leader)
+            machine = nodes.members[victim].machine
+            await asyncio.sleep(3)  # simulated: until the recovery point has passed all of it
+            machine.kill()
+            (segment,) = (
+                file
+                for path, file in machine.platters.files()
+                if f"/{TOPIC}-0/" in path and path.endswith(".log")
+            )
+            machine.platters.evict()
+            segment.rot(int(len(segment.data) * share), 1)
+            await nodes.members[victim].start()
+            assert hosted(nodes, victim).log.end_offset <= 10
+            await nodes.until(lambda: set(facts(nodes, 0).isr) == {0, 1, 2})
+            await send(producer, "last")
+            assert hosted(nodes, victim).log.damaged == ()
+            one, two, three = await copies(nodes, 0, 1, 2)
+            assert one == two == three
+
+    in_a_cluster(story)

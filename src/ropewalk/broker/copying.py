@@ -35,6 +35,7 @@ _FENCED = frozenset(
 
 class Copying:
     __slots__ = (
+        "broker_epoch",
         "core",
         "is_at_work",
         "is_behind",
@@ -47,6 +48,9 @@ class Copying:
     def __init__(self, replica: Replica, *, is_in_sync: bool) -> None:
         self.replica = replica
         self.core = Follower(leader_epoch=replica.leader_epoch, high_watermark=replica.high_watermark)
+        self.broker_epoch: int | None = None
+        """In which it has been asked for; None before the first time."""
+
         self.question: Question | None = None
         """That the leader has been asked, or would be with the same words."""
 
@@ -58,6 +62,20 @@ class Copying:
 
         self.rest_until_ms = 0.0
         self.is_moving_start = False
+
+    def repair(self) -> Truncate | Restart | None:
+        """What has to go of a copy that is damaged, so that it comes again; None where it is whole.
+
+        The last sound batch goes too: where the one after it begins cannot be told from a file that is damaged there.
+        """
+        log = self.replica.log
+        starts = [damaged.start_offset for damaged in log.damaged]
+        if not starts:
+            return None
+        sound_offset = min(starts) - 1
+        return (
+            Truncate(Offset(sound_offset)) if sound_offset > log.start_offset else Restart(log.start_offset)
+        )
 
     def ask(self) -> Question | None:
         """None while the log holds something that does not count yet."""

@@ -71,6 +71,9 @@ class Copier(Protocol):
     @property
     def broker_epoch(self) -> int: ...
 
+    def counts_on(self, topic_id: TopicId, index: int) -> bool:
+        """Whether the cluster takes this node's copy for complete: it is in sync, or eligible."""
+
     async def fetch(self, leader: NodeId, request: FetchRequest, *, deadline_ms: float) -> FetchResponse: ...
 
     async def cut(self, replica: Replica, effect: Truncate | Restart) -> None: ...
@@ -168,6 +171,13 @@ class Fetcher:
             copying = self._copyings[key]
             if copying.is_at_work or copying.rest_until_ms > now_ms:
                 continue
+            if copying.broker_epoch != self._broker_epoch:
+                repair = copying.repair()
+                if repair is not None and not self._copier.counts_on(*key):
+                    # The leader has heard nothing of this copy yet, so nobody can come to count on it meanwhile.
+                    self._cut(key, copying, repair)
+                    continue
+                copying.broker_epoch = self._broker_epoch
             if copying.is_behind:
                 if behind_count >= CATCH_UP_PARTITIONS_MAX or self._copier.budget.wait_ms(now_ms):
                     continue

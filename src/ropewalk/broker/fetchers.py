@@ -68,6 +68,13 @@ class Fetchers:
         own = self._image.brokers.get(self.node_id)
         return -1 if own is None else own.epoch
 
+    def counts_on(self, topic_id: TopicId, index: int) -> bool:
+        topic = self._image.topics_by_id.get(topic_id)
+        if topic is None:
+            return True
+        partition = topic.partitions[index]
+        return self.node_id in partition.isr or self.node_id in partition.eligible
+
     def collect(self, sheet: Sheet) -> Iterator[None]:
         fetchers = list(self._by_leader.values())
         sheet.add(metrics.REPLICAS_FOLLOWED, sum(map(len, fetchers)))
