@@ -15,6 +15,7 @@ from ropewalk.metadata.records import (
     PartitionChanged,
     PartitionCreated,
     TopicCreated,
+    TopicSettingsChanged,
 )
 from ropewalk.sim.cores.judge import Judge, Violation
 from ropewalk.sim.cores.machine import Key, Machine
@@ -163,8 +164,7 @@ def test_a_loss_of_what_two_disks_were_to_keep() -> None:
 
 def test_a_loss_that_is_recorded_is_none_that_is_hidden() -> None:
     stage = Stage()
-    for node in NODES:
-        stage.log(node).flushes = False
+    stage.commit(TopicSettingsChanged(TOPIC, {"flush": "os"}))
     stage.machines[NODES[2]].amnesia.add(KEY)
     stage.log(2).truncate(1)
     stage.commit(
