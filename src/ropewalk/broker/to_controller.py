@@ -15,7 +15,7 @@ from ropewalk.broker.cluster import Cluster
 from ropewalk.broker.controller_link import ControllerLink
 from ropewalk.broker.peers import Lane
 from ropewalk.broker.registry import Pulse, Registered, Registry
-from ropewalk.client.errors import RemoteError, Unreachable
+from ropewalk.client.errors import ConnectionLost, RemoteError, Unreachable
 from ropewalk.controller.alter_partition import AlteredPartition, PartitionAlteration
 from ropewalk.controller.brokers import Registration
 from ropewalk.controller.membership import Heartbeat
@@ -142,6 +142,8 @@ class ToController:
             )
         except RemoteError as error:
             raise refusal(error) from None
+        except ConnectionLost as error:
+            raise errors.TimedOut(f"whether the controller did it is not known: {error}") from None
 
     def _altered(self, answer: alter_partition.PartitionAltered) -> AlteredPartition:
         topic_id = TopicId(answer.topic_id)
@@ -174,6 +176,7 @@ _REFUSALS: Final[dict[ErrorCode, type[RopewalkError]]] = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: errors.UnknownPartition,
     ErrorCode.REQUEST_TIMED_OUT: errors.TimedOut,
     ErrorCode.INVALID_REQUEST: errors.InvalidRequest,
+    ErrorCode.THROTTLING_QUOTA_EXCEEDED: errors.Throttled,
 }
 
 

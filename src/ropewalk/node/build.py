@@ -25,6 +25,7 @@ from ropewalk.base.limits import LEAVE_MS_MAX
 from ropewalk.base.metrics import Source
 from ropewalk.base.ports import Ports
 from ropewalk.broker.balancing import Balancing
+from ropewalk.broker.facts import Facts
 from ropewalk.broker.health import Stage
 from ropewalk.broker.housekeeping import Housekeeping
 from ropewalk.broker.partitions import Partitions
@@ -160,12 +161,15 @@ class Node:
         parts.ports.disk.close()
 
 
-async def start(config: Config, ports: Ports) -> Node:
-    """Raises `RopewalkError` for what the user can put right, `OSError` where the address cannot be had."""
+async def start(config: Config, ports: Ports, facts: Facts | None = None) -> Node:
+    """Raises `RopewalkError` for what the user can put right, `OSError` where the address cannot be had.
+
+    `facts` is for whoever wants to see what the node is told of the cluster from the first record on.
+    """
     failed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
     supervisor = Supervisor(partial(_on_failure, failed))
     try:
-        return await unless(failed, _start(config, ports, supervisor, failed))
+        return await unless(failed, _start(config, ports, supervisor, failed, facts or Facts()))
     except _INTERRUPTIONS:
         await supervisor.stop()
         ports.disk.close()
@@ -173,10 +177,14 @@ async def start(config: Config, ports: Ports) -> Node:
 
 
 async def _start(
-    config: Config, ports: Ports, supervisor: Supervisor, failed: "asyncio.Future[BaseException]"
+    config: Config,
+    ports: Ports,
+    supervisor: Supervisor,
+    failed: "asyncio.Future[BaseException]",
+    facts: Facts,
 ) -> Node:
     """The HTTP door comes as soon as there is anything to tell: how far the rest is can be asked there."""
-    place = await find_place(config, ports, supervisor)
+    place = await find_place(config, ports, supervisor, facts)
     parts = assemble(config, ports, place, supervisor, failed)
     instruments = parts.instruments
     await instruments.open_door()

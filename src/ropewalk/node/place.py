@@ -69,12 +69,11 @@ class Place:
             self.links.close()
 
 
-async def find_place(config: Config, ports: Ports, supervisor: Supervisor) -> Place:
+async def find_place(config: Config, ports: Ports, supervisor: Supervisor, facts: Facts) -> Place:
     """Returns when the cluster's facts are known as of a moment ago, and go on to be heard of.
 
     Raises `DirectoryRefused` where the data belongs to another cluster. Waits for a controller as long as it takes.
     """
-    facts = Facts()
     links = None if config.is_alone else _links(config, ports, facts)
     seeds = Seeds(ports.network, config.seeds)
     link = None if links is None else ControllerLink(links, facts.image, seeds.addresses)

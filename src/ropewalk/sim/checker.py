@@ -43,6 +43,7 @@ from ropewalk.sim.history import (
     Fetched,
     FinalRead,
     Forgotten,
+    LossAdmitted,
     PowerFailed,
     Promise,
     Refused,
@@ -145,8 +146,10 @@ class _Partition:
 
     def on_power_failed(self, index: int) -> None:
         """Forget everything but what was sent, unless the topic promises to remember."""
-        if self._promise.survives_power_cuts:
-            return
+        if not self._promise.survives_power_cuts:
+            self._begin_anew(index)
+
+    def _begin_anew(self, index: int) -> None:
         self._power_failed_at = index
         self._value_at.clear()
         self._offset_of.clear()
@@ -195,10 +198,11 @@ class _Partition:
             case Rotted():
                 self._rotten.append(event)
             case Forgotten(_, what):
-                if (
-                    not self._rotten
-                ):  # the batches that a producer's place is known from may be among the damaged
+                # The batches that a producer's place is known from may be among the damaged, or among the lost.
+                if not self._rotten and self._power_failed_at < 0:
                     self._report("forgotten", what)
+            case LossAdmitted():
+                self._begin_anew(index)
             case Returned(_, what):
                 self._report("resurrected", what)
             case FinalRead():

@@ -138,6 +138,12 @@ class PowerFailed(Struct, frozen=True):
     """Whatever was not on the platter may be gone."""
 
 
+class LossAdmitted(Struct, frozen=True):
+    """The cluster itself says that an election may have lost records of this partition: it is judged anew from here on."""
+
+    partition: TopicPartition
+
+
 class SurvivedFailedSync(Struct, frozen=True):
     """A sync failed and the node went on."""
 
@@ -191,6 +197,7 @@ Event = (
     | Rotted
     | ClockJumped
     | PowerFailed
+    | LossAdmitted
     | SurvivedFailedSync
     | StartFailed
     | Forgotten

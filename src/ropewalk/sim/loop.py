@@ -6,7 +6,8 @@ and goes on. Ten simulated minutes cost what the callbacks cost, and the same se
 Behaviour worth knowing
     Task steps that are ready together run in an order drawn from the seed: nobody may rely on who of two
     woken tasks comes first. Plain callbacks keep their order, as the interface of asyncio promises.
-    A callback belongs to the process in its context. When that process is dead, the callback is dropped.
+    A callback belongs to the process in its context. When that process is dead, the callback is dropped; while it
+    is paused, the callback waits.
     What `AbstractEventLoop` offers and this class does not define (real sockets, signals, subprocesses)
     raises `NotImplementedError`; threads and executors are refused by name.
     An error that nobody handles ends the run: in a simulation nothing fails quietly.
@@ -48,6 +49,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._rng = random.Random(f"{seed}/schedule")
         self._now_s = 0.0
         self._ready: list[_Scheduled] = []
+        self._held_back: dict[Process, list[_Scheduled]] = {}
+        """What has become due in processes that are paused."""
         self._timers: list[tuple[float, int, _Scheduled]] = []
         self._timer_count = 0
         self._task_count = 0
@@ -100,6 +103,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         process = CURRENT.get() if context is None else context.get(CURRENT)
         if process is not None:
             process.tasks.add(task)
+            if not process.alive:  # its last step goes on to its end, and nothing that it begins ever runs
+                self.bury(task)
         return task
 
     def run_until_complete(self, future: Awaitable[T], *, limit_s: float | None = None) -> T:  # type: ignore[override]
@@ -137,6 +142,9 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             process = scheduled.process
             if scheduled.cancelled() or (process is not None and not process.alive):
                 continue
+            if process is not None and process.is_paused:
+                self._held_back.setdefault(process, []).append(scheduled)
+                continue
             self.step_count += 1
             self.trace.note(self._now_s, scheduled.label())
             try:
@@ -168,6 +176,11 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
                 batch[index] = step
         return batch
 
+    def resume(self, process: Process) -> None:
+        """Let a paused process go on with all that has become due meanwhile."""
+        process.is_paused = False
+        self._ready += self._held_back.pop(process, [])
+
     def bury(self, task: "asyncio.Task[Any] | asyncio.Future[Any]") -> None:
         """Keep a task that will never run again, so that its coroutine is not unwound in the middle of the run."""
         if isinstance(task, asyncio.Task):
@@ -179,6 +192,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             return
         self._closed = True
         self._ready.clear()
+        self._held_back.clear()
         self._timers.clear()
         for task in [*self._graveyard, *asyncio.all_tasks(self)]:
             task._log_destroy_pending = False  # type: ignore[attr-defined]  # asyncio's own gather does the same

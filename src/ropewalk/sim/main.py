@@ -13,6 +13,8 @@ from typing import Final, NoReturn
 
 import structlog
 
+from ropewalk.sim.cluster.scenario import run_seed as run_cluster
+from ropewalk.sim.cluster.sometimes import EXPECTED as EXPECTED_OF_CLUSTERS
 from ropewalk.sim.cores.scenario import run_seed as run_cores
 from ropewalk.sim.cores.sometimes import EXPECTED as EXPECTED_OF_CORES
 from ropewalk.sim.node import boot
@@ -21,7 +23,12 @@ from ropewalk.sim.sometimes import EXPECTED, never
 from ropewalk.sim.whole.scenario import EXPECTED as EXPECTED_OF_WHOLE
 from ropewalk.sim.whole.scenario import run_seed as run_whole
 
-_EXPECTED: Final = {"cores": EXPECTED_OF_CORES, "whole": EXPECTED_OF_WHOLE, "node": EXPECTED}
+_EXPECTED: Final = {
+    "cores": EXPECTED_OF_CORES,
+    "cluster": EXPECTED_OF_CLUSTERS,
+    "whole": EXPECTED_OF_WHOLE,
+    "node": EXPECTED,
+}
 
 
 def main() -> NoReturn:
@@ -30,7 +37,7 @@ def main() -> NoReturn:
     began_s = time.monotonic()
     outcomes: list[Outcome] = []
     failed: list[Outcome] = []
-    level = "cores" if options.cores else "whole" if options.whole else "node"
+    level = next((level for level in ("cores", "cluster", "whole") if getattr(options, level)), "node")
     for outcome in _run_all(seeds, options.jobs, level, show_log=options.log):
         outcomes.append(outcome)
         if options.verbose:
@@ -59,7 +66,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--whole",
         action="store_true",
-        help="clusters of 3 and 5 whole nodes, with clients (default: one whole node)",
+        help="clusters of 3 and 5 whole nodes, with the client that ships",
+    )
+    parser.add_argument(
+        "--cluster",
+        action="store_true",
+        help="clusters of 3 and 5 whole nodes under every fault there is",
     )
     parser.add_argument("--jobs", type=int, default=1, help="processes (default %(default)s)")
     parser.add_argument("--fail-fast", action="store_true", help="stop at the first violation")
@@ -94,7 +106,13 @@ def _run_all(seeds: Iterable[int], jobs: int, level: str, *, show_log: bool) -> 
 def _run(seed: int, *, level: str, show_log: bool) -> Outcome:
     least_serious = logging.DEBUG if show_log else logging.CRITICAL
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(least_serious))
-    return run_whole(seed) if level == "whole" else run_seed(seed, boot)
+    match level:
+        case "cluster":
+            return run_cluster(seed)
+        case "whole":
+            return run_whole(seed)
+        case _:
+            return run_seed(seed, boot)
 
 
 def _line(outcome: Outcome) -> str:

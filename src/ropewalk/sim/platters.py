@@ -57,6 +57,12 @@ class Platters:
         self._root.lose_power(self.rng, self.sometimes)
         self.used_bytes = sum(len(file.data) for _, file in self.files())
 
+    def wipe(self) -> None:
+        """Another disk, an empty one, in its place."""
+        self._root = Directory()
+        self._locks.clear()
+        self.used_bytes = 0
+
     def cut_power_after(self, operation_count: int, cut: Callable[[], None]) -> None:
         """Call `cut` in the middle of things: before the given number of further changes has been made."""
         self._cut = (operation_count, cut)

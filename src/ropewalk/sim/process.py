@@ -15,12 +15,14 @@ from typing import Final
 class Process:
     """One life, from start to death, of a program on a host."""
 
-    __slots__ = ("__weakref__", "_on_death", "alive", "host", "life", "tasks")
+    __slots__ = ("__weakref__", "_on_death", "alive", "host", "is_paused", "life", "tasks")
 
     def __init__(self, host: str, life: int) -> None:
         self.host = host
         self.life = life
         self.alive = True
+        self.is_paused = False
+        """As by SIGSTOP: nothing of it runs, and whatever becomes due waits."""
         self.tasks: weakref.WeakSet[asyncio.Task[object]] = weakref.WeakSet()
         self._on_death: list[Callable[[str], None]] = []
 

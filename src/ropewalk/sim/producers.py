@@ -67,10 +67,21 @@ class Identity(Struct, frozen=True):
 class Producer:
     """What both kinds do alike: draw a batch, send it, and write down what became of it."""
 
-    def __init__(self, caller: Caller, *, acks: int, version_min: int = 0) -> None:
+    def __init__(
+        self,
+        caller: Caller,
+        *,
+        acks: int,
+        version_min: int = 0,
+        indefinite: frozenset[ErrorCode] = _INDEFINITE,
+        is_believed: bool = True,
+    ) -> None:
+        """`is_believed`: whether an acknowledgement is a promise. That of a leader alone is none where there are others."""
         self.caller = caller
         self.acks = acks
         self._version_min = version_min
+        self._indefinite = indefinite
+        self._is_believed = is_believed
         self.identity = Identity()
 
     def draw_batch(self, partition: TopicPartition) -> Batch:
@@ -106,7 +117,7 @@ class Producer:
                 batch.values,
                 self.acks,
                 is_idempotent,
-                caller.connection_count,
+                caller.number_of(link),
                 batch.timestamp_ms,
                 tuple(key_of(value) for value in batch.values) if is_keyed else (),
                 frozenset(value for value in batch.values if is_keyed and is_tombstone(value)),
@@ -133,14 +144,17 @@ class Producer:
             return None
         (answer,) = response.topics[0].partitions
         code = ErrorCode(answer.error_code)
-        if code == ErrorCode.NONE:
+        if code == ErrorCode.NONE and not self._is_believed:
+            journal.note(Failed(sending.send, False, "acknowledged by the leader alone"))
+            sometimes.note("a write was acknowledged by its leader alone")
+        elif code == ErrorCode.NONE:
             journal.note(Acknowledged(sending.send, answer.base_offset))
             sometimes.note("a write was acknowledged")
             batch = sending.batch
             if batch.sent_count > 1 and answer.base_offset < sending.end_seen and batch.base_sequence >= 0:
                 sometimes.note("an idempotent batch sent again had been written already")
             self.caller.workload.see_end(batch.partition, answer.base_offset + len(batch.values))
-        elif code not in _INDEFINITE:
+        elif code not in self._indefinite:
             journal.note(Failed(sending.send, True, code.name))
             sometimes.note("a write was definitely refused")
         else:
@@ -197,8 +211,14 @@ class PlainProducer(Producer):
 class IdempotentProducer(Producer):
     """Writes to one partition, in order, each batch exactly once."""
 
-    def __init__(self, caller: Caller, partition: TopicPartition) -> None:
-        super().__init__(caller, acks=-1)
+    def __init__(
+        self,
+        caller: Caller,
+        partition: TopicPartition,
+        *,
+        indefinite: frozenset[ErrorCode] = _INDEFINITE,
+    ) -> None:
+        super().__init__(caller, acks=-1, indefinite=indefinite)
         self._partition = partition
         self._sequence = 0
         self._outstanding: list[Batch] = []
@@ -225,9 +245,9 @@ class IdempotentProducer(Producer):
         self.identity = Identity(ProducerId(response.producer_id), ProducerEpoch(response.producer_epoch))
         return True
 
-    async def _round(self, link: Link) -> None:
+    async def _round(self, link: Link, *, may_add: bool = True) -> None:
         """Send everything not acknowledged yet, oldest first, and some more; then take the answers."""
-        count = self.caller.rng.randrange(1, IN_FLIGHT_MAX + 1)
+        count = self.caller.rng.randrange(1, IN_FLIGHT_MAX + 1) if may_add else 0
         while len(self._outstanding) < count:
             batch = self.draw_batch(self._partition)
             batch.base_sequence = self._sequence
@@ -249,6 +269,10 @@ class IdempotentProducer(Producer):
             elif is_next and code in _SEQUENCE_REFUSED:
                 assert code is not None
                 text = f"{self.caller.name} was refused sequence {sending.batch.base_sequence}: {code.name}"
-                self.caller.workload.journal.note(Forgotten(self._partition, text))
+                self.on_forgotten(Forgotten(self._partition, text))
         if sendings and len(self._outstanding) and not link.is_open:
             await self.caller.pause(0.2)
+
+    def on_forgotten(self, event: Forgotten) -> None:
+        """The node does not know what it had acknowledged of this producer."""
+        self.caller.workload.journal.note(event)

@@ -47,6 +47,15 @@ class Topics:
     def name_of(self, topic_id: bytes) -> str:
         return next(name for name, known in self._ids.items() if known == topic_id)
 
+    def find_name(self, topic_id: bytes) -> str | None:
+        """As `name_of`; None if nobody uses that topic."""
+        return next((name for name, known in self._ids.items() if known == topic_id), None)
+
+    def forget(self, name: str) -> None:
+        """The topic is about to be deleted: nobody uses it any more."""
+        del self._ids[name]
+        self.partitions = [partition for partition in self.partitions if partition.topic != name]
+
 
 class Workload:
     """One run's clients: they go on until `until_s` and count what they do."""
@@ -110,6 +119,11 @@ class Caller:
                 self.connection_count += 1
                 return link
         return None
+
+    def number_of(self, link: Link) -> int:
+        """Which of this client's connections it is."""
+        del link  # it has one at a time
+        return self.connection_count
 
     def draw_version(self, link: Link, api: Api[Q, R]) -> int:
         """Any version both sides speak, the newest more often than the others."""

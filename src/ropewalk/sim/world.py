@@ -119,6 +119,23 @@ class Machine:
         if self.process is not None:
             self.process.die("killed")
 
+    def pause(self) -> None:
+        """SIGSTOP: its connections stay, and nobody answers on them."""
+        if self.process is not None:
+            self._world.trace.note("pause", str(self.process))
+            self.process.is_paused = True
+
+    def resume(self) -> None:
+        if self.process is not None and self.process.is_paused:
+            self._world.trace.note("resume", str(self.process))
+            self._world.loop.resume(self.process)
+
+    def replace_disk(self) -> None:
+        """The process ends, and all that it ever wrote is gone."""
+        self.cut_power()
+        self._world.trace.note("disk lost", self.name)
+        self.platters.wipe()
+
     def cut_power(self) -> None:
         """Whatever was not on the platter has a seeded fate. Peers are not told. Also for a machine already idle."""
         self._world.network.set_down(self.name, down=True)

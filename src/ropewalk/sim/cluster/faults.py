@@ -1,0 +1,270 @@
+"""What befalls a cluster of whole nodes: processes, machines, disks, clocks, the network, and etcd.
+
+Each run has a taste of its own: about half of the kinds of faults happen in it, so that rare combinations are not drowned
+by frequent ones. Every fault heals by itself after a while. Only so much is destroyed that the promises can be kept: whoever
+holds the last copy of what was promised keeps its disk.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from ropewalk.base.ids import NodeId
+from ropewalk.metadata.image import Image
+from ropewalk.sim.cluster.members import Member, Members
+from ropewalk.sim.etcd import NO_FAULTS, EtcdFaults
+from ropewalk.sim.history import ClockJumped
+from ropewalk.sim.workload import Workload
+
+Fault = Callable[[], Awaitable[None]]
+
+ETCD_TROUBLE: Final = EtcdFaults(
+    request_lost=0.02,
+    answer_lost=0.03,
+    done_late=0.02,
+    watch_cancelled=0.03,
+    watch_deaf=0.01,
+    watch_delay_s_max=0.1,
+)
+
+
+class ClusterNemesis:
+    def __init__(self, workload: Workload, members: Members, image: Image) -> None:
+        """`image` is the cluster as it is, whoever may know of it."""
+        self._workload = workload
+        self._world = workload.world
+        self._members = members
+        self._image = image
+        self._rng: random.Random = self._world.rng_for("nemesis")
+        self._pause_s = self._rng.choice([0.5, 1.0, 2.0])
+        self._emptied: dict[NodeId, bytes] = {}
+        """Whose disk was replaced, with the directory that was on it."""
+        self.fault_count = 0
+        kinds: list[Fault] = [
+            self._kill,
+            self._kill,
+            self._cut_power,
+            self._cut_power_within,
+            self._cut_power_everywhere,
+            self._cut_power_of_some,
+            self._pause,
+            self._pause,
+            self._stop_in_order,
+            self._reset_connections,
+            self._cut_direction,
+            self._cut_off,
+            self._stall,
+            self._stall_then_cut_power,
+            self._replace_disk,
+            self._replace_disk,
+            self._jump_clock,
+        ]
+        if members.etcd is not None:
+            kinds += [
+                self._cut_off_from_etcd,
+                self._kill_member_of_etcd,
+                self._take_etcd_down,
+                self._expire_leases,
+                self._compact_etcd,
+            ]
+        self._kinds = [kind for kind in kinds if self._rng.random() < 0.5] or [self._kill]
+
+    async def run(self) -> None:
+        if self._members.etcd is not None and self._rng.random() < 0.5:
+            self._members.etcd.faults = ETCD_TROUBLE
+        async with asyncio.TaskGroup() as self._errands:
+            while True:
+                await asyncio.sleep(self._rng.uniform(0.2, 2.0) * self._pause_s)
+                if self._workload.is_over:
+                    return
+                fault = self._rng.choice(self._kinds)
+                self._world.trace.note("fault", fault.__name__)
+                self.fault_count += 1
+                await fault()
+
+    async def heal(self) -> None:
+        """End whatever may still be going on."""
+        for member in self._members.by_id.values():
+            member.machine.platters.heal()
+            member.machine.clock.offset_ms = 0
+            member.machine.resume()
+        self._world.network.mend_all()
+        etcd = self._members.etcd
+        if etcd is not None:
+            etcd.faults = NO_FAULTS
+            etcd.mend()
+            for number, machine in enumerate(etcd.machines):
+                if not machine.is_running:
+                    await etcd.start_member(number)
+
+    # Processes and machines.
+
+    async def _kill(self) -> None:
+        member = self._any()
+        if member.machine.is_running:
+            self._note("the node was killed")
+        member.machine.kill()
+
+    async def _cut_power(self) -> None:
+        self._any().machine.cut_power()
+
+    async def _cut_power_within(self) -> None:
+        """At one of the next changes of the disk, wherever in an operation that is."""
+        machine = self._any().machine
+        if self._rng.random() < 0.3:
+            machine.cut_power_after_rename()
+        else:
+            machine.cut_power_after(self._rng.choice([0, 1, 2, 3, 5, 10, 30, 100]))
+
+    async def _cut_power_of_some(self) -> None:
+        members = list(self._members.by_id.values())
+        for member in self._rng.sample(members, self._rng.randrange(2, len(members))):
+            member.machine.cut_power()
+            if self._rng.random() < 0.5:
+                await asyncio.sleep(self._rng.uniform(0.0, 0.3))
+
+    async def _cut_power_everywhere(self) -> None:
+        self._note("the power failed everywhere")
+        for member in self._members.by_id.values():
+            member.machine.cut_power()
+
+    async def _pause(self) -> None:
+        machine = self._any().machine
+        if machine.process is None or machine.process.is_paused:
+            return
+        self._note("a process was paused")
+        machine.pause()
+        self._world.loop.call_later(self._rng.choice([0.1, 0.7, 3.0, 8.0]), machine.resume)
+
+    async def _stop_in_order(self) -> None:
+        self._errands.create_task(self._any().stop())
+
+    # Disks and clocks.
+
+    async def _stall(self) -> None:
+        self._any().machine.platters.stall(self._world.now_s + self._rng.uniform(0.1, 5.0))
+
+    async def _stall_then_cut_power(self) -> None:
+        """A power cut during a stall finds much that is written and not synced."""
+        machine, stall_s = self._any().machine, self._rng.uniform(0.1, 2.0)
+        machine.platters.stall(self._world.now_s + stall_s)
+        await asyncio.sleep(self._rng.uniform(0.0, stall_s))
+        machine.cut_power()
+
+    async def _replace_disk(self) -> None:
+        member = self._any()
+        broker = self._image.brokers.get(member.node_id)
+        if broker is None or self._members.holds_home(member.node_id) or not self._is_spare(member.node_id):
+            return
+        self._note("a disk was replaced by an empty one")
+        self._emptied[member.node_id] = broker.directory
+        member.machine.replace_disk()
+
+    def _is_spare(self, node_id: NodeId) -> bool:
+        """Whether everybody is whole: two disks at a time are more than the minimum of two copies survives."""
+        for emptied, directory in list(self._emptied.items()):
+            broker = self._image.brokers.get(emptied)
+            if broker is not None and broker.directory == directory:
+                return False
+        partitions = [partition for topic in self._image.topics.values() for partition in topic.partitions]
+        if any({*partition.isr} != {*partition.replicas} or partition.is_moving for partition in partitions):
+            return False
+        if self._emptied:
+            self._note("an empty disk was filled again")
+            self._emptied.clear()
+        return any(node_id in partition.replicas for partition in partitions)
+
+    async def _jump_clock(self) -> None:
+        clock = self._any().machine.clock
+        jump_ms = self._rng.choice([-7_200_000, -60_000, -1_000, 1_000, 60_000, 7_200_000])
+        self._note("the clock jumped forward" if jump_ms > 0 else "the clock jumped back")
+        clock.offset_ms += jump_ms
+        self._workload.journal.note(ClockJumped())
+
+        def set_right() -> None:
+            clock.offset_ms = 0
+
+        self._later(set_right)
+
+    # The network.
+
+    async def _reset_connections(self) -> None:
+        for connection in self._world.network.connections():
+            if self._rng.random() < 0.4:
+                self._note("a connection was reset")
+                self._world.network.reset(connection)
+
+    async def _cut_direction(self) -> None:
+        source, target = self._rng.sample(self._members.names, 2)
+        self._note("a direction was cut")
+        self._world.network.cut(source, target)
+        self._later(lambda: self._world.network.mend(source, target))
+
+    async def _cut_off(self) -> None:
+        """From the other nodes; clients still reach it, and perhaps etcd: so it may seem well to itself."""
+        self._note("a node was cut off")
+        name = self._rng.choice(self._members.names)
+        others = [other for other in self._members.names if other != name]
+        if self._members.etcd is not None and self._rng.random() < 0.5:
+            others += [machine.name for machine in self._members.etcd.machines]
+        self._part(name, others)
+
+    def _part(self, name: str, others: list[str]) -> None:
+        for other in others:
+            self._world.network.partition(name, other)
+
+        def mend() -> None:
+            for other in others:
+                self._world.network.mend(name, other)
+                self._world.network.mend(other, name)
+
+        self._later(mend)
+
+    # etcd.
+
+    async def _cut_off_from_etcd(self) -> None:
+        etcd = self._members.etcd
+        assert etcd is not None
+        self._note("a node was cut off from etcd")
+        self._part(self._rng.choice(self._members.names), [machine.name for machine in etcd.machines])
+
+    async def _kill_member_of_etcd(self) -> None:
+        self._note("a member of etcd was killed")
+        self._kill_in_etcd([self._rng.randrange(3)])
+
+    async def _take_etcd_down(self) -> None:
+        self._note("all of etcd was down")
+        self._kill_in_etcd([0, 1, 2])
+
+    def _kill_in_etcd(self, numbers: list[int]) -> None:
+        etcd = self._members.etcd
+        assert etcd is not None
+        for number in numbers:
+            etcd.kill_member(number)
+
+        async def start_again() -> None:
+            await asyncio.sleep(self._rng.uniform(0.3, 6.0))
+            for number in numbers:
+                if not etcd.machines[number].is_running:
+                    await etcd.start_member(number)
+
+        self._errands.create_task(start_again())
+
+    async def _expire_leases(self) -> None:
+        assert self._members.etcd is not None
+        self._members.etcd.expire_leases()
+        self._note("a lease ran out")
+
+    async def _compact_etcd(self) -> None:
+        assert self._members.etcd is not None
+        self._members.etcd.compact()
+
+    def _any(self) -> Member:
+        return self._rng.choice(list(self._members.by_id.values()))
+
+    def _note(self, what: str) -> None:
+        self._world.sometimes.note(what)
+
+    def _later(self, mend: Callable[[], None]) -> None:
+        self._world.loop.call_later(self._rng.choice([0.3, 2.0, 9.0]) * self._rng.random(), mend)

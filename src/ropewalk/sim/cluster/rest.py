@@ -1,0 +1,100 @@
+"""A cluster at rest: everything is led, in step, known to everybody, and equal on all disks."""
+
+from itertools import pairwise
+
+from ropewalk.base.ids import NodeId, TopicPartition
+from ropewalk.metadata.image import Image, Partition
+from ropewalk.records.batch import iterate
+from ropewalk.sim.checker import Violation
+from ropewalk.sim.cluster.members import Members
+from ropewalk.sim.world import Machine
+
+
+def unrest(members: Members, image: Image) -> Violation | None:
+    """The first thing that is not at rest; `image` is the cluster as it is."""
+    facts = list(image.facts())
+    for member in members.by_id.values():
+        node = member.serving
+        if node is None:
+            return Violation("L1", f"node {member.node_id} is not in service")
+        if list(node.image.facts()) != facts or node.image.end_offset != image.end_offset:
+            return Violation(
+                "M5", f"node {member.node_id} knows up to {node.image.end_offset} of {image.end_offset}"
+            )
+        broker = image.brokers.get(member.node_id)
+        if broker is None or not broker.is_active:
+            return Violation("L1", f"node {member.node_id} is not counted on: {broker}")
+    for topic in image.topics.values():
+        for partition in topic.partitions:
+            complaint = _partition_unrest(members, TopicPartition(topic.name, partition.index), partition)
+            if complaint is not None:
+                return complaint
+    return None
+
+
+def _partition_unrest(members: Members, name: TopicPartition, facts: Partition) -> Violation | None:
+    if facts.leader is None:
+        return Violation("L1", f"{name} has no leader: {facts}")
+    if {*facts.isr} != {*facts.replicas} or facts.is_moving:
+        return Violation("L2", f"{name} is not in step: {facts}")
+    leader = members.by_id[facts.leader].serving
+    led = (
+        None
+        if leader is None
+        else next((each for each in leader.partitions.all_led() if each.name == name), None)
+    )
+    if led is None:
+        return Violation("L1", f"{name} is not led by {facts.leader}, which should")
+    if led.high_watermark != led.log.end_offset:
+        return Violation(
+            "L3", f"{name} ends at {led.log.end_offset} and is committed to {led.high_watermark}"
+        )
+    for member in facts.holders:
+        node = members.by_id[member].serving
+        held = None if node is None else next((each for each in node.partitions if each.name == name), None)
+        if held is None or held.log.end_offset != led.log.end_offset:
+            return Violation("L2", f"{name}: the copy of {member} is not as long as the leader's")
+    return None
+
+
+def differences(
+    members: Members, image: Image, damaged: set[tuple[NodeId, TopicPartition]]
+) -> list[Violation]:
+    """Copies of one partition that are not the same, byte by byte, from the later of their starts on."""
+    found: list[Violation] = []
+    for topic in image.topics.values():
+        for partition in topic.partitions:
+            name = TopicPartition(topic.name, partition.index)
+            copies = [
+                (member, _stored(members.by_id[member].machine, name))
+                for member in partition.holders
+                if (member, name) not in damaged
+            ]
+            for (one, former), (other, latter) in pairwise(copies):
+                start = max(min(former, default=0), min(latter, default=0))
+                ours, theirs = (
+                    {offset: batch for offset, batch in copy.items() if offset >= start}
+                    for copy in (former, latter)
+                )
+                if ours != theirs:
+                    odd = min(
+                        offset
+                        for offset in ours.keys() | theirs.keys()
+                        if ours.get(offset) != theirs.get(offset)
+                    )
+                    found.append(
+                        Violation("P5", f"{name}: the copies of {one} and {other} differ from {odd} on")
+                    )
+    return found
+
+
+def _stored(machine: Machine, name: TopicPartition) -> dict[int, bytes]:
+    """Every batch in the partition's files, by its offset."""
+    found: dict[int, bytes] = {}
+    directory = f"/data/{name.topic}-{name.partition}/"
+    for path, file in machine.platters.files():
+        if path.startswith(directory) and path.endswith(".log"):
+            content = memoryview(bytes(file.data))
+            for start, header in iterate(content):
+                found[header.base_offset] = bytes(content[start : start + header.size_bytes])
+    return found

@@ -1,0 +1,63 @@
+"""Things that must happen in some run of whole clusters, or the runs prove less than they seem to."""
+
+from typing import Final
+
+EXPECTED: Final = (
+    # Clients.
+    "a write was acknowledged",
+    "a write was acknowledged by its leader alone",
+    "a write's outcome stayed unknown",
+    "a write was definitely refused",
+    "a write was refused for want of replicas",
+    "an idempotent batch was sent again",
+    "an idempotent batch sent again had been written already",
+    "a consumer read records",
+    "a client was sent to another leader",
+    # What administrators do.
+    "a topic was created under fire",
+    "a topic was deleted",
+    "a topic grew",
+    "a move was begun",
+    "a move was completed",
+    "a preferred leader was asked for",
+    # The cluster.
+    "a follower fell out of sync",
+    "a follower came back in sync",
+    "another replica led",
+    "a partition was without a leader",
+    "a replica was eligible and not in sync",
+    "a loss was recorded",
+    "a broker was fenced",
+    "another controller decided",
+    "a deposed leader still led by its own account",
+    "a node could not start yet",
+    # Machines.
+    "the power failed",
+    "the power failed everywhere",
+    "the power failed within an operation",
+    "the node was killed",
+    "the node was stopped in order",
+    "a process was paused",
+    "a disk was replaced by an empty one",
+    "an empty disk was filled again",
+    "the disk stalled",
+    "a write was torn",
+    "unsynced names were lost",
+    "durable bytes rotted",
+    "the clock jumped forward",
+    "the clock jumped back",
+    # The network and etcd.
+    "a connection was reset",
+    "a direction was cut",
+    "a node was cut off",
+    "a node was cut off from etcd",
+    "a member of etcd was killed",
+    "all of etcd was down",
+    "a request to etcd was lost",
+    "etcd did what was asked and its answer was lost",
+    "etcd did what was asked late",
+    "a watch fell silent",
+    "a watch was cancelled",
+    "a watch was cancelled by compaction",
+    "a lease ran out",
+)
