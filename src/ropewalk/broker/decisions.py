@@ -73,7 +73,7 @@ class Decisions:
     async def run(self) -> None:
         """Carry out what is asked for, whenever this node decides."""
         while True:
-            if not self._proposals:
+            while not self._proposals:  # what it was woken for may have been refused meanwhile
                 self._wake = asyncio.get_running_loop().create_future()
                 await self._wake
             proposal = self._proposals.popleft()
