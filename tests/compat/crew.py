@@ -57,6 +57,12 @@ def wait_until(condition: Callable[[], bool], what: str, *, within_s: float = PA
                 raise AssertionError(f"not within {within_s} s: {what}")
 
 
+def tell_of_change() -> None:
+    """Whoever waits looks at its condition again."""
+    with _changed:
+        _changed.notify_all()
+
+
 class Member:
     """What one member has said so far."""
 

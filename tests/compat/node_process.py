@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 WITHIN_S = 30
 """How long a node may take to start or to stop; it should be a fraction of a second."""
@@ -29,11 +30,18 @@ class NodeProcess:
                 self.stop(signal.SIGKILL)
                 raise AssertionError(f"the node did not become ready:\n{self.log}")
             time.sleep(0.01)
-        ready = json.loads(ready_file.read_text())
+        self._ready_file = ready_file
+        ready = self.ready
         self.bootstrap: str = ready["kafka"][0]
         self.http: str = ready["http"][0]
         self.peer: str | None = ready.get("peer", [None])[0]
         """Where other nodes reach it; None where it is alone."""
+
+    @property
+    def ready(self) -> dict[str, list[Any]]:
+        """What the ready file says by now; a supervisor writes it anew when it has started a node again."""
+        document: dict[str, list[Any]] = json.loads(self._ready_file.read_text())
+        return document
 
     @property
     def log(self) -> str:

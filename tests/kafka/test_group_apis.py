@@ -384,6 +384,26 @@ def test_a_full_disk_makes_commits_uncertain_and_loses_none_that_was_answered() 
     at_the_door(story, *SETTINGS)
 
 
+def test_members_live_on_while_their_group_is_being_read() -> None:
+    """As with Kafka: clients take any other answer to a heartbeat or a sync as the end."""
+
+    async def story(door: Door) -> tuple[int, int]:
+        await door.create("t")
+        await find(door)
+        joined = await member(door)
+        platters = door.machine.platters
+        platters.capacity_bytes = platters.used_bytes
+        mine = committing(6, generation=joined.generation_id, member_id=joined.member_id)
+        assert await commit(door, mine) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert await commit(door, mine) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        beat = heartbeat.HeartbeatRequest("g", joined.generation_id, joined.member_id)
+        sync = sync_group.SyncGroupRequest("g", joined.generation_id, joined.member_id)
+        beaten = await door.call(heartbeat.API, 4, beat)
+        return beaten.error_code, (await door.call(sync_group.API, 5, sync)).error_code
+
+    assert at_the_door(story, *SETTINGS) == (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS)
+
+
 def test_a_shard_that_is_deleted_while_it_is_read_is_no_complaint() -> None:
     async def story(door: Door) -> list[str]:
         await door.create("t")

@@ -2,16 +2,19 @@
 
 Behaviour worth knowing
     The answer waits until the leader's assignments are durable.
+    While the group is being read, after its coordinator has changed, the round that the member is in is lost, and it is told to
+    join again, as Kafka does: there are clients that do not expect to hear about loading here.
 """
 
 from functools import partial
 
-from ropewalk.base.errors import RopewalkError
+from ropewalk.base.errors import RopewalkError, ShardLoading
 from ropewalk.broker.groups import Groups
 from ropewalk.groups.answers import Synced
 from ropewalk.groups.commands import Assignment, Sync
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
+from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
@@ -29,6 +32,8 @@ async def handle(request: SyncGroupRequest, caller: Caller, *, groups: Groups) -
         asked = groups.ask(request.group_id, command)
         with caller.watched(partial(groups.forget, request.group_id, asked.token)):
             synced = await asked.answer
+    except ShardLoading:
+        return SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
     except RopewalkError as error:
         return SyncGroupResponse(error_code=code_for(error))
     assert isinstance(synced, Synced)
