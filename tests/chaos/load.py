@@ -41,6 +41,10 @@ PATIENT: dict[str, object] = {
     "reconnect.backoff.ms": 10,
     "reconnect.backoff.max.ms": 100,
     "linger.ms": 2,
+    # A leader that is cut off from the others takes what it is sent and cannot acknowledge it. How soon a client looks elsewhere
+    # is up to the client.
+    "request.timeout.ms": 4_000,
+    "topic.metadata.refresh.interval.ms": 1_000,
 }
 
 
