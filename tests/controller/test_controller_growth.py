@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ropewalk.base.ids import NodeId, TopicId
-from ropewalk.base.limits import GROWTH_PARTITION_BYTES, GROWTH_SUSTAINED_MS, SCALE_SUSTAINED_MS
 from ropewalk.controller.growth import Growth
 from ropewalk.controller.hot import HotKeys, hot_partitions
 from ropewalk.controller.load import ClusterLoad, gather
@@ -17,6 +16,10 @@ from ropewalk.controller.topics import decide_create_partitions
 from ropewalk.metadata.internal_topics import OFFSETS_TOPIC
 from ropewalk.wire.peer.node_heartbeat import NodeLoad, PartitionLoad
 from tests.controller.imagined import NOW_MS, ImaginedCluster
+
+GROWTH_PARTITION_BYTES = 1 << 22
+GROWTH_SUSTAINED_MS = 30_000
+SCALE_SUSTAINED_MS = 120_000
 
 
 def load(cluster: ImaginedCluster, name: str, *bytes_in: int) -> ClusterLoad:
@@ -49,6 +52,14 @@ def test_a_topic_grows_when_it_has_had_too_much_for_a_while() -> None:
         now_ms += GROWTH_SUSTAINED_MS
         counts += grow(growth, cluster, "orders", 9.0, now_ms)
     assert counts == [2, 4, 5], "it doubles at most, and stops at its limit"
+
+
+def test_what_a_partition_is_meant_to_take_and_for_how_long_can_be_set() -> None:
+    cluster, growth = ImaginedCluster(1, {"partitions.auto.sustained.ms": "7"}), Growth()
+    cluster.topic("orders", (0,), partitions_auto_max="9", partitions_auto_byte_rate=str(1 << 21))
+    assert grow(growth, cluster, "orders", 0.75, 0) == []
+    assert grow(growth, cluster, "orders", 0.75, 6) == []
+    assert grow(growth, cluster, "orders", 0.75, 7) == [2]
 
 
 def test_a_topic_grows_no_further_than_its_load_needs() -> None:
@@ -99,7 +110,10 @@ def test_only_whoever_leads_is_believed() -> None:
         pytest.param(NodeLoad(cpu_permille=751), {}, 1, ("busy 75 % of the time",), id="busy"),
         pytest.param(NodeLoad(cpu_permille=750), {}, 1, (), id="busy enough"),
         pytest.param(
-            NodeLoad(disk_used_bytes=76, disk_total_bytes=100), {}, 1, ("disks are 76% full",), id="full"
+            NodeLoad(cpu_permille=751), {"cluster.scale.cpu.percent": "90"}, 1, (), id="busy and meant to be"
+        ),
+        pytest.param(
+            NodeLoad(disk_used_bytes=76, disk_total_bytes=100), {}, 1, ("disks are 76 % full",), id="full"
         ),
         pytest.param(
             NodeLoad(), {"max.broker.partitions": "5"}, 1, ("max.broker.partitions allows 10",), id="many"
@@ -117,7 +131,7 @@ def test_another_node_is_wanted_after_a_while(
     reasons = signal.on_load(cluster.image, told, broker_settings, SCALE_SUSTAINED_MS)
     assert len(reasons) == len(expected)
     for reason, part in zip(reasons, expected, strict=True):
-        assert part in reason
+        assert part in reason.text
 
 
 def test_another_node_is_wanted_where_partitions_have_more_replicas_than_there_are_brokers() -> None:
@@ -126,7 +140,7 @@ def test_another_node_is_wanted_where_partitions_have_more_replicas_than_there_a
     cluster.fence(2)
     signal.on_load(cluster.image, {}, cluster.settings.of_broker, 0)
     (reason,) = signal.on_load(cluster.image, {}, cluster.settings.of_broker, SCALE_SUSTAINED_MS)
-    assert reason == "2 brokers are in service, partitions have up to 3 replicas"
+    assert reason.text == "2 brokers are in service, partitions have up to 3 replicas"
     cluster.unfence(2)
     assert signal.on_load(cluster.image, {}, cluster.settings.of_broker, SCALE_SUSTAINED_MS + 1) == ()
 

@@ -336,6 +336,9 @@ hung for less than this is still known to be leaving when it is back."""
 LOAD_MEASURED_MS: Final = 5_000
 """How often a node measures what it carries. A look at a partition takes a microsecond."""
 
+LOAD_SLICE_COUNT: Final = 200
+"""Partitions that are measured in one turn of the loop, which takes less than a millisecond."""
+
 LOAD_PARTITIONS_TOLD_MAX: Final = 2_000
 """Partitions whose traffic one heartbeat tells of, the busiest, some 50 bytes each."""
 
@@ -347,16 +350,20 @@ UPKEEP_CHANGES_MAX: Final = 50
 """Partitions that one round of upkeep moves or gives another leader. Thousands at once would all be copied, or looked for by
 clients, at the same time."""
 
-GROWTH_PARTITION_BYTES: Final = 1 << 22
-"""What one partition is meant to take in a second before a topic that may grow does. One consumer of a group reads one
-partition, and this is what a consumer that does anything with its records keeps up with."""
+SCALE_NEWS_MS_MIN: Final = 60_000
+"""Between two tellings that another node is wanted, or no longer. Whoever is told starts a machine, which takes as long."""
 
-GROWTH_SUSTAINED_MS: Final = 30_000
-"""How long a topic must have had too much to take before it grows, and before it grows again: partitions are never taken away,
-so a burst is no reason."""
+SCALE_NEWS_RETRY_MS: Final = 1_000
+"""Before whoever could not be told is tried again; twice as long each time, up to a minute."""
 
-SCALE_SUSTAINED_MS: Final = 120_000
-"""How long there must have been a reason for another node before the cluster says that it wants one."""
+SCALE_NEWS_ATTEMPTS_MAX: Final = 20
+"""To tell the same. After a quarter of an hour nobody is there to hear it; the metric still says so."""
+
+SCALE_NEWS_ANSWER_MS_MAX: Final = 10_000
+"""For connecting and being answered, when somebody is told that another node is wanted."""
+
+SCALE_NEWS_ANSWER_BYTES_MAX: Final = 1 << 16
+"""Of that answer, of which only the status counts."""
 
 BALANCE_CHANGES_MAX: Final = 200
 """Partitions in one plan to even out the load, which takes some tenth of a second to work out. What is left is for the next."""

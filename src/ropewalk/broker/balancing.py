@@ -57,7 +57,7 @@ class Balancing:
     def wanted(self) -> tuple[str, ...]:
         """Why another node is wanted."""
         self._cluster.check_decides()
-        return self._upkeep.wanted
+        return tuple(reason.text for reason in self._upkeep.reasons)
 
     def hot_partitions(self, count: int) -> Sequence[HotPartition]:
         self._cluster.check_decides()

@@ -6,15 +6,19 @@ What a reader could get wrong
 """
 
 import asyncio
+from collections.abc import AsyncIterator, Iterable
+from typing import TypeVar
 
 from msgspec import Struct
 
-from ropewalk.base.limits import LOAD_MEASURED_MS, LOAD_PARTITIONS_TOLD_MAX
+from ropewalk.base.limits import LOAD_MEASURED_MS, LOAD_PARTITIONS_TOLD_MAX, LOAD_SLICE_COUNT
 from ropewalk.base.ports import Clock
 from ropewalk.broker.partition import Partition
 from ropewalk.broker.partitions import Partitions
 from ropewalk.broker.vitals import Vitals
 from ropewalk.wire.peer.node_heartbeat import NodeLoad, PartitionLoad
+
+H = TypeVar("H")
 
 
 class _Counts(Struct, frozen=True, gc=False):
@@ -52,9 +56,11 @@ class LoadMeter:
         usage = self._vitals.usage
         cpu_s = usage.cpu_user_s + usage.cpu_system_s
         elapsed_ms = 0.0 if self._measured_at_ms is None else now_ms - self._measured_at_ms
-        partitions = self._rates(elapsed_ms)
+        partitions = await self._rates(elapsed_ms)
         if elapsed_ms > 0 and self._cpu_s is not None:
-            used_bytes = sum(hosted.log.size_bytes for hosted in self._partitions)
+            used_bytes = 0
+            async for hosted in _in_slices(self._partitions):
+                used_bytes += hosted.log.size_bytes
             self.latest = NodeLoad(
                 cpu_permille=round((cpu_s - self._cpu_s) * 1_000_000 / elapsed_ms),
                 disk_used_bytes=used_bytes,
@@ -64,11 +70,11 @@ class LoadMeter:
             self._is_told = False
         self._cpu_s, self._measured_at_ms = cpu_s, now_ms
 
-    def _rates(self, elapsed_ms: float) -> tuple[PartitionLoad, ...]:
+    async def _rates(self, elapsed_ms: float) -> tuple[PartitionLoad, ...]:
         """Since the last measurement, per second."""
         before, self._counts = self._counts, {}
         busy: list[PartitionLoad] = []
-        for partition in self._partitions.all_led():
+        async for partition in _in_slices(self._partitions.all_led()):
             counts = _Counts(partition.appended_bytes, partition.fetched_bytes, partition.log.end_offset)
             self._counts[partition] = counts
             former = before.get(partition)
@@ -85,6 +91,14 @@ class LoadMeter:
             )
         busy.sort(key=lambda load: load.bytes_in + load.bytes_out, reverse=True)
         return tuple(busy[:LOAD_PARTITIONS_TOLD_MAX])
+
+
+async def _in_slices(hosted: Iterable[H]) -> AsyncIterator[H]:
+    """All of them, with everybody else having a turn now and then: a node may have tens of thousands."""
+    for number, each in enumerate(hosted, 1):
+        yield each
+        if number % LOAD_SLICE_COUNT == 0:
+            await asyncio.sleep(0)
 
 
 def _per_second(count: int, elapsed_ms: float) -> int:

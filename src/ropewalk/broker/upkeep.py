@@ -31,7 +31,7 @@ from ropewalk.controller.leadership import decide_balance_leaders
 from ropewalk.controller.load import ClusterLoad, gather
 from ropewalk.controller.membership import decide_remove_broker
 from ropewalk.controller.relocation import decide_raise_internal_topics
-from ropewalk.controller.scale_signal import ScaleSignal
+from ropewalk.controller.scale_signal import Reason, ScaleSignal
 from ropewalk.controller.sessions import Sessions
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import MetadataRecord
@@ -56,6 +56,8 @@ class Upkeep:
         sessions: Sessions[NodeLoad],
         meter: LoadMeter,
         clock: Clock,
+        *,
+        is_alone: bool,
     ) -> None:
         self._node_id = node_id
         self._cluster = cluster
@@ -63,13 +65,14 @@ class Upkeep:
         self._sessions = sessions
         self._meter = meter
         self._clock = clock
+        self._is_alone = is_alone
         self._growth = Growth()
         self._signal = ScaleSignal()
         self._departures = Departures()
         self._leaders_due_ms: float | None = None
         self._complaints = Complaints()
-        self.wanted: tuple[str, ...] = ()
-        """Why another node is wanted; empty where none is, and on nodes that do not decide."""
+        self.reasons: tuple[Reason, ...] = ()
+        """For another node; empty where none is wanted, and on nodes that do not decide."""
 
     def load(self) -> ClusterLoad:
         """As far as this node has been told."""
@@ -81,7 +84,7 @@ class Upkeep:
             if not self._cluster.decides:
                 self._growth, self._signal, self._departures = Growth(), ScaleSignal(), Departures()
                 self._leaders_due_ms = None
-                self.wanted = ()
+                self.reasons = ()
                 continue
             try:
                 await self._round()
@@ -90,23 +93,24 @@ class Upkeep:
                     _log.warning("the cluster could not be looked after", reason=str(error))
 
     def collect(self, sheet: Sheet) -> Iterator[None]:
-        sheet.add(metrics.NODES_WANTED, int(bool(self.wanted)))
+        sheet.add(metrics.NODES_WANTED, int(bool(self.reasons)))
         yield
 
     async def _round(self) -> None:
-        await self._change(partial(decide_raise_internal_topics, moves_max=UPKEEP_CHANGES_MAX))
-        await self._balance_leaders()
-        await self._see_off()
+        if not self._is_alone:  # there is nowhere else for anything, and no need to look at every partition
+            await self._change(partial(decide_raise_internal_topics, moves_max=UPKEEP_CHANGES_MAX))
+            await self._balance_leaders()
+            await self._see_off()
         now_ms = int(self._clock.monotonic_ms())
         for command in self._growth.on_load(self._cluster.image, self.load(), self._topics.settings, now_ms):
             _log.info("a topic grows under load", topic=command.name, partitions=command.partition_count)
             await self._topics.add_partitions(command)
-        wanted = self._signal.on_load(
+        reasons = self._signal.on_load(
             self._cluster.image, self._loads(), self._topics.broker_settings, now_ms
         )
-        if wanted and not self.wanted:
-            _log.warning("the cluster wants another node", reasons=list(wanted))
-        self.wanted = wanted
+        if reasons and not self.reasons:
+            _log.warning("the cluster wants another node", reasons=[reason.text for reason in reasons])
+        self.reasons = reasons
 
     async def _see_off(self) -> None:
         """Drain whoever is to leave, and forget whoever is drained and gone."""

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from math import ceil
 
 from ropewalk.base.ids import TopicId
-from ropewalk.base.limits import GROWTH_PARTITION_BYTES, GROWTH_SUSTAINED_MS
 from ropewalk.controller.load import ClusterLoad
 from ropewalk.controller.topics import CreatePartitions
 from ropewalk.metadata.image import Image, Topic
@@ -33,9 +32,10 @@ class Growth:
         """The topics that should grow now. `now_ms` is measured time, not the time of day."""
         wanted = {topic.topic_id: (topic, count) for topic, count in _too_small(image, load, settings)}
         self._since_ms = {topic_id: self._since_ms.get(topic_id, now_ms) for topic_id in wanted}
+        sustained_ms = settings.of_broker.partitions_auto_sustained_ms
         commands = []
         for topic_id, (topic, count) in wanted.items():
-            if now_ms - self._since_ms[topic_id] >= GROWTH_SUSTAINED_MS:
+            if now_ms - self._since_ms[topic_id] >= sustained_ms:
                 self._since_ms[topic_id] = now_ms
                 commands.append(CreatePartitions(name=topic.name, partition_count=count))
         return commands
@@ -44,11 +44,14 @@ class Growth:
 def _too_small(image: Image, load: ClusterLoad, settings: AppliedSettings) -> Iterator[tuple[Topic, int]]:
     """Topics whose partitions take too much, with the number of partitions they should have."""
     for topic in image.topics.values():
+        if "partitions.auto.max" not in topic.settings:
+            continue  # most topics: this is looked at every few seconds
         applied = settings.of_topic(topic)
         count = len(topic.partitions)
         count_max = applied.partitions_auto_max
         if count_max is None or count >= count_max or applied.compacts or topic.name in INTERNAL_TOPICS:
             continue
         bytes_in = sum(load.of(topic.topic_id, index).bytes_in for index in range(count))
-        if bytes_in > count * GROWTH_PARTITION_BYTES:
-            yield topic, min(count_max, 2 * count, ceil(bytes_in / GROWTH_PARTITION_BYTES))
+        byte_rate = applied.partitions_auto_byte_rate
+        if bytes_in > count * byte_rate:
+            yield topic, min(count_max, 2 * count, ceil(bytes_in / byte_rate))

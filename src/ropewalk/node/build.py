@@ -232,13 +232,14 @@ async def _join(parts: Parts, held: Sequence[Held]) -> None:
         parts.supervisor.start("sessions of nodes", parts.registry.run())
     await membership.join()
     await parts.facts.reached(membership.broker_epoch + 1)
-    if parts.config.is_alone:
-        return
-    await parts.partitions.remove_strays(held)
     parts.supervisor.start("load", parts.meter.run())
     if parts.place.seat is not None:
         parts.instruments.add_source(parts.upkeep)
         parts.supervisor.start("upkeep of the cluster", parts.upkeep.run())
+        parts.supervisor.start("wish for another node", parts.webhook.run())
+    if parts.config.is_alone:
+        return
+    await parts.partitions.remove_strays(held)
     parts.supervisor.start("heartbeats", membership.run())
     parts.supervisor.start("watch on the controller", membership.run_watch())
     parts.supervisor.start("replicas in sync", parts.partitions.in_sync.run(parts.controller))

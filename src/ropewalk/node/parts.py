@@ -20,6 +20,7 @@ from ropewalk.broker.membership import Membership
 from ropewalk.broker.membership_figures import MembershipFigures
 from ropewalk.broker.partitions import Partitions
 from ropewalk.broker.registry import Registry
+from ropewalk.broker.scale_webhook import ScaleWebhook
 from ropewalk.broker.to_controller import ToController
 from ropewalk.broker.topics import Topics
 from ropewalk.broker.upkeep import Upkeep
@@ -47,6 +48,7 @@ class Parts:
     topics: Topics
     registry: Registry
     upkeep: Upkeep
+    webhook: ScaleWebhook
     meter: LoadMeter
     controller: ToController
     membership: Membership
@@ -119,7 +121,8 @@ def assemble(
     controller = ToController(cluster, clock, registry, place.link)
     vitals = Vitals(ports.process, ports.disk, place.directory.path, ports.pool, clock)
     meter = LoadMeter(partitions, vitals, clock)
-    upkeep = Upkeep(node_id, cluster, topics, registry.sessions, meter, clock)
+    upkeep = Upkeep(node_id, cluster, topics, registry.sessions, meter, clock, is_alone=config.is_alone)
+    webhook = ScaleWebhook(cluster, topics, upkeep, ports.network, ports.pool, clock)
     membership = Membership(
         node_id,
         controller,
@@ -159,6 +162,7 @@ def assemble(
         topics=topics,
         registry=registry,
         upkeep=upkeep,
+        webhook=webhook,
         meter=meter,
         controller=controller,
         membership=membership,

@@ -1,7 +1,7 @@
 """The metadata log at home in etcd: for clusters that must survive the loss of any node.
 
 etcd (3.4 or newer) is spoken to through its HTTP/JSON gateway, over the Network port, so that the same code runs
-against a modelled etcd in the simulator. `http1.py` is one connection, `client.py` the members and how to fail over,
+against a modelled etcd in the simulator. `client.py` is the members and how to fail over,
 `messages.py` what is said, `keys.py` what is kept where, `mirror.py` what this process has heard, `log.py` the port.
 
 Invariants

@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from ropewalk.base.errors import InvalidSetting
 from ropewalk.base.limits import (
+    ETCD_ANSWER_BYTES_MAX,
     ETCD_ASK_MS_MAX,
     ETCD_ATTEMPT_MS_MAX,
     ETCD_CONNECT_MS_MAX,
@@ -29,8 +30,8 @@ from ropewalk.base.limits import (
     ETCD_TELL_MS_MAX,
 )
 from ropewalk.base.ports import Clock, Network
+from ropewalk.client.http1 import Answer, HttpConnection
 from ropewalk.metadata.etcd import messages
-from ropewalk.metadata.etcd.http1 import Answer, HttpConnection
 from ropewalk.metadata.etcd.messages import Failure, Message, StreamAnswer, WatchAnswer, decode
 
 M = TypeVar("M")
@@ -199,7 +200,13 @@ class EtcdClient:
             tls = self._access.tls if member.is_tls else None
             try:
                 async with asyncio.timeout(ETCD_CONNECT_MS_MAX / 1000):
-                    return index, await HttpConnection.open(self._network, member.host, member.port, tls=tls)
+                    return index, await HttpConnection.open(
+                        self._network,
+                        member.host,
+                        member.port,
+                        tls=tls,
+                        answer_bytes_max=ETCD_ANSWER_BYTES_MAX,
+                    )
             except OSError as error:
                 reason = f"{member}: {error or 'no connection in time'}"
                 self._pass_over(index)

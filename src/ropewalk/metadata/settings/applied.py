@@ -35,6 +35,7 @@ class TopicSettings(Struct, frozen=True, kw_only=True):
     min_insync_replicas: int
     """Never more than the topic has replicas. Of one partition, which may be on its way to another number, it is
     `AppliedSettings.minimum_in_sync`."""
+    partitions_auto_byte_rate: int
     partitions_auto_max: int | None
     """None where the topic does not grow by itself."""
     replica_straggler_ms: int
@@ -72,6 +73,11 @@ class TopicSettings(Struct, frozen=True, kw_only=True):
 class BrokerSettings(Struct, frozen=True, kw_only=True):
     auto_create_topics_enable: bool
     auto_leader_rebalance_enable: bool
+    cluster_scale_cpu_percent: int
+    cluster_scale_disk_percent: int
+    cluster_scale_replicas_percent: int
+    cluster_scale_sustained_ms: int
+    cluster_scale_webhook: str | None
     connections_max_idle_ms: int
     controlled_shutdown_enable: bool
     default_replication_factor: int
@@ -98,6 +104,7 @@ class BrokerSettings(Struct, frozen=True, kw_only=True):
     offsets_topic_num_partitions: int
     offsets_topic_replication_factor: int
     offsets_topic_segment_bytes: int
+    partitions_auto_sustained_ms: int
     producer_id_expiration_ms: int
     replica_fetch_backoff_ms: int
     replica_fetch_max_bytes: int

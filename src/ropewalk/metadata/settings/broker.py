@@ -1,6 +1,6 @@
 """The catalogue of broker settings.
 
-Four kinds make it up: settings of the node itself, listed here; those of replication; defaults of topics, derived from the topic
+Five kinds make it up: settings of the node itself, listed here; those of replication; those of growth; defaults of topics, derived from the topic
 catalogue; and settings that Kafka has and this version does not act on. Most are read when the node starts and
 cannot be changed while it runs.
 """
@@ -10,6 +10,7 @@ from typing import Final
 
 from ropewalk.metadata.settings.inherited import INHERITED_SETTINGS
 from ropewalk.metadata.settings.replication import REPLICATION_SETTINGS
+from ropewalk.metadata.settings.scaling import SCALING_SETTINGS
 from ropewalk.metadata.settings.setting import Change, Kind, Setting
 from ropewalk.metadata.settings.topic_defaults import TOPIC_DEFAULT_SETTINGS
 
@@ -304,6 +305,7 @@ _CATALOGUE: Final = (
 BROKER_SETTINGS: Final[Mapping[str, Setting]] = {
     **{setting.name: setting for setting in _CATALOGUE},
     **REPLICATION_SETTINGS,
+    **SCALING_SETTINGS,
     **TOPIC_DEFAULT_SETTINGS,
     **INHERITED_SETTINGS,
 }

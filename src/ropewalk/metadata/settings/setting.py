@@ -67,6 +67,8 @@ class Setting(Struct, frozen=True):
     also: int | None = None
     """One number outside minimum and maximum that is allowed all the same."""
     choices: tuple[str, ...] = ()
+    pattern: str | None = None
+    """Of text: what the whole of it must match."""
     change: Change = Change.CLUSTER_WIDE
     synonyms: tuple[Synonym, ...] = ()
     """For a topic setting: the broker settings behind it, first one wins."""
@@ -101,6 +103,8 @@ class Setting(Struct, frozen=True):
                 raise InvalidSetting(f"{self.name} names something twice: {','.join(value)}")
         elif isinstance(value, str):
             self._check_choice(value)
+            if self.pattern is not None and re.fullmatch(self.pattern, value) is None:
+                raise InvalidSetting(f"{self.name} is {value!r}, must match {self.pattern}")
         elif isinstance(value, int | float) and not isinstance(value, bool) and value != self.also:
             if self.minimum is not None and value < self.minimum:
                 raise InvalidSetting(f"{self.name} is {value}, must be at least {self.minimum}")

@@ -220,6 +220,15 @@ _CATALOGUE: Final = (
         synonyms=(Synonym("min.insync.replicas"),),
     ),
     Setting(
+        "partitions.auto.byte.rate",
+        Kind.LONG,
+        str(1 << 22),
+        "Bytes a second that one partition is meant to take; a topic with partitions.auto.max grows while more is written. One consumer of "
+        "a group reads one partition, and the default is what a consumer that does anything with its records keeps up with.",
+        minimum=1,
+        synonyms=(Synonym("partitions.auto.byte.rate"),),
+    ),
+    Setting(
         "partitions.auto.max",
         Kind.INT,
         None,

@@ -7,12 +7,12 @@ What a reader could get wrong
 
 import asyncio
 import ssl
+from functools import partial
 from typing import Final, cast
 
 import httptools
 from msgspec import Struct
 
-from ropewalk.base.limits import ETCD_ANSWER_BYTES_MAX
 from ropewalk.base.ports import Network
 
 _READ_AHEAD_BYTES_MAX: Final = 1 << 20
@@ -26,7 +26,9 @@ class Answer(Struct, frozen=True):
 class HttpConnection(asyncio.Protocol):
     """Errors are `OSError`: the connection is lost, or what came is not HTTP."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, answer_bytes_max: int) -> None:
+        self._answer_bytes_max = answer_bytes_max
+        """Of one answer, or of one line where it is read by lines."""
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
         self._body = bytearray()
@@ -37,9 +39,10 @@ class HttpConnection(asyncio.Protocol):
 
     @classmethod
     async def open(
-        cls, network: Network, host: str, port: int, *, tls: ssl.SSLContext | None
+        cls, network: Network, host: str, port: int, *, tls: ssl.SSLContext | None, answer_bytes_max: int
     ) -> "HttpConnection":
-        _, connection = await network.connect(cls, host, port, tls=tls)
+        factory = partial(cls, answer_bytes_max=answer_bytes_max)
+        _, connection = await network.connect(factory, host, port, tls=tls)
         assert isinstance(connection, HttpConnection)
         return connection
 
@@ -52,8 +55,8 @@ class HttpConnection(asyncio.Protocol):
         self._send(data)
         while not self._has_ended:
             await self._more()
-            if len(self._body) > ETCD_ANSWER_BYTES_MAX:
-                self._fail(OSError(f"the answer is larger than {ETCD_ANSWER_BYTES_MAX} bytes"))
+            if len(self._body) > self._answer_bytes_max:
+                self._fail(OSError(f"the answer is larger than {self._answer_bytes_max} bytes"))
         answer = Answer(self._parser.get_status_code(), bytes(self._body))
         if not self._parser.should_keep_alive():
             self.close()
@@ -70,8 +73,8 @@ class HttpConnection(asyncio.Protocol):
                 rest, self._body = bytes(self._body), bytearray()
                 return rest or None
             await self._more()
-            if len(self._body) > ETCD_ANSWER_BYTES_MAX:
-                self._fail(OSError(f"a line is longer than {ETCD_ANSWER_BYTES_MAX} bytes"))
+            if len(self._body) > self._answer_bytes_max:
+                self._fail(OSError(f"a line is longer than {self._answer_bytes_max} bytes"))
         line = bytes(self._body[:end])
         del self._body[: end + 1]
         return line
