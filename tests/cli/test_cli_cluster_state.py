@@ -2,7 +2,9 @@
 
 from ropewalk.base.ids import NodeId
 from ropewalk.cli.cluster_state import ClusterState
+from ropewalk.cli.unclean import Leaderless, lines
 from ropewalk.client.address import Address
+from ropewalk.client.copies import Copy
 from ropewalk.client.membership import Loss, Membership, Node, PartitionState, TopicState
 
 
@@ -64,11 +66,29 @@ def test_a_node_that_is_gone_and_what_it_leaves_behind() -> None:
         ("nobody leads", "t-1", "may lead: 2; offline: 2"),
     ]
     assert state.nodes()[2].replicas_behind == 2
-    assert list(state.what_may_be_lost(["t-1"])) == [
-        "t-1: nobody leads since epoch 5; replicas 0, 1, 2, of which 0, 1 could lead and may lack what was "
-        "acknowledged; all of it is with 2"
+    assert [str(name) for name, _ in state.leaderless(["t"])] == ["t-1"]
+    assert [str(name) for name, _ in state.leaderless(["t-1"])] == ["t-1"]
+    assert state.leaderless(["t-0"]) == [], "somebody leads it"
+
+
+def test_what_is_known_before_a_replica_out_of_sync_leads() -> None:
+    found = Leaderless(
+        "t-1",
+        5,
+        (2,),
+        0,
+        ((NodeId(0), Copy(3, 40, 4)), (NodeId(1), "it hangs"), (NodeId(2), None)),
+    )
+    assert list(lines(found)) == [
+        "t-1: nobody leads since epoch 5",
+        "  node 0 holds offsets 3 to 40, the last of epoch 4, would lead",
+        "  node 1 does not say what it holds: it hangs",
+        "  node 2 is not in service",
+        "  all that was acknowledged is with 2; what 0 lacks of it is lost for good",
     ]
-    assert list(state.what_may_be_lost(["t-0"])) == [], "somebody leads it"
+    assert list(lines(Leaderless("t-1", 5, (), None, ())))[1:] == [
+        "  no replica is in service, so nobody can be elected"
+    ]
 
 
 def test_a_replica_that_is_being_added_is_not_missed() -> None:

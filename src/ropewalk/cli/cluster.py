@@ -1,18 +1,20 @@
 """`ropewalk cluster`: the nodes of a cluster, what they lead and hold, and how to change that."""
 
 import asyncio
+import sys
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from ropewalk.cli.cluster_load import add, balance, hot, remove
 from ropewalk.cli.commands import new_app
-from ropewalk.cli.failure import EXIT_FAILED, guarded
+from ropewalk.cli.failure import EXIT_FAILED, Failed, guarded
 from ropewalk.cli.options import BootstrapOption, Output, OutputOption, PropertyOption, chosen_output
 from ropewalk.cli.output import counted, note, print_json, print_table
 
 if TYPE_CHECKING:
     from ropewalk.cli.cluster_state import ClusterState
+    from ropewalk.cli.unclean import Leaderless
     from ropewalk.client.client import Client
     from ropewalk.client.leadership import Move, PartitionOutcomes
 
@@ -144,16 +146,14 @@ def elect(
     if unclean and not partitions:
         raise typer.BadParameter("name the partitions that may lose records", param_hint="--unclean")
 
-    async def find(client: "Client") -> "ClusterState":
+    async def find(client: "Client") -> "list[Leaderless]":
         from ropewalk.cli.cluster_state import collect
+        from ropewalk.cli.unclean import leaderless
 
-        return await collect(client)
+        return await leaderless(client, await collect(client), partitions or ())
 
-    if unclean and not yes:
-        state = with_client(ctx, find, bootstrap=bootstrap, properties=properties)
-        for line in state.what_may_be_lost(partitions or ()):
-            typer.echo(line, err=True)
-        typer.confirm("Go on?", abort=True, err=True)
+    if unclean:
+        _warn_of_loss(with_client(ctx, find, bootstrap=bootstrap, properties=properties), yes=yes)
 
     async def work(client: "Client") -> "PartitionOutcomes":
         chosen = await named_partitions(client, partitions) if partitions else None
@@ -210,6 +210,19 @@ def reassign(
 
 for _name, _command in (("balance", balance), ("add", add), ("remove", remove), ("hot", hot)):
     app.command(_name)(_command)
+
+
+def _warn_of_loss(found: "list[Leaderless]", *, yes: bool) -> None:
+    """What is known is told in any case, so that it is in whatever log the command writes to."""
+    from ropewalk.cli.unclean import lines
+
+    for each in found:
+        for line in lines(each):
+            typer.echo(line, err=True)
+    if found and not yes:
+        if not sys.stdin.isatty():
+            raise Failed("nobody was elected; --yes elects without being asked")
+        typer.confirm("Go on?", abort=True, err=True)
 
 
 async def _cancel_all(client: "Client") -> "PartitionOutcomes":

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
+from ropewalk.base.ids import TopicPartition
 from ropewalk.client.client import Client
 from ropewalk.client.membership import ClusterViewer, Membership, Node, PartitionState, TopicState
 
@@ -73,17 +74,14 @@ class ClusterState(Struct, frozen=True):
             for loss in self.membership.losses
         ]
 
-    def what_may_be_lost(self, names: Sequence[str]) -> Iterator[str]:
-        """One line for each named partition that nobody leads: what is known of its replicas."""
-        for topic, partition in self._partitions():
-            name = f"{topic.name}-{partition.index}"
-            if partition.leader is None and (topic.name in names or name in names):
-                online = [node for node in partition.replicas if node not in partition.offline]
-                yield (
-                    f"{name}: nobody leads since epoch {partition.leader_epoch}; replicas {_listed(partition.replicas)}, of "
-                    f"which {_listed(online)} could lead and may lack what was acknowledged; "
-                    f"all of it is with {_listed((*partition.isr, *partition.eligible))}"
-                )
+    def leaderless(self, names: Sequence[str]) -> list[tuple[TopicPartition, PartitionState]]:
+        """Of the topics and partitions named, those that nobody leads."""
+        return [
+            (TopicPartition(topic.name, partition.index), partition)
+            for topic, partition in self._partitions()
+            if partition.leader is None
+            and (topic.name in names or f"{topic.name}-{partition.index}" in names)
+        ]
 
     def _partitions(self) -> Iterator[tuple[TopicState, PartitionState]]:
         for topic in self.topics:

@@ -6,6 +6,8 @@ Behaviour worth knowing
     `latest` is the high watermark, or the last stable offset for read_committed.
     A leader that has yet to hear how far its followers are does not say what is latest, nor that there is nothing (KIP-207):
     either could seem to go back.
+    Kafka's replica id of debuggers (-2) asks about the copy at hand, whoever leads: its beginning, its end, committed or not, and
+    the epoch of its last records. It is how an operator sees what an unclean election would lose.
     Nothing is tiered yet, so `latest tiered` answers -1 and `earliest local` the log start; `earliest pending upload`
     answers -1, as Kafka does for a topic without remote storage.
 """
@@ -22,6 +24,7 @@ from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.list_offsets import (
+    ANY_COPY,
     EARLIEST,
     EARLIEST_LOCAL,
     EARLIEST_PENDING_UPLOAD,
@@ -55,6 +58,8 @@ async def handle(
     read_committed = request.isolation_level == _READ_COMMITTED
 
     async def answer(topic: str, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+        if request.replica_id == ANY_COPY:
+            return _of_copy(topic, asked, leaders)
         if asked.timestamp < 0 and caller.version < _SINCE.get(asked.timestamp, _NEVER):
             return ListOffsetsPartitionResponse(asked.index, ErrorCode.UNSUPPORTED_VERSION)
         try:
@@ -91,6 +96,17 @@ async def handle(
             ]
         )
     )
+
+
+def _of_copy(topic: str, asked: ListOffsetsPartition, leaders: Leaders) -> ListOffsetsPartitionResponse:
+    if asked.timestamp not in (EARLIEST, LATEST):
+        return ListOffsetsPartitionResponse(asked.index, ErrorCode.INVALID_REQUEST)
+    try:
+        log = leaders.find_copy(topic, asked.index).log
+    except RopewalkError as error:
+        return ListOffsetsPartitionResponse(asked.index, code_for(error))
+    offset = log.end_offset if asked.timestamp == LATEST else log.start_offset
+    return ListOffsetsPartitionResponse(asked.index, ErrorCode.NONE, -1, offset, log.leader_epoch_latest)
 
 
 async def _look_up(partition: Partition, timestamp: int, read_committed: bool, pool: Pool) -> tuple[int, int]:

@@ -22,6 +22,9 @@ EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
 EARLIEST_PENDING_UPLOAD: Final = -6
 
+ANY_COPY: Final = -2
+"""The replica id of tools that ask about the copy at hand, whoever leads: it is told to its end, committed or not."""
+
 
 class ListOffsetsPartition(Message, frozen=True):
     index: Int32

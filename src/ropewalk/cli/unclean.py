@@ -1,0 +1,65 @@
+"""What is known of partitions that nobody leads, before somebody out of sync is made to lead them.
+
+What a reader could get wrong
+    What would be lost cannot be counted: whoever holds it is not there. What is there can be compared, and it says who holds all.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from ropewalk.base.ids import NodeId
+from ropewalk.cli.cluster_state import ClusterState
+from ropewalk.client.client import Client
+from ropewalk.client.copies import Copy, copies
+
+
+class Leaderless(Struct, frozen=True):
+    partition: str
+    leader_epoch: int
+    """Since when nobody leads."""
+    held_by: tuple[int, ...]
+    """Those who hold all that was acknowledged; if one of them comes back, nothing is lost."""
+    would_lead: int | None
+    """The first replica in service; None where there is none, and nobody can be elected."""
+    replicas: tuple[tuple[NodeId, Copy | str | None], ...]
+    """In their order: what each holds, why that is not known, or None where the node is not in service."""
+
+
+async def leaderless(client: Client, state: ClusterState, names: Sequence[str]) -> list[Leaderless]:
+    found = []
+    for name, partition in state.leaderless(names):
+        online = [node for node in partition.replicas if node not in partition.offline]
+        held = await copies(client, name, online) if online else {}
+        found.append(
+            Leaderless(
+                str(name),
+                partition.leader_epoch,
+                tuple(dict.fromkeys((*partition.isr, *partition.eligible))),
+                online[0] if online else None,
+                tuple((node, held.get(node)) for node in partition.replicas),
+            )
+        )
+    return found
+
+
+def lines(found: Leaderless) -> Iterator[str]:
+    yield f"{found.partition}: nobody leads since epoch {found.leader_epoch}"
+    for node, copy in found.replicas:
+        leads = ", would lead" if node == found.would_lead else ""
+        if copy is None:
+            yield f"  node {node} is not in service"
+        elif isinstance(copy, str):
+            yield f"  node {node} does not say what it holds{leads}: {copy}"
+        else:
+            yield (
+                f"  node {node} holds offsets {copy.start_offset} to {copy.end_offset}, the last of epoch "
+                f"{copy.last_epoch}{leads}"
+            )
+    if found.would_lead is None:
+        yield "  no replica is in service, so nobody can be elected"
+    elif found.held_by:
+        holders = ", ".join(map(str, found.held_by))
+        yield f"  all that was acknowledged is with {holders}; what {found.would_lead} lacks of it is lost for good"
+    else:
+        yield f"  nobody is known to hold all that was acknowledged; what {found.would_lead} lacks of it is lost for good"
