@@ -18,9 +18,10 @@ from ropewalk.log.log import Log
 from ropewalk.metadata.image import Partition
 from ropewalk.metadata.settings.replication import RACK_AWARE_SELECTOR
 from ropewalk.records.batch import iterate
-from ropewalk.records.record import Record
+from ropewalk.records.record import Record, build
+from ropewalk.sim.world import EPOCH_MS
 from ropewalk.wire.error_code import ErrorCode
-from ropewalk.wire.messages import fetch
+from ropewalk.wire.messages import fetch, produce
 from tests.cluster.nodes import KAFKA_PORT, Nodes, in_a_cluster
 
 TOPIC = "orders"
@@ -125,6 +126,45 @@ def test_with_too_few_in_sync_a_write_for_all_is_refused() -> None:
         ErrorCode.NOT_ENOUGH_REPLICAS,
         ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     )
+
+
+def test_a_leader_that_is_alone_tells_producers_in_their_own_time() -> None:
+    """However long it waits for a controller that cannot be reached."""
+
+    async def story(nodes: Nodes) -> list[tuple[int, bool]]:
+        async with nodes.client() as client:
+            assert await Admin(client).create_topics([NewTopic(TOPIC, 3, 3)]) == {TOPIC: None}
+        leader, index = next(
+            (each.leader, each.index)
+            for each in nodes[0].image.topics[TOPIC].partitions
+            if each.leader  # not 0, which keeps the metadata
+        )
+        for other in range(3):
+            if other != leader:
+                nodes.world.network.partition(f"node{leader}", f"node{other}")
+        connection = await Connection.open(
+            nodes.world.network.host("client"),
+            nodes.members[0].machine.clock,
+            Address(f"node{leader}", KAFKA_PORT),
+            client_id="test",
+            deadline_ms=nodes.world.now_s * 1000 + 5000,
+        )
+        batch = bytes(build([Record(timestamp=EPOCH_MS, value=b"x")]))
+        data = produce.TopicProduceData(TOPIC, partitions=(produce.PartitionProduceData(index, batch),))
+        answers = []
+        for _ in range(30):  # until its followers are behind for so long that it wants to go on without them
+            sent_s = nodes.world.now_s
+            answer = await connection.call(
+                produce.API,
+                produce.ProduceRequest(None, -1, 1000, (data,)),
+                deadline_ms=sent_s * 1000 + 60_000,
+                version_max=12,
+            )
+            answers.append((answer.topics[0].partitions[0].error_code, nodes.world.now_s - sent_s < 1.5))
+        connection.close()
+        return answers
+
+    assert set(in_a_cluster(story)) == {(ErrorCode.REQUEST_TIMED_OUT, True)}
 
 
 def test_a_consumer_is_sent_to_the_replica_in_its_rack_and_served_there() -> None:

@@ -10,6 +10,7 @@ What a reader could get wrong
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final, Protocol
 
 import structlog
@@ -110,8 +111,11 @@ class InSyncSets:
     async def tick(self, controller: Controller) -> None:
         """Look at what may have changed, and ask for what has to."""
         asked = await self._look()
-        for start in range(0, len(asked), ALTERATIONS_TOGETHER_MAX):
-            await self._ask(controller, asked[start : start + ALTERATIONS_TOGETHER_MAX])
+        if not asked:
+            return
+        with self._expiring():
+            for start in range(0, len(asked), ALTERATIONS_TOGETHER_MAX):
+                await self._ask(controller, asked[start : start + ALTERATIONS_TOGETHER_MAX])
 
     async def _look(self) -> list[_Asked]:
         looked_at, self._looked_at = list(self._looked_at), {}
@@ -135,6 +139,25 @@ class InSyncSets:
             if proposal is not None or partition.has_waiters or core.due_at_ms() is not None:
                 self._looked_at[partition] = None
         return asked
+
+    @contextmanager
+    def _expiring(self) -> Iterator[None]:
+        """Send producers away whose time is over while an answer is waited for: a controller may be silent for longer."""
+        loop = asyncio.get_running_loop()
+        timer: asyncio.TimerHandle
+
+        def expire() -> None:
+            nonlocal timer
+            timer = loop.call_later(IN_SYNC_TICK_MS / 1000, expire)
+            now_ms = self._clock.monotonic_ms()
+            for partition in self._looked_at:
+                partition.expire(now_ms)
+
+        timer = loop.call_later(IN_SYNC_TICK_MS / 1000, expire)
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     async def _ask(self, controller: Controller, asked: Sequence[_Asked]) -> None:
         alterations = [
