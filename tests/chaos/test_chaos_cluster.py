@@ -6,12 +6,13 @@ questions: is everything acknowledged where it was, is nothing there twice, and 
 """
 
 import time
+from random import Random
 
 import pytest
 
 from ropewalk.wire.error_code import ErrorCode
 from tests.chaos import straight
-from tests.chaos.cluster_rounds import run
+from tests.chaos.cluster_rounds import Destruction, run
 from tests.chaos.load import PARTITION_COUNT, TOPIC, VALUE_BYTES, Load
 from tests.chaos.scene import Scene, scene
 from tests.chaos.straight import Written
@@ -30,10 +31,10 @@ NOT_ACKNOWLEDGED = {
 SOON_FENCED = ("node.session.timeout.ms=2000",)
 
 
-def go_on(load: Load) -> None:
-    """Records that are sent from here on are acknowledged."""
+def go_on(load: Load, record_count: int = RECORDS) -> None:
+    """At least so many of the records that are sent from here on are acknowledged."""
     load.grant(RECORDS)
-    load.wait_for(RECORDS, within_s=WITHIN_S)
+    load.wait_for(record_count, within_s=WITHIN_S)
 
 
 def write_straight(playing: Scene, node_id: int, partition: int, timeout_ms: int = 2_000) -> Written:
@@ -123,12 +124,17 @@ def go_on_without_etcd(playing: Scene, *, for_s: float) -> None:
     go_on(playing.load)
 
 
-def test_the_minority_side_of_a_cut_acknowledges_nothing(network_spaces: None) -> None:
+def test_the_minority_side_of_a_cut_acknowledges_nothing_and_pauses_and_loss_lose_nothing(
+    network_spaces: None,
+) -> None:
     with scene(with_wires=True, settings=SOON_FENCED) as playing:
         go_on(playing.load)
         cut_off_a_leader(playing)
         cut_off_the_controller(playing)
-        go_on(playing.load)
+        destruction = Destruction(playing, Random(1), fault_s_max=4)
+        for kind in ("pause", "loss"):
+            destruction.bring(kind, RECORDS)
+            playing.wait_until_healed()
     assert playing.violations == []
 
 
@@ -141,7 +147,9 @@ def cut_off_a_leader(playing: Scene) -> None:
     wires.cut(1, [0, 2])
     answers = [write_straight(playing, 1, partition) for partition in partitions]
     cluster.wait_for_new_leaders(TOPIC, gone=1)
-    go_on(playing.load)
+    go_on(
+        playing.load, RECORDS // 4
+    )  # clients still reach the one cut off, and wait there for as long as they like
     answers += [write_straight(playing, 1, partition) for partition in range(PARTITION_COUNT)]
     assert {written.error for written in answers} <= NOT_ACKNOWLEDGED
     wires.heal()
@@ -165,12 +173,5 @@ def cut_off_the_controller(playing: Scene) -> None:
     playing.wait_until_healed()
 
 
-def test_nothing_is_lost_in_pauses_cuts_and_lossy_networks(network_spaces: None) -> None:
-    kinds = ("pause", "cut", "loss")
-    assert (
-        run(kinds, rounds=3, settings=SOON_FENCED, records_per_round=RECORDS, fault_s_max=4).violations == []
-    )
-
-
-def test_nothing_is_lost_when_power_is_cut_and_nodes_are_stopped(fuse: None) -> None:
-    assert run(("power", "dark", "stop"), rounds=3, records_per_round=RECORDS).violations == []
+def test_nothing_is_lost_when_the_power_of_one_node_or_of_all_is_cut(fuse: None) -> None:
+    assert run(("power", "dark"), rounds=2, records_per_round=RECORDS).violations == []
