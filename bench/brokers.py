@@ -90,10 +90,12 @@ def start_ropewalk(
     settings: Mapping[str, str] = NO_SETTINGS,
     *,
     node_count: int = 1,
+    etcd: bool = False,
 ) -> Broker:
     """One embedded node, or several, with `flush=os` or `flush=group`; returns when it says that it is ready.
 
-    `directory` is that of a broker that was halted or killed; without one an empty directory is made.
+    `directory` is that of a broker that was halted or killed; without one an empty directory is made. With `etcd` several
+    nodes keep their metadata in three members of it, and a node that is killed is started again.
     """
     program = ROOT / ".venv" / "bin" / "ropewalk"
     if not program.exists():
@@ -108,6 +110,8 @@ def start_ropewalk(
     ]  # fmt: skip
     if node_count > 1:
         command += ["--nodes", str(node_count), "--peer", "127.0.0.1:0", "--http", "127.0.0.1:0"]
+    if etcd:
+        command += ["--etcd", "auto", "--restart"]
     for name, value in settings.items():
         command += ["--set", f"{name}={value}"]
     started_at = time.perf_counter()

@@ -87,13 +87,13 @@ def connect_many(broker: Broker, count: int) -> list[RawConnection]:
 
 
 def create_topics_in(broker: Broker, names: Iterable[str], *, partition_count: int, together: int) -> None:
-    """Make the topics, so many with each request, one request after the other."""
+    """Make the topics with a replica on every node, so many with each request, one request after the other."""
     connection = RawConnection(broker)
     waiting = list(names)
     while waiting:
         asked, waiting = waiting[:together], waiting[together:]
         request = create_topics.CreateTopicsRequest(
-            tuple(create_topics.CreatableTopic(name, partition_count, 1) for name in asked)
+            tuple(create_topics.CreatableTopic(name, partition_count, broker.node_count) for name in asked)
         )
         answer = connection.call(create_topics.API, _CREATE_TOPICS_VERSION, request)
         for topic in answer.topics:

@@ -113,7 +113,7 @@ def measure(*, topic_count: int, partition_count: int, connection_count: int, se
 
 def markdown(measured: Measured, *, topic_count: int, partition_count: int, connection_count: int) -> str:
     lines = [
-        f"{time.strftime('%Y-%m-%d')}, commit {_commit()}, {machine()}, `flush=group`; {topic_count:,} topics of "
+        f"{time.strftime('%Y-%m-%d')}, commit {commit()}, {machine()}, `flush=group`; {topic_count:,} topics of "
         f"{partition_count} partitions, {connection_count:,} connections. Other processes used up to "
         f"{measured.foreign_cores:.2f} cores.",
         "",
@@ -163,7 +163,7 @@ def _at(rising: Sequence[float], share: float) -> float:
     return rising[min(len(rising) - 1, int(len(rising) * share))]
 
 
-def _commit() -> str:
+def commit() -> str:
     asked = subprocess.run(
         ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
     )

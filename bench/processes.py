@@ -39,19 +39,20 @@ class Meter:
 
     def __init__(self, broker_pid: int) -> None:
         self._broker_pid = broker_pid
+        self.began_at = 0.0
         self.seconds = 0.0
         self.broker_cpu_seconds = 0.0
         self.foreign_cores = 0.0
 
     def __enter__(self) -> "Meter":
         self._cpu_before = self._cpu()
-        self._started_at = time.perf_counter()
+        self.began_at = time.perf_counter()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.seconds = time.perf_counter() - self._started_at
+        self.seconds = time.perf_counter() - self.began_at
         self.broker_cpu_seconds, own, machine = (
             late - early for early, late in zip(self._cpu_before, self._cpu(), strict=True)
         )
