@@ -35,14 +35,19 @@ def create_topic(broker: Broker, label: str, partition_count: int = PARTITION_CO
         config=broker.topic_settings,
     )
     admin.create_topics([topic])[name].result(_TIMEOUT_SECONDS)
+    wait_until_led(broker, name, partition_count)
+    return name
+
+
+def wait_until_led(broker: Broker, name: str, partition_count: int = PARTITION_COUNT) -> None:
+    """A broker may answer that a topic is made before its partitions know that they lead."""
     deadline = time.monotonic() + _TIMEOUT_SECONDS
     while True:
         try:
             if held_count(broker, name, partition_count) == 0:
-                return name
+                return
             raise LoadFailed(f"{broker.name} made {name} with records in it")
         except KafkaException:
-            # A broker may answer that a topic is made before its partitions know that they lead.
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.05)

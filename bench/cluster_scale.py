@@ -25,7 +25,7 @@ from bench.brokers import Broker, Unavailable, start_ropewalk
 from bench.client_load import LoadFailed
 from bench.idle_clients import RawConnection, create_topics_in
 from bench.node_scale import CREATED_TOGETHER, Measured, Row, commit
-from bench.processes import Meter, resident_mib
+from bench.processes import Meter, cpu_seconds, resident_mib
 from bench.report import machine
 from ropewalk.metadata.etcd.client import Access, parse_members
 from ropewalk.metadata.etcd.log import EtcdMetadataLog
@@ -40,6 +40,7 @@ from ropewalk.wire.messages import describe_cluster, metadata
 NODE_COUNT: Final = 3
 FAILOVER_SECONDS_MAX: Final = 5.0
 _CHANGES: Final = 30
+_IDLE_SECONDS: Final = 10.0
 _WAIT_SECONDS_MAX: Final = 180.0
 _METADATA_VERSION: Final = 12
 _DESCRIBE_CLUSTER_VERSION: Final = 2
@@ -96,6 +97,7 @@ def measure(*, topic_count: int, partition_count: int, failover_count: int) -> M
         rows += asyncio.run(_metadata_sizes(nodes.etcd))
         _say("changes one by one")
         rows += _changes(nodes)
+        rows.append(_idle(nodes))
         meters = [creating]
         failovers = []
         for number in range(failover_count):
@@ -110,6 +112,14 @@ def measure(*, topic_count: int, partition_count: int, failover_count: int) -> M
         return Measured(rows, max(meter.foreign_cores for meter in meters))
     finally:
         broker.stop()
+
+
+def _idle(nodes: Nodes) -> Row:
+    pids = nodes.pids
+    before = sum(map(cpu_seconds, pids))
+    time.sleep(_IDLE_SECONDS)
+    share = (sum(map(cpu_seconds, pids)) - before) / _IDLE_SECONDS / NODE_COUNT
+    return Row("idle CPU of a node", 100 * share, "% of a core")
 
 
 def _changes(nodes: Nodes) -> list[Row]:

@@ -97,6 +97,7 @@ def _topic_on(broker: Broker, node_id: int) -> str:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 3})
     topic = NewTopic(name, PARTITION_COUNT, replica_assignment=[[node_id]] * PARTITION_COUNT)
     admin.create_topics([topic])[name].result(60)
+    client_load.wait_until_led(broker, name, PARTITION_COUNT)
     return name
 
 
