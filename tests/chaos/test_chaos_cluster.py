@@ -175,3 +175,22 @@ def cut_off_the_controller(playing: Scene) -> None:
 
 def test_nothing_is_lost_when_the_power_of_one_node_or_of_all_is_cut(fuse: None) -> None:
     assert run(("power", "dark"), rounds=2, records_per_round=RECORDS).violations == []
+
+
+def test_a_node_that_hangs_keeps_nobody_from_finding_the_controller_again() -> None:
+    with scene(settings=SOON_FENCED) as playing:
+        cluster, load = playing.cluster, playing.load
+        go_on(load)
+        cluster.nodes[1].freeze()
+        cluster.wait_for_new_leaders(TOPIC, gone=1)
+        cluster.nodes[0].freeze()  # which decides, long enough for the others to look for it
+        time.sleep(1.0)
+        cluster.nodes[0].thaw()
+        deadline = time.monotonic() + WITHIN_S
+        time.sleep(4.0)  # longer than a node that is not heard of stays in service
+        while not all(isr == (0, 2) for _, isr in cluster.leaders(TOPIC).values()):
+            assert time.monotonic() < deadline, "node 2 does not come back while node 1 hangs"
+        go_on(load)
+        cluster.nodes[1].thaw()
+        playing.wait_until_healed()
+    assert playing.violations == []

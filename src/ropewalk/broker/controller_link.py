@@ -142,23 +142,29 @@ class ControllerLink:
         return Controller(node_id, self._image.controller_epoch, address)
 
     async def _ask_around(self, deadline_ms: float) -> Controller:
-        """Ask everyone at once, and believe the first who knows of a newer controller than the one in doubt."""
+        """Ask everyone at once, and believe the first who knows of a newer controller than the one in doubt, or is the controller.
+
+        Somebody may hang: that must not take all the time there is for the call itself.
+        """
         now_ms = self._links.clock.monotonic_ms()
-        until_ms = min(deadline_ms, now_ms + CONTROLLER_ASK_MS_MAX)
+        until_ms = now_ms + min((deadline_ms - now_ms) / 2, CONTROLLER_ASK_MS_MAX)
         everyone = self._everyone()
         found: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         asked = _Asked()
 
         async def ask(link: PeerLink) -> None:
+            is_sure = False
             try:
-                named = await self._ask(link, until_ms)
+                named, named_by = await self._ask(link, until_ms)
             except Unreachable as error:
                 asked.failures.append(error)
             else:
                 if named is not None and (asked.best is None or named.epoch > asked.best.epoch):
                     asked.best = named
+                is_sure = named is not None and named is asked.best and named.node_id == named_by
             asked.count += 1
-            if (self._is_news(asked.best) or asked.count == len(everyone)) and not found.done():
+            is_over = is_sure or self._is_news(asked.best) or asked.count == len(everyone)
+            if is_over and not found.done():
                 found.set_result(None)
 
         if everyone:
@@ -175,8 +181,9 @@ class ControllerLink:
     def _is_news(self, named: Controller | None) -> bool:
         return named is not None and (self._doubted is None or named.epoch > self._doubted.epoch)
 
-    async def _ask(self, link: PeerLink, deadline_ms: float) -> Controller | None:
-        """Who decides, as far as one node has heard. None: it knows of nobody, or of this node, which knows better."""
+    async def _ask(self, link: PeerLink, deadline_ms: float) -> tuple[Controller | None, NodeId]:
+        """Who decides, as far as one node has heard, and who that node is. None: it knows of nobody, or of this node, which
+        knows better."""
         try:
             peer = await link.peer(deadline_ms=deadline_ms)
             response = await peer.connection.call(
@@ -191,8 +198,8 @@ class ControllerLink:
         node_id = NodeId(response.controller_id)
         address = self._told.get(node_id)
         if address is None or node_id == self._links.node_id:
-            return None
-        return Controller(node_id, response.controller_epoch, address)
+            return None, NodeId(peer.node_id)
+        return Controller(node_id, response.controller_epoch, address), NodeId(peer.node_id)
 
     def _everyone(self) -> list[PeerLink]:
         """Those that the image knows, those that others named, then the seeds; each once."""
