@@ -10,6 +10,7 @@ from tests.chaos.cluster import ClusterProcesses
 from tests.chaos.etcd import EtcdProcesses
 from tests.chaos.load import PARTITION_COUNT, TOPIC, Load
 from tests.chaos.mounts import LossyMount
+from tests.chaos.node import NodeProcess
 from tests.chaos.rounds import complaints
 from tests.chaos.wires import Wires
 
@@ -23,6 +24,8 @@ class Scene:
     wires: Wires | None
     mounts: list[LossyMount]
     members: EtcdProcesses | None
+    spares: list[NodeProcess]
+    """Nodes that belong to the cluster and have not been started yet. One that is to be there at the end goes into `cluster.nodes`."""
     violations: list[str] = field(default_factory=list)
 
     def wait_until_healed(self) -> float:
@@ -34,6 +37,7 @@ class Scene:
 def scene(
     *,
     node_count: int = 3,
+    spare_count: int = 0,
     with_wires: bool = False,
     with_mounts: bool = False,
     with_etcd: bool = False,
@@ -60,13 +64,17 @@ def scene(
             host = wires.outside if wires is not None else "127.0.0.1"
             members = stack.enter_context(EtcdProcesses(scratch / "etcd", host))
         data = [
-            (mounts[number].path if mounts else scratch) / f"data-{number}" for number in range(node_count)
+            (mounts[number].path if mounts else scratch) / f"data-{number}"
+            for number in range(node_count + spare_count)
         ]
         endpoints = members.endpoints if members is not None else None
         cluster = ClusterProcesses(data, scratch, wires=wires, etcd=endpoints, settings=settings)
         stack.callback(cluster.kill)
+        spares, cluster.nodes[node_count:] = cluster.nodes[node_count:], []
+        for spare in spares:
+            stack.callback(_end, spare)
         load = Load(cluster.bootstrap, replication_factor=node_count)
-        playing = Scene(cluster, load, wires, mounts, members)
+        playing = Scene(cluster, load, wires, mounts, members, spares)
         try:
             cluster.start()
             load.make_topic(TOPIC, PARTITION_COUNT)
@@ -84,3 +92,8 @@ def scene(
             f"a node ended with {code} when asked to stop" for code in exit_codes if code != 0
         ]
         playing.violations += cluster.differing_replicas(TOPIC, PARTITION_COUNT)
+
+
+def _end(node: NodeProcess) -> None:
+    if node.is_running:
+        node.kill()
