@@ -250,6 +250,18 @@ def test_an_orderly_stop_spares_the_scan_once() -> None:
     assert not open_directory(disk).was_clean
 
 
+def test_a_directory_that_was_only_claimed_is_as_it_was() -> None:
+    disk = MemoryDisk()
+    open_directory(disk).mark_clean()
+    disk.close()
+    claimed = DataDirectory.claim(Storage(disk), "/data", node_id=NodeId(1), rng=random.Random(1))
+    assert claimed.was_clean
+    assert disk.exists("/data/clean-shutdown")
+    claimed.begin()
+    assert not disk.exists("/data/clean-shutdown")
+    assert claimed.was_clean
+
+
 def test_truncation_lowers_the_recovery_point_first() -> None:
     disk = MemoryDisk()
     directory = open_directory(disk)

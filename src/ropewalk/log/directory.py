@@ -13,7 +13,8 @@
 What a reader could get wrong
     Everything here blocks, except what only changes or copies what is in memory (`note_…`, `take_…`).
     A partition comes into being, and ceases to be, by one rename, whatever is in it.
-    The clean-shutdown marker is gone, durably, before any log is opened.
+    The clean-shutdown marker is gone, durably, before any log is opened. Until `begin` nothing in a directory is changed: it may
+    yet turn out to be another cluster's, and then goes back as it was.
 """
 
 from collections.abc import Sequence
@@ -56,7 +57,7 @@ class Held(Struct, frozen=True):
 
 
 class DataDirectory:
-    """Made by `open`; one per process and path."""
+    """Made by `open`, or by `claim` and `begin`; one per process and path."""
 
     def __init__(self, storage: Storage, path: str, identity: Identity, *, was_clean: bool) -> None:
         self.storage = storage
@@ -74,6 +75,15 @@ class DataDirectory:
 
     @classmethod
     def open(
+        cls, storage: Storage, path: str, *, node_id: NodeId, rng: Rng, cluster_id: str | None = None
+    ) -> "DataDirectory":
+        """`claim`, and `begin` at once. Blocks."""
+        directory = cls.claim(storage, path, node_id=node_id, rng=rng, cluster_id=cluster_id)
+        directory.begin()
+        return directory
+
+    @classmethod
+    def claim(
         cls, storage: Storage, path: str, *, node_id: NodeId, rng: Rng, cluster_id: str | None = None
     ) -> "DataDirectory":
         """Take possession of the directory, which is made if it is not there. Blocks.
@@ -95,12 +105,16 @@ class DataDirectory:
             identity = _create_identity(disk, path, node_id=node_id, rng=rng, cluster_id=cluster_id)
         _check_identity(identity, path, node_id=node_id, cluster_id=cluster_id)
         was_clean = disk.exists(f"{path}/clean-shutdown")
-        disk.remove(f"{path}/clean-shutdown")
-        for name in disk.list(path):
-            if name.endswith((_CREATING, _DELETED)):
-                disk.remove(f"{path}/{name}")
-        disk.sync_directory(path)
         return cls(storage, path, identity, was_clean=was_clean)
+
+    def begin(self) -> None:
+        """From here on logs may be opened, and a stop that is not in order leaves doubts. Blocks."""
+        disk = self.storage.disk
+        disk.remove(f"{self.path}/clean-shutdown")
+        for name in disk.list(self.path):
+            if name.endswith((_CREATING, _DELETED)):
+                disk.remove(f"{self.path}/{name}")
+        disk.sync_directory(self.path)
 
     def partitions(self) -> list[Held]:
         """What is here, by name. Blocks."""

@@ -36,6 +36,10 @@ from ropewalk.security.cluster_secret import ClusterSecret
 SWEEP_S: Final = 5.0
 
 
+class KafkaAddressRefused(OSError):
+    """The address for clients cannot be had. Any other `OSError` of a node that starts is its disk's."""
+
+
 class PeerAddressRefused(OSError):
     """The address for other nodes cannot be had; the one for clients can."""
 
@@ -73,7 +77,7 @@ class Doors:
 
 
 async def open_doors(parts: Parts) -> Doors:
-    """Raises `OSError` where an address cannot be had."""
+    """Raises `KafkaAddressRefused` or `PeerAddressRefused` where an address cannot be had."""
     connections = _connections(parts)
     here = _serve(parts)
     served = here if parts.forwarding is None else forwarding(here, parts.forwarding)
@@ -82,9 +86,12 @@ async def open_doors(parts: Parts) -> Doors:
     budget = parts.budget
     host, port = parse_address(parts.config["kafka.listen"], "kafka.listen")
     parts.instruments.add_source(KafkaFigures(connections, served, budget))
-    kafka = await KafkaListener.start(
-        parts.ports.network, host, port, connections=connections, served=served, budget=budget
-    )
+    try:
+        kafka = await KafkaListener.start(
+            parts.ports.network, host, port, connections=connections, served=served, budget=budget
+        )
+    except OSError as error:
+        raise KafkaAddressRefused(error.errno, error.strerror or str(error)) from error
     parts.endpoints.append(_endpoint(parts.config, "kafka.advertise", KAFKA_LISTENER, kafka.address))
     if parts.instruments.http_address is not None:
         parts.endpoints.append(_reached(HTTP_LISTENER, parts.instruments.http_address))

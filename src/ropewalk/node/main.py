@@ -22,7 +22,7 @@ from ropewalk.node import build, journal
 from ropewalk.node.build import Node
 from ropewalk.node.config import Config, load
 from ropewalk.node.demo import show
-from ropewalk.node.doors import PeerAddressRefused
+from ropewalk.node.doors import KafkaAddressRefused, PeerAddressRefused
 from ropewalk.node.options import NodeOptions
 from ropewalk.runtime.loop import freeze_start_up_objects, run
 from ropewalk.runtime.ports import SystemPorts, in_memory, on_disk
@@ -58,9 +58,13 @@ def _ports(config: Config) -> SystemPorts:
     try:
         return on_disk(config.data_path)
     except OSError as error:
-        raise CannotStart(
-            f"cannot use {config.data_path}: {error.strerror}; choose another place with --data DIR"
-        ) from error
+        raise _cannot_use(config, error) from error
+
+
+def _cannot_use(config: Config, error: OSError) -> CannotStart:
+    return CannotStart(
+        f"cannot use {config.data_path}: {error.strerror or error}; choose another place with --data DIR"
+    )
 
 
 async def _serve(config: Config, options: NodeOptions, ports: SystemPorts) -> int:
@@ -87,11 +91,11 @@ async def _start(config: Config, options: NodeOptions, ports: Ports) -> Node:
         return await build.start(config, ports)
     except PeerAddressRefused as error:
         raise CannotStart(f"{error}; choose another address with --peer HOST:PORT") from error
-    except OSError as error:
+    except KafkaAddressRefused as error:
         if error.errno != errno.EADDRINUSE:
-            raise CannotStart(
-                f"cannot listen on {config['kafka.listen']}: {error.strerror or error}"
-            ) from error
+            raise CannotStart(f"cannot listen on {config['kafka.listen']}: {error.strerror}") from error
+    except OSError as error:
+        raise _cannot_use(config, error) from error
     if options.demo and options.kafka is None:
         host = config["kafka.listen"].rpartition(":")[0]
         ports = _ports(config)

@@ -86,7 +86,7 @@ async def find_place(config: Config, ports: Ports, supervisor: Supervisor, facts
     seat: ControllerSeat | None = None
     feed = MetadataFeed(None, facts)
     if config.keeps_metadata or await ports.pool.run(ports.disk.exists, f"{data_path(config)}/identity"):
-        directory = await _open_directory(config, ports, cluster_id=None)
+        directory = await _claim_directory(config, ports, cluster_id=None)
     if "controller" in config.roles:
         log = await _open_home(config, ports)
         decisions = Decisions(log, facts)
@@ -123,12 +123,13 @@ async def find_place(config: Config, ports: Ports, supervisor: Supervisor, facts
     cluster_id = facts.image.cluster_id
     assert cluster_id is not None, "whoever decides has created the cluster"
     if directory is None:
-        directory = await _open_directory(config, ports, cluster_id=cluster_id)
+        directory = await _claim_directory(config, ports, cluster_id=cluster_id)
     elif directory.identity.cluster_id != cluster_id:
         raise DirectoryRefused(
             f"{directory.path} belongs to cluster {directory.identity.cluster_id}, this is cluster {cluster_id}; "
             "choose another directory"
         )
+    await ports.pool.run(directory.begin)
     return Place(
         facts=facts,
         cluster=Cluster(facts, decisions),
@@ -146,10 +147,10 @@ def data_path(config: Config) -> str:
     return "/ropewalk" if config.in_memory else config.data_path
 
 
-async def _open_directory(config: Config, ports: Ports, *, cluster_id: str | None) -> DataDirectory:
+async def _claim_directory(config: Config, ports: Ports, *, cluster_id: str | None) -> DataDirectory:
     return await ports.pool.run(
         partial(
-            DataDirectory.open,
+            DataDirectory.claim,
             Storage(ports.disk),
             data_path(config),
             node_id=config.node_id,
