@@ -3,6 +3,7 @@
 kill    kill -9 of one node
 pause   one node stands still for a while, and goes on as if nothing had been
 cut     one node is cut off from the others, in one direction or both, and clients still reach it
+alone   one node is cut off from everything, clients and etcd included
 loss    packets get lost on their way to one node
 power   power cut of one node, on a file system that forgets what was not synced
 dark    power cut of all nodes at once
@@ -26,7 +27,7 @@ from tests.chaos.scene import Scene, scene
 from tests.chaos.wires import Wires
 
 ETCD_KINDS = ("member", "etcd")
-KINDS = ("kill", "pause", "cut", "loss", "power", "dark", "stop", *ETCD_KINDS)
+KINDS = ("kill", "pause", "cut", "alone", "loss", "power", "dark", "stop", *ETCD_KINDS)
 FAULT_S_MAX = 8.0
 """Longer than a node may be silent before it is fenced."""
 CHECK_EVERY = 5
@@ -73,7 +74,7 @@ def run(
     deck: list[str] = []
     with scene(
         node_count=node_count,
-        with_wires=bool({"cut", "loss"} & set(kinds)),
+        with_wires=bool({"cut", "alone", "loss"} & set(kinds)),
         with_mounts=bool({"power", "dark"} & set(kinds)),
         with_etcd=etcd,
         seed=seed,
@@ -123,6 +124,7 @@ class Destruction:
             "power": self._cut_power,
             "pause": lambda victim: self._cluster.nodes[victim].freeze(),
             "cut": self._cut,
+            "alone": lambda victim: self._at_wires().isolate(victim),
             "loss": lambda victim: self._at_wires().lose(victim, 30),
             "stop": self._stop,
         }
@@ -133,7 +135,7 @@ class Destruction:
             self.failovers_s.append(self._cluster.wait_for_new_leaders(TOPIC, victim))
         if is_missed:  # the others go on meanwhile
             self._go_on(records)
-        if kind in ("pause", "cut", "loss"):
+        if kind in ("pause", "cut", "alone", "loss"):
             self._last()
         if is_away:
             self._cluster.nodes[victim].start()

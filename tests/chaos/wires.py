@@ -67,6 +67,12 @@ class Wires:
             if not speaks:
                 self._drop(space, "output", "daddr", address)
 
+    def isolate(self, node_id: int) -> None:
+        """Between one node and everything: the others, etcd and clients."""
+        space = self._names(node_id)[0]
+        for hook in ("input", "output"):
+            _inside(space, "nft", "add", "rule", "inet", _TABLE, hook, *_not_loopback(hook), "drop")
+
     def lose(self, node_id: int, percent: int) -> None:
         """Drop so many of the packets that arrive at a node, whoever sends them."""
         space = self._names(node_id)[0]
@@ -89,6 +95,10 @@ class Wires:
 def no_wires() -> Iterator[None]:
     """Where all nodes are on the loopback, and nothing can be cut."""
     yield None
+
+
+def _not_loopback(hook: str) -> tuple[str, ...]:
+    return ("oifname" if hook == "output" else "iifname", "!=", "lo")
 
 
 def _ip(*arguments: str) -> None:
