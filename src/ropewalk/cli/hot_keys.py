@@ -17,6 +17,9 @@ from ropewalk.controller.hot import HotKeys
 SAMPLE_RECORDS: Final = 2000
 """Of each partition. A key with a tenth of the records is then seen some 200 times."""
 
+SAMPLE_BYTES_MAX: Final = 4 << 20
+"""Of each partition, so that large records take no longer to look at than small ones."""
+
 _COUNTERS: Final = 200
 
 
@@ -40,12 +43,13 @@ async def _sample(client: Client, topic: str, index: int, count: int) -> list[Sa
     partition = TopicPartition(topic, index)
     consumer = Consumer(client, {partition: max(start, end - SAMPLE_RECORDS)})
     keys = HotKeys(_COUNTERS)
-    record_count = 0
-    while consumer.positions[partition] < end:
+    record_count = read_bytes = 0
+    while consumer.positions[partition] < end and read_bytes < SAMPLE_BYTES_MAX:
         before = consumer.positions[partition]
         for consumed in await consumer.poll():
             record_count += len(consumed.records)
             for record in consumed.records:
+                read_bytes += len(record.key or b"") + len(record.value or b"")
                 if record.key is not None:
                     keys.add(record.key)
         if consumer.positions[partition] == before:
