@@ -7,12 +7,14 @@ import pytest
 from ropewalk.base.errors import NotController
 from ropewalk.base.ids import NodeId
 from ropewalk.broker.balancing import Removal, Stage
+from ropewalk.cli.cluster_state import collect
 from ropewalk.client.admin import Admin, NewTopic
 from ropewalk.client.balancing import Balancing
 from ropewalk.client.membership import ClusterViewer
 from ropewalk.controller.leadership import leaders_by_broker
 from ropewalk.controller.reassignment import moves
 from ropewalk.controller.relocation import held_count
+from ropewalk.metadata.records import BrokerState
 from tests.cluster.nodes import Nodes, in_a_cluster
 from tests.cluster.test_cluster_moves import make_orders, partition_at
 from tests.kafka.door import batch_of
@@ -92,6 +94,8 @@ def test_a_broker_is_drained_without_being_asked_again_and_through_its_own_resta
             await Admin(client).create_topics([NewTopic("others", 12, 2)])
             assert held_count(nodes[0].image, leaver) == 0, "whoever leaves is given nothing more"
             await nodes.members[1].stop()
+            await nodes.until(lambda: nodes[0].image.brokers[leaver].state is BrokerState.FENCED)
+            assert not (await collect(client)).troubles(), "it is gone as it should be"
             await nodes.until(lambda: leaver not in nodes[0].image.brokers, within_s=100)
 
     in_a_cluster(story)

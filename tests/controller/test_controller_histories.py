@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import NodeId, TopicId
 from ropewalk.controller.alter_partition import PartitionAlteration, decide_alter_partition
+from ropewalk.controller.departure import decide_leave, decide_stay
 from ropewalk.controller.leadership import (
     decide_balance_leaders,
     decide_elect_any,
@@ -108,6 +109,14 @@ class History:
         node_id = NodeId(self.rng.randrange(BROKER_COUNT))
         return self.decided(partial(decide_stop_broker, self.cluster.image, node_id))
 
+    def leave(self) -> list[MetadataRecord]:
+        node_id = NodeId(self.rng.randrange(BROKER_COUNT))
+        return self.decided(partial(decide_leave, self.cluster.image, node_id))
+
+    def stay(self) -> list[MetadataRecord]:
+        node_id = NodeId(self.rng.randrange(BROKER_COUNT))
+        return self.cluster.apply(decide_stay(self.cluster.image, node_id))
+
     def write(self) -> None:
         """Everything that can be written is, and acknowledged."""
         for topic in self.cluster.image.topics.values():
@@ -197,6 +206,7 @@ class History:
 
 KINDS = (
     ["restart", "unfence", "unfence", "fence", "stop", "write", "write", "move", "elect", "balance"]
+    + ["leave", "stay"]
     + ["catch_up"] * 4
     + ["fall_behind"] * 2
     + ["force"]

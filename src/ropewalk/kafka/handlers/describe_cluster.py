@@ -12,7 +12,7 @@ from msgspec import structs
 from ropewalk.kafka.brokers import controller_for_clients, reachable_brokers, registered_brokers
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.operations import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED
-from ropewalk.metadata.image import Image
+from ropewalk.metadata.image import Broker, Image
 from ropewalk.metadata.records import BrokerState
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.describe_cluster import (
@@ -59,6 +59,13 @@ async def handle(request: DescribeClusterRequest, caller: Caller, *, image: Imag
     return _with_nodes(response, image) if request.include_nodes else response
 
 
+def _state(broker: Broker) -> str:
+    """In a word. Of one that is to leave it is no trouble that it is gone, and no help that it is there."""
+    if not broker.is_leaving:
+        return broker.state.value
+    return "left" if broker.state is BrokerState.FENCED else "leaving"
+
+
 def _with_nodes(response: DescribeClusterResponse, image: Image) -> DescribeClusterResponse:
     return structs.replace(
         response,
@@ -66,7 +73,7 @@ def _with_nodes(response: DescribeClusterResponse, image: Image) -> DescribeClus
             ClusterNode(
                 node_id=broker.node_id,
                 epoch=broker.epoch,
-                state="leaving" if broker.is_active and broker.is_leaving else broker.state.value,
+                state=_state(broker),
                 roles=broker.roles,
                 rack=broker.rack,
                 doors=tuple(NodeDoor(each.listener, each.host, each.port) for each in broker.endpoints),
