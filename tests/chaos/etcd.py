@@ -52,9 +52,9 @@ class EtcdProcesses:
             self.kill(member)
 
     def wait_until_healthy(self) -> None:
-        """Until every member says so, which takes a leader among them."""
+        """Until every member that runs says so, which takes a leader among them."""
         deadline = time.monotonic() + READY_WITHIN_S
-        while not all(map(self._is_healthy, range(self.member_count))):
+        while not all(map(self._is_healthy, self.running)):
             if time.monotonic() > deadline:
                 raise RuntimeError(f"etcd was not ready in {READY_WITHIN_S} s")
             time.sleep(0.05)

@@ -93,6 +93,7 @@ def test_with_etcd_nothing_is_lost_whoever_is_killed_and_nothing_waits_for_etcd(
 
         members.kill(members.leader())
         go_on(load)
+        members.wait_until_healthy()  # until they have elected, whether a change was made may stay unknown
         load.make_topic("made-while-a-member-is-away")
         for member in members.running:
             members.kill(member)
