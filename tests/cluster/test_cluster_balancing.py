@@ -17,6 +17,7 @@ from ropewalk.controller.relocation import held_count
 from ropewalk.metadata.records import BrokerState
 from tests.cluster.nodes import Nodes, in_a_cluster
 from tests.cluster.test_cluster_moves import make_orders, partition_at
+from tests.cluster.test_cluster_upkeep import make
 from tests.kafka.door import batch_of
 
 
@@ -99,6 +100,31 @@ def test_a_broker_is_drained_without_being_asked_again_and_through_its_own_resta
             await nodes.until(lambda: leaver not in nodes[0].image.brokers, within_s=100)
 
     in_a_cluster(story)
+
+
+def test_whoever_decides_next_goes_on_draining() -> None:
+    async def story(nodes: Nodes) -> None:
+        decided = nodes.controller()
+        assert decided is not None
+        leaver, other, spare = (number for number in range(4) if number != decided)
+        async with nodes.client() as client:
+            await make(client, "orders", leaver, other)
+            await nodes.until(lambda: all("orders" in nodes[number].image.topics for number in range(4)))
+            nodes.members[spare].kill()  # so that whoever is asked can only put it on itself
+            await nodes.until(lambda: not nodes.is_serving(spare, seen_by=decided))
+            await nodes[decided].balancing.remove(NodeId(leaver))
+            nodes.members[decided].kill()
+            await nodes.until(lambda: nodes.controller() not in (None, decided))
+            await nodes.members[spare].start()
+            now = nodes.controller()
+            assert now is not None
+            assert nodes[now].image.brokers[NodeId(leaver)].is_leaving
+            await nodes.members[decided].start()
+            await nodes.until(lambda: held_count(nodes[other].image, NodeId(leaver)) == 0, within_s=60)
+            await nodes.members[leaver].stop()
+            await nodes.until(lambda: NodeId(leaver) not in nodes[other].image.brokers, within_s=120)
+
+    in_a_cluster(story, nodes=4, with_etcd=True)
 
 
 def test_a_broker_that_is_to_stay_after_all_is_given_replicas_again() -> None:
