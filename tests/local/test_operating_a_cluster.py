@@ -148,7 +148,11 @@ def test_every_command_of_the_page_works(site: Site) -> None:
     for command in commands:
         site.run(command)
         if command.startswith("ropewalk topic create orders --partitions 6 --replicas 3"):
-            assert site.replicas() == {0: 6, 1: 6, 2: 6}
+            held = site.replicas()
+            assert set(held) == {0, 1, 2}
+            assert min(held.values()) >= 6, (
+                "all of orders; the cluster's own topics come when they are needed"
+            )
         elif command.startswith("ropewalk cluster add 3"):
             assert site.replicas()[3] > 0, "it has taken its share"
         elif command.startswith("ropewalk cluster remove 3"):
