@@ -3,10 +3,13 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from ropewalk.sim.cluster.scenario import FAULTS_MIN, OPERATIONS_MIN, WORK_S, run_seed
+
+MUTANTS = sorted((Path(__file__).parent.parent / "mutants" / "cluster").glob("*.patch"))
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -29,3 +32,16 @@ def _verbose_line(hash_seed: str) -> str:
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return result.stdout.splitlines()[0]
+
+
+def test_there_are_mutants_for_what_only_whole_nodes_show() -> None:
+    assert [patch.stem for patch in MUTANTS] == [
+        "epochs_not_compared",
+        "log_end_told",
+        "strays_by_stale_image",
+    ]
+
+
+@pytest.mark.parametrize("patch", MUTANTS, ids=[patch.stem for patch in MUTANTS])
+def test_a_mutant_still_fits_the_source(patch: Path) -> None:
+    subprocess.run(["git", "apply", "--check", str(patch)], cwd=patch.parents[3], check=True)

@@ -124,6 +124,7 @@ class ClusterScenario:
             async with asyncio.TaskGroup() as clients:
                 self._start_clients(clients)
                 clients.create_task(self.nemesis.run())
+                clients.create_task(self._look_on())
             await self._conclude()
             for task in keeping:
                 task.cancel()
@@ -167,6 +168,16 @@ class ClusterScenario:
         for number in range(rng.randrange(1, 3)):
             clients.create_task(ClusterConsumer(self._guide(f"consumer-{number}")).run())
         clients.create_task(self._administrator.run())
+
+    async def _look_on(self) -> None:
+        """For what nobody does, and what happens all the same."""
+        while not self.workload.is_over:
+            for node in self.members.serving:
+                for led in node.partitions.all_led():
+                    topic = self.judge.image.topics_by_id.get(led.topic_id)
+                    if topic and topic.partitions[led.name.partition].leader not in (None, node.node_id):
+                        self._world.sometimes.note("a deposed leader still led by its own account")
+            await asyncio.sleep(0.25)
 
     async def _conclude(self) -> None:
         await self.nemesis.heal()
