@@ -56,6 +56,7 @@ class ClusterNemesis:
             self._cut_off,
             self._stall,
             self._stall_then_cut_power,
+            self._stall_then_cut_power,
             self._replace_disk,
             self._replace_disk,
             self._jump_clock,
@@ -135,7 +136,7 @@ class ClusterNemesis:
             return
         self._note("a process was paused")
         machine.pause()
-        self._world.loop.call_later(self._rng.choice([0.1, 0.7, 3.0, 8.0]), machine.resume)
+        self._world.loop.call_later(self._rng.choice([0.3, 2.0, 4.0, 8.0]), machine.resume)
 
     async def _stop_in_order(self) -> None:
         self._errands.create_task(self._any().stop())
@@ -146,11 +147,16 @@ class ClusterNemesis:
         self._any().machine.platters.stall(self._world.now_s + self._rng.uniform(0.1, 5.0))
 
     async def _stall_then_cut_power(self) -> None:
-        """A power cut during a stall finds much that is written and not synced."""
-        machine, stall_s = self._any().machine, self._rng.uniform(0.1, 2.0)
-        machine.platters.stall(self._world.now_s + stall_s)
-        await asyncio.sleep(self._rng.uniform(0.0, stall_s))
-        machine.cut_power()
+        """A power cut during a stall finds much that is written and not synced. Where all fail at once, whoever was stalled may
+        be the first to be back."""
+        members = list(self._members.by_id.values())
+        stalled = self._rng.sample(members, self._rng.randrange(1, len(members)))
+        stall_s = self._rng.uniform(0.3, 2.0)
+        for member in stalled:
+            member.machine.platters.stall(self._world.now_s + stall_s)
+        await asyncio.sleep(self._rng.uniform(0.1, stall_s))
+        for member in members if self._rng.random() < 0.7 else stalled:
+            member.machine.cut_power()
 
     async def _replace_disk(self) -> None:
         member = self._any()
@@ -267,4 +273,4 @@ class ClusterNemesis:
         self._world.sometimes.note(what)
 
     def _later(self, mend: Callable[[], None]) -> None:
-        self._world.loop.call_later(self._rng.choice([0.3, 2.0, 9.0]) * self._rng.random(), mend)
+        self._world.loop.call_later(self._rng.choice([0.5, 3.0, 8.0]) * self._rng.uniform(0.4, 1.0), mend)

@@ -95,8 +95,8 @@ class ClusterScenario:
         self._etcd = ModelledEtcd(world) if rng.random() < 0.6 else None
         self._node_count = rng.choice([3, 3, 3, 5])
         settings = (
-            f"node.session.timeout.ms={rng.choice([1500, 3000, 6000])}",
-            f"replica.lag.time.max.ms={rng.choice([1000, 3000, 10_000])}",
+            f"node.session.timeout.ms={rng.choice([1500, 1500, 3000, 6000])}",
+            f"replica.lag.time.max.ms={rng.choice([700, 1000, 3000, 10_000])}",
         )
         self.members = Members(
             world,
