@@ -71,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--cluster",
         action="store_true",
-        help="clusters of 3 and 5 whole nodes under every fault there is",
+        help="clusters of 3 and 5 whole nodes under faults, judged from above as well",
     )
     parser.add_argument("--jobs", type=int, default=1, help="processes (default %(default)s)")
     parser.add_argument("--fail-fast", action="store_true", help="stop at the first violation")

@@ -43,7 +43,6 @@ EXPECTED: Final = (
     "the disk stalled",
     "a write was torn",
     "unsynced names were lost",
-    "durable bytes rotted",
     "the clock jumped forward",
     "the clock jumped back",
     # The network and etcd.
