@@ -175,7 +175,7 @@ def ack_latency(broker: Broker, *, records_per_second: int, seconds: int) -> dic
 
         producer.produce(topic, value, on_delivery=on_delivery)
 
-    server = threading.Thread(target=serve)
+    server = threading.Thread(target=serve, daemon=True)  # or a run that fails would never end
     server.start()
     record_count = records_per_second * (seconds + 1)
     started_at = time.perf_counter()
