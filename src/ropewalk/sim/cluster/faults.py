@@ -30,16 +30,17 @@ ETCD_TROUBLE: Final = EtcdFaults(
 
 
 class ClusterNemesis:
-    def __init__(self, workload: Workload, members: Members, image: Image) -> None:
-        """`image` is the cluster as it is, whoever may know of it."""
+    def __init__(
+        self, workload: Workload, members: Members, image: Image, emptied: dict[NodeId, bytes]
+    ) -> None:
+        """`image` is the cluster as it is, whoever may know of it; `emptied` is told whose disk was replaced."""
         self._workload = workload
         self._world = workload.world
         self._members = members
         self._image = image
         self._rng: random.Random = self._world.rng_for("nemesis")
         self._pause_s = self._rng.choice([0.5, 1.0, 2.0])
-        self._emptied: dict[NodeId, bytes] = {}
-        """Whose disk was replaced, with the directory that was on it."""
+        self._emptied = emptied
         self.fault_count = 0
         kinds: list[Fault] = [
             self._kill,

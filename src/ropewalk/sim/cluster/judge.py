@@ -53,6 +53,10 @@ class MetadataJudge:
         self._may_lose = may_lose
         self._records: list[MetadataRecord | None] = []
         self._known: dict[Key, Partition] = {}
+        self.emptied: dict[NodeId, bytes] = {}
+        """Nodes whose disk was replaced, with the directory that was on it. A nemesis says so."""
+        self._fragile: set[Key] = set()
+        """Partitions that were made with nobody in sync but such nodes: whoever makes them cannot know, and nobody can write."""
         self._leaders: dict[tuple[Key, int], NodeId | None] = {}
 
     def on_applied(self, records: Sequence[MetadataRecord], start_offset: int) -> None:
@@ -69,8 +73,10 @@ class MetadataJudge:
             self._records.append(record)
             for fact in self.image.apply(record):
                 match fact:
-                    case PartitionCreated(topic_id=topic_id, index=index):
+                    case PartitionCreated(topic_id=topic_id, index=index, isr=isr):
                         touched[topic_id, index] = None
+                        if all(map(self._is_emptied, isr)):
+                            self._fragile.add((topic_id, index))
                     case PartitionChanged(topic_id=topic_id, index=index):
                         self._check_epochs((topic_id, index), fact)
                         touched[topic_id, index] = None
@@ -92,6 +98,15 @@ class MetadataJudge:
             self._report("M5", f"a snapshot ends at {snapshot.end_offset}, beyond what anybody applied")
         self.image.replace(snapshot.facts, snapshot.end_offset)
         self._records += [None] * (snapshot.end_offset - len(self._records))
+
+    def may_lose(self, topic_id: TopicId, index: int) -> bool:
+        """Whether an election that may lose records of it breaks no promise."""
+        topic = self.image.topics_by_id.get(topic_id)
+        return topic is None or self._may_lose(topic.name) or (topic_id, index) in self._fragile
+
+    def _is_emptied(self, node_id: NodeId) -> bool:
+        broker = self.image.brokers.get(node_id)
+        return broker is not None and self.emptied.get(node_id) == broker.directory
 
     def _check_epochs(self, key: Key, after: PartitionChanged) -> None:
         before = self._known.get(key)
@@ -142,7 +157,7 @@ class MetadataJudge:
         if topic is None:
             return
         self._note("a loss was recorded")
-        if not self._may_lose(topic.name):
+        if not self.may_lose(loss.topic_id, loss.index):
             self._report("P2", f"{topic.name}-{loss.index} may have lost records: {loss.reason}")
         self._journal.note(LossAdmitted(TopicPartition(topic.name, loss.index)))
 

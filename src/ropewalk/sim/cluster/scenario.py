@@ -41,7 +41,7 @@ FORCE_S: Final = 15.0
 
 LIMIT_S: Final = 400.0
 
-OPERATIONS_MIN: Final = 100
+OPERATIONS_MIN: Final = 50
 FAULTS_MIN: Final = 3
 
 _LOSSY: Final = ("brisk", "late-os")
@@ -106,7 +106,7 @@ class ClusterScenario:
             etcd=self._etcd,
             watched_facts=lambda: WatchedFacts(self.judge),
         )
-        self.nemesis = ClusterNemesis(self.workload, self.members, self.judge.image)
+        self.nemesis = ClusterNemesis(self.workload, self.members, self.judge.image, self.judge.emptied)
         self._administrator = Administrator(
             self._guide("administrator"), self._node_count, may_move=rng.random() < 0.5
         )
@@ -218,7 +218,7 @@ class ClusterScenario:
     async def _force(self) -> None:
         for topic in self.judge.image.topics.values():
             for partition in topic.partitions:
-                if partition.leader is None and topic.name.startswith(_LOSSY):
+                if partition.leader is None and self.judge.may_lose(topic.topic_id, partition.index):
                     try:
                         await self._administrator.force(TopicPartition(topic.name, partition.index))
                     except LinkLost:
