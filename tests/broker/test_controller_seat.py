@@ -200,3 +200,24 @@ def test_a_cluster_that_must_not_be_created_is_said_to_who_waits() -> None:
         assert not shared.records
 
     tell(story)
+
+
+def test_what_is_refused_before_anybody_looked_at_it_ends_nothing() -> None:
+    async def story(shared: SharedLog, supervisor: Supervisor) -> int:
+        candidate = Candidate(0, shared)
+        decisions = candidate.decisions
+        await candidate.log.take_over(NodeId(0), expected_epoch=0)
+        decisions.accept()
+        supervisor.start("decisions", decisions.run())
+        await asyncio.sleep(0.1)
+        asking = decisions.ask(allocate, until_followed=False)
+        asking.send(None)  # up to where it waits
+        decisions.refuse(NotController("another node decides"))
+        with pytest.raises(NotController):
+            asking.send(None)
+        await asyncio.sleep(0.1)
+        decisions.accept()
+        await decisions.ask(allocate, until_followed=False)
+        return candidate.facts.image.end_producer_id
+
+    assert tell(story) == 10
