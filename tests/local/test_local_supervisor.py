@@ -93,7 +93,7 @@ def test_processes_are_stopped_one_after_the_other() -> None:
 
     async def story(supervisor: Supervisor) -> None:
         seats = [
-            shell(name, "trap 'kill $!; exit 0' TERM; echo ready; sleep 1000 & wait")
+            shell(name, "sleep 1000 & trap 'kill $!; exit 0' TERM; echo ready; wait")
             for name in ("a", "b", "c")
         ]
         for seat in seats:
