@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -53,6 +54,13 @@ class Running:
 
     def pid(self, node: int) -> int:
         return int(self.ready["pids"][node])
+
+    def await_another(self, node: int, former: int) -> None:
+        """Until another process is that node."""
+        deadline = time.monotonic() + PATIENCE_S
+        while self.pid(node) == former:
+            assert time.monotonic() < deadline, self._said
+            time.sleep(0.02)
 
     def await_words(self, pattern: str) -> re.Match[str]:
         with self._heard:
@@ -162,8 +170,8 @@ def test_nodes_in_memory_are_started_again_where_that_is_wanted(tmp_path: Path) 
         former = cluster.pid(2)
         os.kill(former, signal.SIGKILL)
         cluster.await_words("node-2 was ended by SIGKILL; it is started again")
+        cluster.await_another(2, former)
         ropewalk(cluster, "cluster", "health", "--wait")
-        assert cluster.pid(2) != former
         assert ropewalk(cluster, "consume", "t", "-e") == "a\n"
         assert cluster.stop() == 0
 
