@@ -20,13 +20,10 @@ from ropewalk.sim.cores.sometimes import EXPECTED as EXPECTED_OF_CORES
 from ropewalk.sim.node import boot
 from ropewalk.sim.scenario import Outcome, run_seed, total
 from ropewalk.sim.sometimes import EXPECTED, never
-from ropewalk.sim.whole.scenario import EXPECTED as EXPECTED_OF_WHOLE
-from ropewalk.sim.whole.scenario import run_seed as run_whole
 
 _EXPECTED: Final = {
     "cores": EXPECTED_OF_CORES,
     "cluster": EXPECTED_OF_CLUSTERS,
-    "whole": EXPECTED_OF_WHOLE,
     "node": EXPECTED,
 }
 
@@ -37,7 +34,7 @@ def main() -> NoReturn:
     began_s = time.monotonic()
     outcomes: list[Outcome] = []
     failed: list[Outcome] = []
-    level = next((level for level in ("cores", "cluster", "whole") if getattr(options, level)), "node")
+    level = next((level for level in ("cores", "cluster") if getattr(options, level)), "node")
     for outcome in _run_all(seeds, options.jobs, level, show_log=options.log):
         outcomes.append(outcome)
         if options.verbose:
@@ -62,11 +59,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seeds", default="0..99", help="one seed, or FIRST..LAST (default %(default)s)")
     parser.add_argument(
         "--cores", action="store_true", help="clusters of 3 and 5 nodes, cores only (default: one whole node)"
-    )
-    parser.add_argument(
-        "--whole",
-        action="store_true",
-        help="clusters of 3 and 5 whole nodes, with the client that ships",
     )
     parser.add_argument(
         "--cluster",
@@ -106,13 +98,7 @@ def _run_all(seeds: Iterable[int], jobs: int, level: str, *, show_log: bool) -> 
 def _run(seed: int, *, level: str, show_log: bool) -> Outcome:
     least_serious = logging.DEBUG if show_log else logging.CRITICAL
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(least_serious))
-    match level:
-        case "cluster":
-            return run_cluster(seed)
-        case "whole":
-            return run_whole(seed)
-        case _:
-            return run_seed(seed, boot)
+    return run_cluster(seed) if level == "cluster" else run_seed(seed, boot)
 
 
 def _line(outcome: Outcome) -> str:
