@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ropewalk.base.errors import InvalidSetting
 from ropewalk.local.errors import ImpossiblePlan
 from ropewalk.local.etcd import member_command, plan_etcd
 from ropewalk.local.plan import NodePlan, plan_nodes
@@ -106,6 +107,11 @@ def test_a_value_is_written_so_that_it_is_read_back() -> None:
 def test_what_cannot_be_is_refused(options: NodeOptions, count: int, message: str) -> None:
     with pytest.raises(ImpossiblePlan, match=message):
         plan(options, count)
+
+
+def test_an_address_of_etcd_that_is_none_is_refused_before_anything_starts() -> None:
+    with pytest.raises(InvalidSetting, match="--etcd: 'nonsense' does not begin with http://"):
+        plan(NodeOptions(), etcd=["nonsense"])
 
 
 def test_members_of_etcd_are_found_again_where_they_were(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from typing import Final
 from msgspec import Struct
 
 from ropewalk.local.errors import ImpossiblePlan
-from ropewalk.node.config import Config, parse_address
+from ropewalk.node.config import Config, check_etcd_endpoints, parse_address
 
 NODES_MAX: Final = 64
 """On one machine: each is a process with an event loop of its own."""
@@ -55,6 +55,7 @@ def plan_nodes(
 ) -> list[NodePlan]:
     """`config` holds what was said for all nodes; without `etcd` the first node keeps the metadata."""
     _check(config, count)
+    check_etcd_endpoints(etcd, "--etcd")
     kafka = _following(config, "kafka.listen", count, free_ports)
     http = _following_or_free(config, "http.listen", count, free_ports, is_free)
     peers = _following_or_free(config, "peer.listen", count, free_ports, is_free)

@@ -10,7 +10,7 @@ silently ignored is a setting somebody believes in.
 """
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
@@ -292,9 +292,13 @@ def _check_addresses(config: Config) -> None:
     for name in ("peer.listen", "peer.advertise"):
         if config[name]:
             parse_address(config[name], name)
-    for url in config.etcd_endpoints:
+    check_etcd_endpoints(config.etcd_endpoints, "metadata.etcd.endpoints")
+
+
+def check_etcd_endpoints(urls: Sequence[str], origin: str) -> None:
+    for url in urls:
         if not url.startswith(("http://", "https://")):
-            raise InvalidSetting(f"metadata.etcd.endpoints: {url!r} does not begin with http:// or https://")
+            raise InvalidSetting(f"{origin}: {url!r} does not begin with http:// or https://")
 
 
 def _items(text: str) -> tuple[str, ...]:
