@@ -25,6 +25,8 @@ SPECIAL: Final[Mapping[str, st.SearchStrategy[Any]]] = {
     # Not every number is an error code or a date to the libraries we are compared with.
     "error_code": st.integers(-1, 133),
     "topic_config_error_code": st.integers(-1, 133),
+    "partition_error_code": st.integers(-1, 133),
+    "transaction_start_time_ms": st.integers(0, 4_000_000_000_000),
     "log_append_time_ms": st.just(-1) | st.integers(0, 4_000_000_000_000),
     "retention_time_ms": st.integers(-1, 1 << 40),
 }

@@ -25,6 +25,15 @@ from ropewalk.wire.messages.describe_topic_partitions import (
 )
 from ropewalk.wire.messages.produce import API as PRODUCE
 from ropewalk.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ropewalk.wire.messages.txn_offset_commit import API as TXN_OFFSET_COMMIT
+from ropewalk.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
 from ropewalk.wire.types import Message
 
 
@@ -94,6 +103,28 @@ from ropewalk.wire.types import Message
             ProduceRequest("x", 1, 0, (TopicProduceData("", bytes(range(16)), (PartitionProduceData(2, None),)),)),
             ["02", b"x", "0001", "00000000", "02", bytes(range(16)), "02", "00000002", "00", "00", "00", "00"],
             id="Produce v13, topics by id",
+        ),
+        pytest.param(
+            TXN_OFFSET_COMMIT,
+            6,
+            TxnOffsetCommitRequest(
+                "x", "g", 7, 2, 5, "m", None,
+                (TxnOffsetCommitRequestTopic("", bytes(range(16)), (TxnOffsetCommitRequestPartition(3, 9, 1, "n"),)),),
+            ),
+            [
+                "02", b"x", "02", b"g", "0000000000000007", "0002", "00000005", "02", b"m", "00",
+                "02", bytes(range(16)), "02", "00000003", "0000000000000009", "00000001", "02", b"n", "00", "00", "00",
+            ],
+            id="TxnOffsetCommit v6, topics by id",
+        ),
+        pytest.param(
+            TXN_OFFSET_COMMIT,
+            6,
+            TxnOffsetCommitResponse(
+                0, (TxnOffsetCommitResponseTopic("", bytes(16), (TxnOffsetCommitResponsePartition(3, 100),)),)
+            ),
+            ["00000000", "02", bytes(16), "02", "00000003", "0064", "00", "00", "00"],
+            id="TxnOffsetCommit v6 answers by id",
         ),
         pytest.param(
             DESCRIBE_TOPIC_PARTITIONS,
