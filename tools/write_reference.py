@@ -20,6 +20,7 @@ from typing import Final
 import ropewalk.base.errors
 import ropewalk.base.limits
 import ropewalk.groups.errors
+import ropewalk.transactions.errors
 from ropewalk.base.metrics import METRICS, Metric
 from ropewalk.kafka.apis import SERVED_APIS, advertised
 from ropewalk.kafka.errors import CODES
@@ -154,7 +155,7 @@ def _errors() -> str:
 
 def _meanings() -> Iterator[tuple[str, str]]:
     """From the trees at the top of the modules, where each error stands with a few words."""
-    for module in (ropewalk.base.errors, ropewalk.groups.errors):
+    for module in (ropewalk.base.errors, ropewalk.groups.errors, ropewalk.transactions.errors):
         for line in (inspect.getdoc(module) or "").splitlines():
             if match := re.fullmatch(r" +(\w+)  +(.+)", line):
                 yield match[1], match[2]

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ropewalk.groups.shards import shard_of
+from ropewalk.base.sharding import shard_of
+from ropewalk.base.timers import Timers
 from ropewalk.groups.subscription import decode_topics
-from ropewalk.groups.timers import Timers
 from tests.groups.stage import subscription
 
 keys = st.sampled_from("abcde")

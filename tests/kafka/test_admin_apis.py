@@ -474,10 +474,12 @@ def test_an_api_that_is_not_served_ends_the_connection() -> None:
 def test_every_operating_error_that_can_reach_the_door_has_a_code() -> None:
     from ropewalk.base import errors
     from ropewalk.groups import errors as group_errors
+    from ropewalk.transactions import errors as transaction_errors
 
     never_reach_it = {
         errors.RopewalkError,
         group_errors.GroupError,
+        transaction_errors.TransactionError,
         errors.ProtocolError,
         errors.CorruptMetadata,
         errors.DirectoryInUse,
@@ -485,7 +487,8 @@ def test_every_operating_error_that_can_reach_the_door_has_a_code() -> None:
     }
     known = {
         error
-        for error in [*vars(errors).values(), *vars(group_errors).values()]
+        for module in (errors, group_errors, transaction_errors)
+        for error in vars(module).values()
         if isinstance(error, type) and issubclass(error, errors.RopewalkError)
     }
     assert known - never_reach_it == set(CODES)

@@ -8,6 +8,7 @@ from msgspec import Struct
 from ropewalk.base.errors import ShardElsewhere, ShardUnavailable, TopicExists
 from ropewalk.base.ids import NodeId, Offset
 from ropewalk.base.ports import Clock, Pool, Rng
+from ropewalk.base.sharding import shard_of
 from ropewalk.broker.partitions import Partitions
 from ropewalk.broker.shard import Asked, Shard
 from ropewalk.broker.shards import Shards
@@ -19,7 +20,6 @@ from ropewalk.groups.core import GroupsCore
 from ropewalk.groups.event_codec import decode_event, encode_event
 from ropewalk.groups.events import Event
 from ropewalk.groups.settings import GroupSettings
-from ropewalk.groups.shards import shard_of
 from ropewalk.metadata.internal_topics import OFFSETS_TOPIC
 from ropewalk.metadata.records import Fact, TopicDeleted
 from ropewalk.metadata.settings.applied import BrokerSettings

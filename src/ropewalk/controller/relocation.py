@@ -15,7 +15,7 @@ from ropewalk.base.ids import NodeId
 from ropewalk.controller.elections import all_partitions
 from ropewalk.controller.reassignment import decide_reassign, decide_set_observers, moves
 from ropewalk.metadata.image import Image, Partition, Topic
-from ropewalk.metadata.internal_topics import INTERNAL_TOPICS, OFFSETS_TOPIC
+from ropewalk.metadata.internal_topics import INTERNAL_TOPICS, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ropewalk.metadata.records import MetadataRecord
 from ropewalk.metadata.settings.applied import AppliedSettings
 
@@ -125,6 +125,8 @@ def decide_raise_internal_topics(
 def _factor(topic: Topic, settings: AppliedSettings) -> int:
     if topic.name == OFFSETS_TOPIC:
         return settings.of_broker.offsets_topic_replication_factor
+    if topic.name == TRANSACTIONS_TOPIC:
+        return settings.of_broker.transaction_state_log_replication_factor
     return INTERNAL_FACTOR
 
 

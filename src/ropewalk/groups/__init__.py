@@ -12,7 +12,7 @@ file, task or clock, so the same object runs inside a broker and inside the simu
     rounds.py      how a rebalance begins, waits and ends; joining.py  who may take part
     membership.py  what members do between joins
     offsets.py     commit, fetch, delete; expiry.py  when offsets and groups are forgotten
-    overview.py    groups as administrators see them; shards.py  which shard holds a group
+    overview.py    groups as administrators see them
 
 Invariants
     What `apply` has not seen is not durable: offsets are changed by events only, and replaying the events of a

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ropewalk.base.limits import GROUP_ALARMS_PER_TICK_MAX
 from ropewalk.base.ports import Rng
+from ropewalk.base.timers import Timers
 from ropewalk.groups.answers import (
     Answer,
     DescribedGroup,
@@ -57,7 +58,6 @@ from ropewalk.groups.overview import GroupOverview, described_group, listed_grou
 from ropewalk.groups.rounds import Alarm, AlarmKey, Rounds
 from ropewalk.groups.settings import GroupSettings
 from ropewalk.groups.step import Draft, Step
-from ropewalk.groups.timers import Timers
 
 
 class GroupsCore:

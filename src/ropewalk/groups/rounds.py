@@ -15,12 +15,12 @@ What a reader could get wrong
 from enum import IntEnum
 from typing import TypeAlias
 
+from ropewalk.base.timers import Timers
 from ropewalk.groups.answers import Answer, GroupState, Synced
 from ropewalk.groups.errors import GroupError, RebalanceInProgress, UnknownMember
 from ropewalk.groups.group import Group, Member
 from ropewalk.groups.settings import GroupSettings
 from ropewalk.groups.step import Draft
-from ropewalk.groups.timers import Timers
 
 
 class Alarm(IntEnum):

@@ -5,6 +5,7 @@ from typing import Final
 from ropewalk.base import errors
 from ropewalk.base.errors import RopewalkError
 from ropewalk.groups import errors as groups
+from ropewalk.transactions import errors as transactions
 from ropewalk.wire.error_code import ErrorCode
 
 CODES: Final[dict[type[RopewalkError], ErrorCode]] = {
@@ -73,6 +74,15 @@ CODES: Final[dict[type[RopewalkError], ErrorCode]] = {
     groups.GroupNotEmpty: ErrorCode.NON_EMPTY_GROUP,
     groups.UnknownGroup: ErrorCode.GROUP_ID_NOT_FOUND,
     groups.SubscribedToTopic: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC,
+    transactions.InvalidTransactionRequest: ErrorCode.INVALID_REQUEST,
+    transactions.InvalidTransactionTimeout: ErrorCode.INVALID_TRANSACTION_TIMEOUT,
+    transactions.UnknownProducerMapping: ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+    transactions.TransactionalProducerFenced: ErrorCode.PRODUCER_FENCED,
+    transactions.ConcurrentTransactions: ErrorCode.CONCURRENT_TRANSACTIONS,
+    transactions.WrongTransactionState: ErrorCode.INVALID_TXN_STATE,
+    transactions.NotInTransaction: ErrorCode.TRANSACTION_ABORTABLE,
+    transactions.UnknownTransactionalId: ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
+    transactions.InvalidPattern: ErrorCode.INVALID_REGULAR_EXPRESSION,
 }
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 from msgspec import Struct, structs
 
 from ropewalk.base.ids import NodeId, TopicId
-from ropewalk.groups.shards import shard_of
+from ropewalk.base.sharding import shard_of
 from ropewalk.metadata.image import Image, Topic
 from ropewalk.metadata.internal_topics import OFFSETS_TOPIC
 from ropewalk.wire.api import AnyApi

@@ -114,6 +114,12 @@ class BrokerSettings(Struct, frozen=True, kw_only=True):
     replica_lag_time_max_ms: int
     replica_selector_class: str | None
     socket_request_max_bytes: int
+    transaction_max_timeout_ms: int
+    transaction_state_log_min_isr: int
+    transaction_state_log_num_partitions: int
+    transaction_state_log_replication_factor: int
+    transaction_state_log_segment_bytes: int
+    transactional_id_expiration_ms: int
 
 
 class AppliedSettings:

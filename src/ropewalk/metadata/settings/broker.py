@@ -1,6 +1,6 @@
 """The catalogue of broker settings.
 
-Five kinds make it up: settings of the node itself, listed here; those of replication; those of growth; defaults of topics, derived from the topic
+Six kinds make it up: settings of the node itself, listed here; those of replication; those of growth; those of transactions; defaults of topics, derived from the topic
 catalogue; and settings that Kafka has and this version does not act on. Most are read when the node starts and
 cannot be changed while it runs.
 """
@@ -13,6 +13,7 @@ from ropewalk.metadata.settings.replication import REPLICATION_SETTINGS
 from ropewalk.metadata.settings.scaling import SCALING_SETTINGS
 from ropewalk.metadata.settings.setting import Change, Kind, Setting
 from ropewalk.metadata.settings.topic_defaults import TOPIC_DEFAULT_SETTINGS
+from ropewalk.metadata.settings.transactions import TRANSACTION_SETTINGS
 
 _CATALOGUE: Final = (
     # Who this node is and where it is reached. The node fills these in from its own configuration.
@@ -177,23 +178,6 @@ _CATALOGUE: Final = (
         minimum=1,
         change=Change.READ_ONLY,
     ),
-    # Idempotent and transactional producers.
-    Setting(
-        "producer.id.expiration.ms",
-        Kind.INT,
-        "86400000",
-        "How long a silent producer's last sequence numbers are remembered.",
-        minimum=1,
-        change=Change.READ_ONLY,
-    ),
-    Setting(
-        "transaction.two.phase.commit.enable",
-        Kind.BOOLEAN,
-        "false",
-        "Whether transactions may be left open for an outside coordinator.",
-        refused={"true": "this version has no two-phase commit"},
-        change=Change.READ_ONLY,
-    ),
     # Groups and their offsets.
     Setting(
         "group.min.session.timeout.ms",
@@ -306,6 +290,7 @@ BROKER_SETTINGS: Final[Mapping[str, Setting]] = {
     **{setting.name: setting for setting in _CATALOGUE},
     **REPLICATION_SETTINGS,
     **SCALING_SETTINGS,
+    **TRANSACTION_SETTINGS,
     **TOPIC_DEFAULT_SETTINGS,
     **INHERITED_SETTINGS,
 }

@@ -51,48 +51,20 @@ _ROWS: Final[tuple[tuple[str, Kind, str | None, int | None, str], ...]] = (
         -1,
         "The operating system's send buffer of a connection; -1 for its own choice.",
     ),
-    # Idempotent and transactional producers.
+    # Transactions: each is aborted, and each id forgotten, when it is due.
     (
-        "transactional.id.expiration.ms",
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms",
         Kind.INT,
-        "604800000",
+        "10000",
         1,
-        "How long a silent transactional id is remembered.",
+        "How often transactions are looked for that have taken too long.",
     ),
     (
-        "transaction.max.timeout.ms",
+        "transaction.remove.expired.transaction.cleanup.interval.ms",
         Kind.INT,
-        "900000",
+        "3600000",
         1,
-        "The longest time a producer may give its transactions.",
-    ),
-    (
-        "transaction.state.log.num.partitions",
-        Kind.INT,
-        "50",
-        1,
-        "Partitions of the topic that holds transaction state.",
-    ),
-    (
-        "transaction.state.log.replication.factor",
-        Kind.SHORT,
-        "3",
-        1,
-        "Replicas of the topic that holds transaction state.",
-    ),
-    (
-        "transaction.state.log.min.isr",
-        Kind.INT,
-        "2",
-        1,
-        "min.insync.replicas of the topic that holds transaction state.",
-    ),
-    (
-        "transaction.state.log.segment.bytes",
-        Kind.INT,
-        "104857600",
-        1,
-        "segment.bytes of the topic that holds transaction state.",
+        "How often transactional ids are looked for that have expired.",
     ),
     # Groups and their offsets.
     (

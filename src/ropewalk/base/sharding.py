@@ -1,12 +1,12 @@
-"""Which shard a group belongs to."""
+"""Which shard a group or a transactional id belongs to."""
 
 from struct import unpack
 
 
-def shard_of(group_id: str, shard_count: int) -> int:
+def shard_of(name: str, shard_count: int) -> int:
     """Kafka's choice: Java's hash of the name, without its sign. A topic copied from Kafka can be served as it is."""
     hashed = 0
-    for unit in group_id.encode() if group_id.isascii() else _utf16(group_id):
+    for unit in name.encode() if name.isascii() else _utf16(name):
         hashed = (31 * hashed + unit) & 0xFFFFFFFF
     signed = hashed - (1 << 32) if hashed & 0x80000000 else hashed
     # Java has no positive counterpart of the smallest number, and Kafka takes zero for it.
