@@ -6,7 +6,7 @@ Every event goes through its encoding on the way to `apply`, as it would after a
 from random import Random
 
 from ropewalk.groups.answers import Answer
-from ropewalk.groups.commands import Command, Join, Protocol
+from ropewalk.groups.commands import Command, CommitInTransaction, Join, Protocol
 from ropewalk.groups.core import GroupsCore
 from ropewalk.groups.durable import DurableState
 from ropewalk.groups.errors import GroupError
@@ -21,6 +21,10 @@ class Stage:
         self.settings = settings or GroupSettings()
         self.now_ms = now_ms
         self.records: list[tuple[bytes, bytes | None]] = []
+        self.enrolled: dict[int, int] = {}
+        """The producers of the records that are part of a transaction, by the number of the record."""
+        self.ends: list[tuple[int, int, bool]] = []
+        """After how many records the transaction of which producer ended, and whether it was committed."""
         self.replies: dict[int, Answer | GroupError] = {}
         self._rng = Random(seed)
         self._token = 0
@@ -30,20 +34,30 @@ class Stage:
     def ask(self, command: Command) -> int:
         """The token under which the reply is, or will be, in `replies`."""
         self._token += 1
-        self.carry_out(self.core.decide(self._token, command, self.now_ms))
+        step = self.core.decide(self._token, command, self.now_ms)
+        self.carry_out(step, command.producer_id if isinstance(command, CommitInTransaction) else None)
         return self._token
 
     def answer(self, command: Command) -> Answer | GroupError:
         """The reply to a command that does not wait for anyone."""
         return self.replies[self.ask(command)]
 
-    def carry_out(self, step: Step) -> None:
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        self.ends.append((len(self.records), producer_id, committed))
+        self.core.apply_end(producer_id, committed, self.now_ms)
+
+    def carry_out(self, step: Step, producer_id: int | None = None) -> None:
         for event in step.events:
             record = encode_event(event)
+            if producer_id is not None:
+                self.enrolled[len(self.records)] = producer_id
             self.records.append(record)
             read_back = decode_event(*record)
             assert read_back == event
-            self.core.apply(event, self.now_ms)
+            if producer_id is None:
+                self.core.apply(event, self.now_ms)
+            else:
+                self.core.apply_pending(producer_id, event, self.now_ms)
         for reply in step.replies:
             assert reply.token not in self.replies, "answered twice"
             self.replies[reply.token] = reply.answer
@@ -59,9 +73,21 @@ class Stage:
     def crash(self) -> None:
         """The core is lost, with everyone who waits; another one replays the records."""
         self.core = GroupsCore(self.settings, self._rng)
-        for event in self.replayed():
-            self.core.apply(event, self.now_ms)
+        self.replay_into(self.core)
         self.core.on_loaded(self.now_ms)
+
+    def replay_into(self, core: GroupsCore) -> None:
+        """All records and the ends of transactions, in the order in which they were written."""
+        ends = list(self.ends)
+        for number in range(len(self.records) + 1):
+            while ends and ends[0][0] == number:
+                _, producer_id, committed = ends.pop(0)
+                core.apply_end(producer_id, committed, self.now_ms)
+            event = decode_event(*self.records[number]) if number < len(self.records) else None
+            if event is not None and number in self.enrolled:
+                core.apply_pending(self.enrolled[number], event, self.now_ms)
+            elif event is not None:
+                core.apply(event, self.now_ms)
 
     def replayed(self) -> list[Event]:
         events = [decode_event(key, value) for key, value in self.records]

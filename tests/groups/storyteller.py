@@ -10,7 +10,9 @@ word of a command is what is done, the second who does it. Member ids are writte
     heartbeat a member=a-1 generation=1 [instance=x]
     leave a members=a-1,b-1 | leave admin instances=x,y
     commit a [member=a-1] [generation=1] [instance=x] t-0=5 t-1=7:note
-    fetch a [t-0 t-1]
+    txn-commit a producer=7 [member=a-1] [generation=1] [instance=x] t-0=5
+    txn-end producer=7 committed|aborted
+    fetch a [t-0 t-1] [stable]
     list, describe, delete-group, delete-offsets t-0, delete-topic t
     disconnect a, wait 3000, crash, settings initial_rebalance_delay_ms=0
 """
@@ -24,6 +26,7 @@ from ropewalk.base.ids import TopicPartition
 from ropewalk.groups.answers import (
     Answer,
     Committed,
+    CommittedOffset,
     DescribedGroup,
     GroupsDeleted,
     GroupsDescribed,
@@ -39,6 +42,7 @@ from ropewalk.groups.commands import (
     Assignment,
     Command,
     Commit,
+    CommitInTransaction,
     DeleteGroups,
     DeleteOffsets,
     DescribeGroups,
@@ -104,6 +108,10 @@ class _Story:
                 for token in [token for token in self._waiting() if self._callers[token] == rest[0]]:
                     stage.core.forget(token)
                     self._told.add(token)
+            case "txn-end":
+                stage.end_transaction(
+                    int(rest[0].removeprefix("producer=")), committed=rest[1] == "committed"
+                )
             case "delete-topic":
                 stage.carry_out(stage.core.on_topics_deleted(rest))
             case _:
@@ -129,10 +137,12 @@ class _Story:
 
     def _news(self) -> list[str]:
         lines = []
-        for key, value in self._stage.records[self._records_told :]:
+        for number, (key, value) in enumerate(self._stage.records[self._records_told :], self._records_told):
             event = decode_event(key, value)
             assert event is not None
-            lines.append(f"  + {_event(event)}")
+            producer_id = self._stage.enrolled.get(number)
+            part = "" if producer_id is None else f", if producer {producer_id} commits"
+            lines.append(f"  + {_event(event)}{part}")
         self._records_told = len(self._stage.records)
         for token, answer in self._stage.replies.items():
             if token not in self._told:
@@ -193,8 +203,13 @@ class _Story:
             case "commit":
                 offsets = tuple(_offset(word) for word in words if re.match(r"\w+-\d+=", word))
                 return Commit("g", offsets, generation, member_id, instance_id)
+            case "txn-commit":
+                offsets = tuple(_offset(word) for word in words if re.match(r"\w+-\d+=", word))
+                producer_id = int(given["producer"])
+                return CommitInTransaction("g", producer_id, 0, offsets, generation, member_id, instance_id)
             case "fetch":
-                return FetchOffsets("g", tuple(map(_place, words)) or None)
+                places = tuple(_place(word) for word in words if word != "stable")
+                return FetchOffsets("g", places or None, require_stable="stable" in words)
             case "list":
                 return ListGroups()
             case "describe":
@@ -267,9 +282,11 @@ def _answer(answer: Answer | GroupError) -> str:
             return " ".join(
                 f"{entry.topic_partition}="
                 + (
-                    "none"
+                    f"{entry.committed.offset}:{entry.committed.metadata}"
+                    if isinstance(entry.committed, CommittedOffset)
+                    else "none"
                     if entry.committed is None
-                    else f"{entry.committed.offset}:{entry.committed.metadata}"
+                    else type(entry.committed).__name__
                 )
                 for entry in offsets
             )

@@ -1,5 +1,7 @@
 """Whatever is asked of a core, replaying its records, whole or compacted, rebuilds the durable state exactly."""
 
+from random import Random
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -7,6 +9,7 @@ from ropewalk.base.ids import TopicPartition
 from ropewalk.groups.answers import Joined
 from ropewalk.groups.commands import (
     Commit,
+    CommitInTransaction,
     DeleteGroups,
     DeleteOffsets,
     Leave,
@@ -14,7 +17,9 @@ from ropewalk.groups.commands import (
     OffsetToCommit,
     Sync,
 )
+from ropewalk.groups.core import GroupsCore
 from ropewalk.groups.event_codec import decode_event
+from ropewalk.groups.events import Event
 from ropewalk.groups.settings import GroupSettings
 from tests.groups.stage import Stage, join, replay
 
@@ -35,6 +40,10 @@ actions = st.lists(
         st.tuples(st.just("leave"), groups, topics, partitions),
         st.tuples(st.just("wait"), groups, topics, partitions),
         st.tuples(st.just("crash"), groups, topics, partitions),
+        st.tuples(st.sampled_from(["commit as 7", "commit as 8"]), groups, topics, partitions),
+        st.tuples(
+            st.sampled_from(["7 commits", "7 aborts", "8 commits", "8 aborts"]), groups, topics, partitions
+        ),
     ),
     max_size=60,
 )
@@ -71,10 +80,59 @@ def test_replaying_the_records_rebuilds_the_state(steps: list[tuple[str, str, st
                 stage.wait(9_000)
             case "crash":
                 stage.crash()
-        assert replay(stage.replayed()) == stage.core.durable
-    compacted = dict(stage.records)
-    kept = [decode_event(key, value) for key, value in compacted.items() if value is not None]
-    assert replay([event for event in kept if event is not None]) == stage.core.durable
+            case "commit as 7" | "commit as 8":
+                offset = OffsetToCommit(topic, partition, number, metadata=str(number))
+                producer_id = int(action[-1])
+                stage.ask(CommitInTransaction(group_id, producer_id, 0, (offset,), generation, member_id))
+            case "7 commits" | "7 aborts" | "8 commits" | "8 aborts":
+                stage.end_transaction(int(action[0]), committed=action.endswith("commits"))
+        replayed = GroupsCore(SETTINGS, Random(0))
+        stage.replay_into(replayed)
+        assert replayed.durable == stage.core.durable
+    for producer_id in (7, 8):
+        stage.end_transaction(producer_id, committed=True)
+    assert replay(compacted(stage)) == stage.core.durable
+
+
+def test_transactions_come_to_what_their_order_in_the_log_says() -> None:
+    """Against the plainest oracle there is: of what counts, the last in the log."""
+    for seed in range(300):
+        rng = Random(seed)
+        stage = Stage(SETTINGS)
+        for number in range(rng.randrange(3, 12)):
+            offset = OffsetToCommit("t", rng.randrange(2), number)
+            producer_id = rng.choice((7, 8))
+            match rng.choice(("commit", "send", "send", "end", "end", "delete", "crash")):
+                case "commit":
+                    stage.ask(Commit("g", (offset,)))
+                case "send":
+                    stage.ask(CommitInTransaction("g", producer_id, 0, (offset,)))
+                case "end":
+                    stage.end_transaction(producer_id, committed=rng.random() < 0.7)
+                case "delete":
+                    stage.ask(DeleteOffsets("g", (TopicPartition("t", offset.partition),)))
+                case "crash":
+                    stage.crash()
+        for producer_id in rng.sample((7, 8), 2):
+            stage.end_transaction(producer_id, committed=rng.random() < 0.7)
+        assert replay(compacted(stage)) == stage.core.durable, seed
+
+
+def compacted(stage: Stage) -> list[Event]:
+    """The last record of every key that counts; those of aborted transactions do not, and every transaction has ended."""
+    kept: dict[bytes, bytes | None] = {}
+    for number, (key, value) in enumerate(stage.records):
+        producer_id = stage.enrolled.get(number)
+        if producer_id is None or ends_well(stage, number, producer_id):
+            kept[key] = value
+    events = [decode_event(key, value) for key, value in kept.items() if value is not None]
+    return [event for event in events if event is not None]
+
+
+def ends_well(stage: Stage, number: int, producer_id: int) -> bool:
+    return next(
+        committed for after, whose, committed in stage.ends if whose == producer_id and after > number
+    )
 
 
 def test_a_restored_group_is_what_it_was() -> None:

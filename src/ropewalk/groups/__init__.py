@@ -13,6 +13,7 @@ file, task or clock, so the same object runs inside a broker and inside the simu
     membership.py  what members do between joins
     offsets.py     commit, fetch, delete; expiry.py  when offsets and groups are forgotten
     overview.py    groups as administrators see them
+    pending.py     offsets of transactions that are open
 
 Invariants
     What `apply` has not seen is not durable: offsets are changed by events only, and replaying the events of a
@@ -20,6 +21,8 @@ Invariants
     core, and clients join again.
     An assignment is handed out only with the event that records it, so a generation has one assignment, ever.
     A commit that names a generation is taken from a member of the current generation only.
+    An offset that was sent with a transaction counts if and only if the transaction is committed, and then by its
+    place in the log, so that compaction changes nothing.
     A partition without a committed offset has none: it is never reported as zero.
     Whoever waits for a join or a sync is answered: by the round it waits for, by the next, or by a timeout.
 """

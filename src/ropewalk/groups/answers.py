@@ -6,7 +6,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from ropewalk.base.ids import TopicPartition
-from ropewalk.groups.errors import GroupError
+from ropewalk.groups.errors import GroupError, UnstableOffset
 
 
 class GroupState(Enum):
@@ -67,7 +67,7 @@ class CommittedOffset(Struct, frozen=True, gc=False):
 
 class FetchedOffset(Struct, frozen=True, gc=False):
     topic_partition: TopicPartition
-    committed: CommittedOffset | None
+    committed: CommittedOffset | UnstableOffset | None
     """None: the group has committed nothing there, which is not the same as zero."""
 
 

@@ -94,10 +94,27 @@ class Commit(Struct, frozen=True):
     instance_id: str | None = None
 
 
+class CommitInTransaction(Struct, frozen=True):
+    """Store how far the group has read, if the transaction of the producer is committed.
+
+    Who sends it says which member it is since KIP-447, and nothing at all before: both are taken.
+    """
+
+    group_id: str
+    producer_id: int
+    producer_epoch: int
+    offsets: tuple[OffsetToCommit, ...]
+    generation: int = GENERATION_NONE
+    member_id: str = ""
+    instance_id: str | None = None
+
+
 class FetchOffsets(Struct, frozen=True):
     group_id: str
     partitions: tuple[TopicPartition, ...] | None
     """None: all that the group has committed."""
+    require_stable: bool = False
+    """Refuse where a transaction is open that may change the offset (KIP-447)."""
 
 
 class ListGroups(Struct, frozen=True):
@@ -124,6 +141,7 @@ Command: TypeAlias = (
     | Heartbeat
     | Leave
     | Commit
+    | CommitInTransaction
     | FetchOffsets
     | ListGroups
     | DescribeGroups

@@ -31,6 +31,7 @@ from ropewalk.groups.answers import (
 from ropewalk.groups.commands import (
     Command,
     Commit,
+    CommitInTransaction,
     DeleteGroups,
     DeleteOffsets,
     DescribeGroups,
@@ -53,7 +54,13 @@ from ropewalk.groups.expiry import decide_expiry
 from ropewalk.groups.group import Group, restored
 from ropewalk.groups.joining import Joining, check_group_id
 from ropewalk.groups.membership import Membership
-from ropewalk.groups.offsets import check_committer, decide_commit, decide_delete, fetch
+from ropewalk.groups.offsets import (
+    check_committer,
+    check_transactional_committer,
+    decide_commit,
+    decide_delete,
+    fetch,
+)
 from ropewalk.groups.overview import GroupOverview, described_group, listed_group, overview
 from ropewalk.groups.rounds import Alarm, AlarmKey, Rounds
 from ropewalk.groups.settings import GroupSettings
@@ -77,6 +84,17 @@ class GroupsCore:
         self.durable.apply(event)
         if self._is_loaded:
             self._watch_expiry(event, now_ms)
+
+    def apply_pending(self, producer_id: int, event: Event, now_ms: int) -> None:
+        """As `apply`, for what counts only once the transaction of the producer is committed."""
+        del now_ms  # it does not grow old while it is pending
+        self.durable.apply_pending(producer_id, event)
+
+    def apply_end(self, producer_id: int, committed: bool, now_ms: int) -> None:
+        for event in self.durable.apply_end(producer_id, committed):
+            if self._is_loaded:
+                removed = OffsetRemoved(event.group_id, event.topic, event.partition)
+                self._watch_expiry(event if committed else removed, now_ms)
 
     def on_loaded(self, now_ms: int) -> None:
         """The log has been replayed. Members of the recorded generations have a session from now to show up."""
@@ -105,6 +123,8 @@ class GroupsCore:
                 return self.leave(token, command, now_ms)
             case Commit():
                 return self.commit(token, command, now_ms)
+            case CommitInTransaction():
+                return self.commit_in_transaction(token, command, now_ms)
             case FetchOffsets():
                 return self.fetch(token, command, now_ms)
             case ListGroups():
@@ -166,6 +186,19 @@ class GroupsCore:
             member = check_committer(group, command)
             if group is not None and member is not None:
                 self._rounds.refresh_session(group, member, now_ms)
+            events, answer = decide_commit(
+                command, metadata_bytes_max=self._settings.offset_metadata_bytes_max, now_ms=now_ms
+            )
+            draft.events += events
+            return answer
+
+        return self._step(token, decide)
+
+    def commit_in_transaction(self, token: int, command: CommitInTransaction, now_ms: int) -> Step:
+        """The events are for `apply_pending`. Nothing changes by the decision itself: the partition may refuse the producer."""
+
+        def decide(draft: Draft) -> Answer:
+            check_transactional_committer(self._groups.get(command.group_id), command)
             events, answer = decide_commit(
                 command, metadata_bytes_max=self._settings.offset_metadata_bytes_max, now_ms=now_ms
             )
@@ -322,8 +355,7 @@ class GroupsCore:
             del self._groups[group_id]
         self._timers.cancel((Alarm.EXPIRY, group_id, ""))
         events: list[Event] = [
-            OffsetRemoved(group_id, place.topic, place.partition)
-            for place, _ in self.durable.offsets(group_id)
+            OffsetRemoved(group_id, place.topic, place.partition) for place in self.durable.places(group_id)
         ]
         if group_id in self.durable.generations:
             events.append(GroupRemoved(group_id))

@@ -1,4 +1,5 @@
-"""The state that a shard's events add up to: committed offsets, and the last recorded generation of each group.
+"""The state that a shard's events add up to: committed offsets, those of open transactions, and the last recorded
+generation of each group.
 
 `apply` never fails and looks at nothing but the event, so a replay of the events, whole or compacted, gives the
 same state. Everything else about a group is not durable and lives in `group.py`.
@@ -9,13 +10,15 @@ from collections.abc import Iterator
 from ropewalk.base.ids import TopicPartition
 from ropewalk.groups.answers import CommittedOffset
 from ropewalk.groups.events import Event, GenerationRecorded, GroupRemoved, OffsetCommitted, OffsetRemoved
+from ropewalk.groups.pending import PendingOffsets
 
 
 class DurableState:
-    __slots__ = ("_offsets", "generations")
+    __slots__ = ("_offsets", "generations", "pending")
 
     def __init__(self) -> None:
         self.generations: dict[str, GenerationRecorded] = {}
+        self.pending = PendingOffsets()
         self._offsets: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
         """By group, topic and partition. Nothing empty is kept, so what is here exists."""
 
@@ -24,6 +27,7 @@ class DurableState:
             isinstance(other, DurableState)
             and self.generations == other.generations
             and self._offsets == other._offsets
+            and self.pending == other.pending
         )
 
     __hash__ = None  # type: ignore[assignment]  # it changes
@@ -32,19 +36,46 @@ class DurableState:
         match event:
             case OffsetCommitted(group_id, topic, partition, committed):
                 self._offsets.setdefault(group_id, {}).setdefault(topic, {})[partition] = committed
+                if self.pending:
+                    self.pending.drop(group_id, topic, partition)
             case OffsetRemoved(group_id, topic, partition):
                 self._remove(group_id, topic, partition)
+                self.pending.drop(group_id, topic, partition)
             case GenerationRecorded(group_id):
                 self.generations[group_id] = event
             case GroupRemoved(group_id):
                 self.generations.pop(group_id, None)
 
+    def apply_pending(self, producer_id: int, event: Event) -> None:
+        """As `apply`, once the producer's transaction is committed. Nothing but offsets is ever part of one."""
+        if isinstance(event, OffsetCommitted):
+            self.pending.add(producer_id, event)
+        else:
+            self.apply(event)
+
+    def apply_end(self, producer_id: int, committed: bool) -> list[OffsetCommitted]:
+        """The producer's transaction has ended. Answers what was pending, whether it counts now or never will."""
+        ended = self.pending.take(producer_id)
+        if committed:
+            for position, event in ended:
+                topics = self._offsets.setdefault(event.group_id, {})
+                topics.setdefault(event.topic, {})[event.partition] = event.committed
+                self.pending.drop(event.group_id, event.topic, event.partition, before=position)
+        return [event for _, event in ended]
+
     def group_ids(self) -> set[str]:
         """All that anything is known about."""
-        return self.generations.keys() | self._offsets.keys()
+        return self.generations.keys() | self._offsets.keys() | self.pending.group_ids()
 
     def has_offsets(self, group_id: str) -> bool:
-        return group_id in self._offsets
+        """Whether it has any, or would have if a transaction were committed."""
+        return group_id in self._offsets or self.pending.has_any(group_id)
+
+    def places(self, group_id: str) -> list[TopicPartition]:
+        """Where the group has an offset, or would have one if a transaction were committed."""
+        known = {place: None for place, _ in self.offsets(group_id)}
+        known.update(dict.fromkeys(self.pending.places(group_id)))
+        return list(known)
 
     def offset(self, group_id: str, place: TopicPartition) -> CommittedOffset | None:
         return self._offsets.get(group_id, {}).get(place.topic, {}).get(place.partition)
@@ -55,14 +86,20 @@ class DurableState:
                 yield TopicPartition(topic, partition), committed
 
     def topics(self) -> set[str]:
-        """All that any group has committed an offset of."""
-        return {topic for topics in self._offsets.values() for topic in topics}
+        """All that any group has committed an offset of, or may have."""
+        committed = {topic for topics in self._offsets.values() for topic in topics}
+        pending = (self.pending.places(group_id) for group_id in self.pending.group_ids())
+        return committed | {place.topic for places in pending for place in places}
 
     def offsets_of_topic(self, topic: str) -> Iterator[OffsetRemoved]:
         """What would remove every group's offsets of a topic."""
         for group_id, topics in self._offsets.items():
             for partition in topics.get(topic, ()):
                 yield OffsetRemoved(group_id, topic, partition)
+        for group_id in sorted(self.pending.group_ids()):
+            for place in self.pending.places(group_id):
+                if place.topic == topic and self.offset(group_id, place) is None:
+                    yield OffsetRemoved(group_id, topic, place.partition)
 
     def _remove(self, group_id: str, topic: str, partition: int) -> None:
         topics = self._offsets.get(group_id, {})

@@ -16,6 +16,7 @@ RopewalkError
     GroupNotEmpty           only a group without members can be deleted
     UnknownGroup            no such group
     SubscribedToTopic       the offsets of a topic that members read cannot be deleted
+    UnstableOffset          an open transaction may be about to change the offset; ask again
 """
 
 from ropewalk.base.errors import RopewalkError
@@ -82,4 +83,8 @@ class UnknownGroup(GroupError):
 
 
 class SubscribedToTopic(GroupError):
+    pass
+
+
+class UnstableOffset(GroupError):
     pass

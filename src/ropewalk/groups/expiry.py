@@ -7,7 +7,7 @@
 
 Kafka counts from the time a group became empty even for offsets committed since, so that an administrator's
 commit to a group that has long been empty may be gone the next minute; here it lasts as long as any other.
-An empty group without offsets is removed.
+An empty group without offsets is removed. Where a transaction has an offset pending nothing is forgotten.
 """
 
 from msgspec import Struct
@@ -32,7 +32,10 @@ def decide_expiry(
     due_at_ms: list[int] = []
     has_members = group is not None and group.state is not GroupState.EMPTY
     subscribed = _kept_topics(group)
+    interval_ms = min(settings.offsets_check_interval_ms, settings.offsets_retention_ms)
     for place, committed in durable.offsets(group_id):
+        if durable.pending.has(group_id, place):
+            continue
         if subscribed is None or place.topic in subscribed:
             continue
         expires_at_ms = _counted_from_ms(group, committed) + settings.offsets_retention_ms
@@ -40,8 +43,7 @@ def decide_expiry(
             removed.append(OffsetRemoved(group_id, place.topic, place.partition))
         else:
             due_at_ms.append(expires_at_ms)
-    interval_ms = min(settings.offsets_check_interval_ms, settings.offsets_retention_ms)
-    if has_members or (group is not None and group.pending):
+    if has_members or (group is not None and group.pending) or durable.pending.has_any(group_id):
         due_at_ms.append(now_ms + interval_ms)  # what they read may change at any time
     elif not due_at_ms and group_id in durable.generations:
         removed.append(GroupRemoved(group_id))

@@ -5,6 +5,8 @@ Behaviour worth knowing
     still taken, since members commit what they give up; between join and sync it is not.
     A commit that names none is taken if the group has no members: administrators and consumers that assign
     themselves their partitions use a group as nothing but a place for offsets.
+    A commit in a transaction that names no member is taken whoever is in the group: old clients do not say more. One
+    that names a generation must come from a member of the current one, and is taken at any point of a round.
     A refused offset does not keep the others of its commit from being stored.
 """
 
@@ -18,7 +20,7 @@ from ropewalk.groups.answers import (
     OffsetsDeleted,
     OffsetsFetched,
 )
-from ropewalk.groups.commands import Commit, DeleteOffsets, FetchOffsets
+from ropewalk.groups.commands import Commit, CommitInTransaction, DeleteOffsets, FetchOffsets
 from ropewalk.groups.durable import DurableState
 from ropewalk.groups.errors import (
     GroupError,
@@ -30,6 +32,7 @@ from ropewalk.groups.errors import (
     SubscribedToTopic,
     UnknownGroup,
     UnknownMember,
+    UnstableOffset,
 )
 from ropewalk.groups.events import Event, OffsetCommitted, OffsetRemoved
 from ropewalk.groups.group import Group, Member
@@ -57,7 +60,23 @@ def check_committer(group: Group | None, command: Commit) -> Member | None:
     return member
 
 
-def decide_commit(command: Commit, *, metadata_bytes_max: int, now_ms: int) -> tuple[list[Event], Committed]:
+def check_transactional_committer(group: Group | None, command: CommitInTransaction) -> None:
+    """Refuse whoever is not, or is no longer, the member that it says it is (KIP-447)."""
+    if not command.group_id or len(command.group_id) > GROUP_NAME_CHARACTERS_MAX:
+        raise InvalidGroupId(f"a group id has 1 to {GROUP_NAME_CHARACTERS_MAX} characters")
+    if command.generation < 0 and (group is None or group.state is GroupState.EMPTY):
+        return
+    if group is None:
+        raise StaleGeneration(f"{command.group_id} has no generation {command.generation}: it has no members")
+    if command.generation < 0 and not command.member_id and command.instance_id is None:
+        return
+    group.check_member(command.member_id, command.instance_id)
+    group.check_generation(command.generation)
+
+
+def decide_commit(
+    command: Commit | CommitInTransaction, *, metadata_bytes_max: int, now_ms: int
+) -> tuple[list[Event], Committed]:
     events: list[Event] = []
     results: list[GroupError | None] = []
     bytes_max = min(metadata_bytes_max, _RECORD_STRING_BYTES_MAX)
@@ -77,13 +96,23 @@ def decide_commit(command: Commit, *, metadata_bytes_max: int, now_ms: int) -> t
 
 
 def fetch(durable: DurableState, command: FetchOffsets) -> OffsetsFetched:
+    group_id = command.group_id
     if command.partitions is None:
-        return OffsetsFetched(
-            tuple(FetchedOffset(place, committed) for place, committed in durable.offsets(command.group_id))
-        )
-    return OffsetsFetched(
-        tuple(FetchedOffset(place, durable.offset(command.group_id, place)) for place in command.partitions)
-    )
+        found = [FetchedOffset(place, committed) for place, committed in durable.offsets(group_id)]
+    else:
+        found = [FetchedOffset(place, durable.offset(group_id, place)) for place in command.partitions]
+    if command.require_stable and durable.pending.has_any(group_id):
+        found = [
+            FetchedOffset(each.topic_partition, _unstable(group_id, each.topic_partition))
+            if durable.pending.has(group_id, each.topic_partition)
+            else each
+            for each in found
+        ]
+    return OffsetsFetched(tuple(found))
+
+
+def _unstable(group_id: str, place: TopicPartition) -> UnstableOffset:
+    return UnstableOffset(f"a transaction with an offset of {group_id} in {place} is open")
 
 
 def decide_delete(
@@ -99,7 +128,9 @@ def decide_delete(
         if subscribed is None or place.topic in subscribed:
             results.append(SubscribedToTopic(f"members of {command.group_id} read {place.topic}"))
             continue
-        if durable.offset(command.group_id, place) is not None:
+        if durable.offset(command.group_id, place) is not None or durable.pending.has(
+            command.group_id, place
+        ):
             events[place] = OffsetRemoved(command.group_id, place.topic, place.partition)
         results.append(None)
     return list(events.values()), OffsetsDeleted(tuple(results))

@@ -83,6 +83,7 @@ CODES: Final[dict[type[RopewalkError], ErrorCode]] = {
     transactions.NotInTransaction: ErrorCode.TRANSACTION_ABORTABLE,
     transactions.UnknownTransactionalId: ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
     transactions.InvalidPattern: ErrorCode.INVALID_REGULAR_EXPRESSION,
+    groups.UnstableOffset: ErrorCode.UNSTABLE_OFFSET_COMMIT,
 }
 
 

@@ -4,7 +4,8 @@ Behaviour worth knowing
     A partition that the group has committed nothing of has offset -1, which is not an error and not 0.
     Up to v7 there is one group; v8 asks about many at once, and each has its own error.
     From v10 on topics are named by id; what a group has committed of a topic that is gone is left out.
-    Nothing here is ever about to change by a transaction, so `require_stable` is always content.
+    With `require_stable` (v7) a partition whose offset an open transaction may be about to change is refused by itself:
+    the client asks again, and so never reads twice what the transaction has read.
 """
 
 from collections.abc import Iterable
@@ -16,6 +17,7 @@ from ropewalk.broker.groups import Groups
 from ropewalk.broker.shard import Asked
 from ropewalk.groups.answers import Answer, CommittedOffset, OffsetsFetched
 from ropewalk.groups.commands import FetchOffsets
+from ropewalk.groups.errors import UnstableOffset
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.metadata.image import Image
@@ -44,7 +46,7 @@ async def handle(
 ) -> OffsetFetchResponse:
     by_id = caller.version >= _BY_ID_SINCE
     if caller.version >= _MANY_SINCE:
-        asked = [_ask(group, groups, image, by_id) for group in request.groups]
+        asked = [_ask(group, groups, image, by_id, request.require_stable) for group in request.groups]
         return OffsetFetchResponse(
             groups=tuple(
                 [
@@ -60,12 +62,12 @@ async def handle(
             for topic in request.topics
         )
     group = OffsetFetchRequestGroup(request.group_id, topics=topics)
-    answer = await _answer(group, _ask(group, groups, image, by_id), image, by_id)
+    answer = await _answer(group, _ask(group, groups, image, by_id, request.require_stable), image, by_id)
     return _single(answer, request, caller.version)
 
 
 def _ask(
-    group: OffsetFetchRequestGroup, groups: Groups, image: Image, by_id: bool
+    group: OffsetFetchRequestGroup, groups: Groups, image: Image, by_id: bool, require_stable: bool
 ) -> Asked[Answer] | RopewalkError:
     partitions = None
     if group.topics is not None:
@@ -76,7 +78,7 @@ def _ask(
             for index in topic.partition_indexes
         )
     try:
-        return groups.ask(group.group_id, FetchOffsets(group.group_id, partitions))
+        return groups.ask(group.group_id, FetchOffsets(group.group_id, partitions, require_stable))
     except RopewalkError as error:
         return error
 
@@ -101,7 +103,7 @@ async def _answer(
 
 def _asked_for(
     topic: OffsetFetchRequestTopics,
-    found: dict[TopicPartition, CommittedOffset | None],
+    found: dict[TopicPartition, CommittedOffset | UnstableOffset | None],
     image: Image,
     by_id: bool,
 ) -> OffsetFetchResponseTopics:
@@ -117,7 +119,7 @@ def _asked_for(
 
 
 def _all(
-    found: dict[TopicPartition, CommittedOffset | None], image: Image, by_id: bool
+    found: dict[TopicPartition, CommittedOffset | UnstableOffset | None], image: Image, by_id: bool
 ) -> Iterable[OffsetFetchResponseTopics]:
     by_topic: dict[str, list[OffsetFetchResponsePartitions]] = {}
     for place, committed in found.items():
@@ -130,8 +132,10 @@ def _all(
 
 
 def _partition(
-    index: int, committed: CommittedOffset | None, error_code: ErrorCode = ErrorCode.NONE
+    index: int, committed: CommittedOffset | UnstableOffset | None, error_code: ErrorCode = ErrorCode.NONE
 ) -> OffsetFetchResponsePartitions:
+    if isinstance(committed, UnstableOffset):
+        return _partition(index, None, code_for(committed))
     known = committed or _NOTHING
     return OffsetFetchResponsePartitions(index, known.offset, known.leader_epoch, known.metadata, error_code)
 
