@@ -1,5 +1,6 @@
 """Compaction in the background: it goes on step by step while the partition lives, and leaves nothing behind when it cannot."""
 
+import asyncio
 import errno
 from collections.abc import Awaitable, Callable
 
@@ -147,6 +148,18 @@ def test_a_topic_deleted_under_a_pass_ends_it(monkeypatch: pytest.MonkeyPatch, s
         await bench.ports.pool.run(bench.ports.disk.remove, f"/data/{NAME}")
         while await bench.compactor.step():
             pass
+        assert bench.files() == []
+
+    at_the_bench(story)
+
+
+def test_a_topic_deleted_before_a_pass_has_begun_ends_it() -> None:
+    async def story(bench: Bench) -> None:
+        stepping = asyncio.ensure_future(bench.compactor.step())
+        await asyncio.sleep(0)  # the snapshot that comes first is on its way to the disk
+        bench.partition.log.forget()
+        bench.ports.disk.remove(f"/data/{NAME}")
+        assert not await stepping
         assert bench.files() == []
 
     at_the_bench(story)

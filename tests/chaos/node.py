@@ -134,8 +134,12 @@ class NodeProcess:
             return ready
 
     def last_words(self) -> str:
-        """The end of what the node wrote to its output."""
-        return self._output.read_text(errors="replace")[-2_000:]
+        """The end of what the node wrote to its output, and whether it still runs: some have the last word unasked."""
+        process = self._process
+        code = None if process is None else process.poll()
+        fate = "not started" if process is None else "runs" if code is None else f"ended with {code}"
+        words = self._output.read_text(errors="replace")[-2_000:] if self._output.exists() else ""
+        return f"({fate}) {words}"
 
     def _thread_states(self) -> list[str]:
         assert self._process is not None, "the node was started"

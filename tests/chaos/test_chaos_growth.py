@@ -22,7 +22,7 @@ from tests.chaos.cluster import QUIET, ClusterProcesses
 from tests.chaos.load import Load
 from tests.chaos.scene import Scene, scene
 
-pytestmark = [pytest.mark.chaos, pytest.mark.unsettled, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
 
 WITHIN_S = 90.0
 NEWCOMER = 3

@@ -242,3 +242,22 @@ def test_a_damaged_copy_is_made_whole_before_it_counts_again(share: float) -> No
             assert one == two == three
 
     in_a_cluster(story)
+
+
+def test_a_copy_that_found_no_room_is_made_when_there_is() -> None:
+    async def story(nodes: Nodes) -> None:
+        async with nodes.client() as client:
+            platters = nodes.members[2].machine.platters
+            platters.capacity_bytes = platters.used_bytes
+            await create(client)
+            producer = Producer(client, TOPIC)
+            sending = asyncio.ensure_future(send(producer, "a"))
+            await nodes.until(lambda: nodes[2].partitions.unopened_count == 1)
+            await nodes.until(lambda: set(facts(nodes, 0).isr) == {0, 1})
+            await sending
+            platters.make_room()
+            await nodes.until(lambda: set(facts(nodes, 0).isr) == {0, 1, 2})
+            one, two = await copies(nodes, 0, 2)
+            assert one == two
+
+    in_a_cluster(story, "replica.lag.time.max.ms=1000")

@@ -73,6 +73,9 @@ class Compactor:
             if snapshot is not None:
                 try:
                     await self._pool.run(snapshot.run)
+                except FileNotFoundError:  # the partition was removed meanwhile
+                    self._work.end(log)
+                    continue
                 except OSError:
                     self._work.end(log)
                     raise

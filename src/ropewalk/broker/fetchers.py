@@ -82,14 +82,17 @@ class Fetchers:
         sheet.add(metrics.REPLICA_COPIED, sum(fetcher.copied_bytes for fetcher in fetchers))
         yield
 
-    def follow(self, records: Sequence[Fact] | None) -> None:
-        """The partitions have followed these records; without any, look at all of them."""
+    def follow(self, records: Sequence[Fact] | None, opened: Sequence[tuple[TopicId, int]] = ()) -> None:
+        """The partitions have followed these records, and opened these; with None, look at all of them.
+
+        What found no room at first is opened long after the records that named it.
+        """
         rate = min(CATCH_UP_BYTES_PER_SECOND, self.settings.follower_replication_throttled_rate)
         self.budget.bytes_per_second = rate
         if records is None:
             keys = {(each.topic_id, each.name.partition): None for each in self._partitions.all_followed()}
         else:
-            keys = dict.fromkeys(self._touched(records))
+            keys = dict.fromkeys([*opened, *self._touched(records)])
         for topic_id, index in keys:
             self._follow_one(topic_id, index)
 

@@ -8,6 +8,8 @@ What a reader could get wrong
     A sync covers what was written before it began: the end offsets are noted first.
     After a failed sync the page cache may hold pages that the kernel believes clean and the disk never got
     (fsyncgate). `run` ends with that error, and the node ends with `run`.
+    A sync that is under way names files and directories of partitions that were forgotten meanwhile. Nobody may take
+    those away under it: a directory that is not there is an error like any other (`left`).
 """
 
 import asyncio
@@ -27,6 +29,9 @@ class GroupCommit:
         self._dirty: dict[Hosted, None] = {}
         self._syncing: dict[Hosted, SyncTargets] = {}
         self._moved: dict[Hosted, None] = {}
+        self._at_disk: frozenset[Hosted] = frozenset()
+        """Those that the sync under way is about, forgotten or not."""
+        self._leaving: list[asyncio.Future[None]] = []
         self._wake: asyncio.Future[None] | None = None
         self._settled: list[asyncio.Future[None]] = []
         self._covered: list[asyncio.Future[None]] = []
@@ -42,6 +47,13 @@ class GroupCommit:
         self._dirty.pop(partition, None)
         self._syncing.pop(partition, None)
         self._moved.pop(partition, None)
+
+    async def left(self, partition: Hosted) -> None:
+        """Return when no sync has anything to do with the partition any more. Forget it first."""
+        while partition in self._at_disk:
+            leaving: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._leaving.append(leaving)
+            await leaving
 
     def waiting(self) -> list[Hosted]:
         """The partitions on which somebody may be waiting for the disk."""
@@ -78,16 +90,18 @@ class GroupCommit:
         """Make everything noted so far durable, and say so to the partitions."""
         self._syncing = {partition: partition.begin_sync() for partition in self._dirty}
         self._dirty = {}
+        self._at_disk = frozenset(self._syncing)
         covered, self._covered = self._covered, []
         targets = list(self._syncing.values())
         began_ms = self._clock.monotonic_ms()
         await self._pool.run(self._sync, targets)
         self.durations.add(self._clock.monotonic_ms() - began_ms)
-        synced, self._syncing = self._syncing, {}
+        synced, self._syncing, self._at_disk = self._syncing, {}, frozenset()
         for partition, target in synced.items():
             partition.on_durable(target.end_offset)
             self._moved[partition] = None
-        for each in covered:
+        leaving, self._leaving = self._leaving, []
+        for each in (*covered, *leaving):
             if not each.done():  # whoever waited may have gone
                 each.set_result(None)
         if not self._dirty:

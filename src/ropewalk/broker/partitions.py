@@ -178,8 +178,8 @@ class Partitions:
         for stray in strays:
             self._disk.directory.forget_partition(stray.name)
 
-    async def follow(self, records: Sequence[Fact]) -> None:
-        """Bring the partitions in step with records that have just been applied to the image.
+    async def follow(self, records: Sequence[Fact]) -> list[tuple[TopicId, int]]:
+        """Bring the partitions in step with records that have just been applied to the image; answers what was opened.
 
         What could not be opened before is tried again, so following nothing at all has its use.
         """
@@ -205,7 +205,7 @@ class Partitions:
         for gone in [topic_id for topic_id in touched if topic_id not in topics]:
             await self._drop(gone)
         # One that was deleted while others were being dropped is dropped when that record is followed.
-        await self._reconcile([topics[topic_id] for topic_id in touched if topic_id in topics])
+        return await self._reconcile([topics[topic_id] for topic_id in touched if topic_id in topics])
 
     async def trim(self, partition: Hosted, offset: Offset) -> None:
         """Delete the records below `offset`; returns when no restart can bring them back."""
@@ -270,7 +270,7 @@ class Partitions:
         await self._pool.run(write_snapshots, directory.storage.disk, snapshots)
         await self._pool.run(directory.mark_clean)
 
-    async def _reconcile(self, topics: Sequence[Topic]) -> None:
+    async def _reconcile(self, topics: Sequence[Topic]) -> list[tuple[TopicId, int]]:
         broker_settings = self._settings.of_broker
         vacant: list[tuple[Topic, PartitionFacts, TopicSettings]] = []
         for topic in topics:
@@ -279,6 +279,7 @@ class Partitions:
             for facts in topic.partitions:
                 hosted = self._hosted(topic.topic_id, facts.index)
                 if self._node_id not in facts.holders:
+                    self._unopened.pop((topic.topic_id, facts.index), None)
                     if hosted is not None:
                         await self._remove([hosted], _moved_away(hosted))
                 elif hosted is None:
@@ -296,13 +297,17 @@ class Partitions:
             for topic, facts, settings in vacant
         ]
         logs = await open_logs(openings, self._pool, now_ms=self._clock.now_ms())
+        opened = []
         for (topic, facts, settings), log in zip(vacant, logs, strict=True):
             if isinstance(log, Log):
                 self._host(topic, facts, settings, log)
+                opened.append((topic.topic_id, facts.index))
             else:
                 reason = StorageFailed(f"{topic.name}-{facts.index} cannot be opened: {log.strerror}")
-                _log.warning("a partition cannot be opened; it is tried again", reason=str(reason))
+                if (topic.topic_id, facts.index) not in self._unopened:
+                    _log.warning("a partition cannot be opened; it is tried again", reason=str(reason))
                 self._unopened[topic.topic_id, facts.index] = reason
+        return opened
 
     def _hosted(self, topic_id: TopicId, index: int) -> Hosted | None:
         return self.led(topic_id, index) or self.followed(topic_id, index)
@@ -367,6 +372,8 @@ class Partitions:
         """Give up partitions and delete their files; with a reason, tell it to whoever waits."""
         for hosted in gone:
             await self._send_away(hosted, reason or topic_deleted(hosted.name))
+        for hosted in gone:
+            await self.home_of(hosted).commits.left(hosted)
             hosted.log.forget()
         for home in (self._disk, self._memory):
             held = [Held(each.name, each.topic_id) for each in gone if self.home_of(each) is home]

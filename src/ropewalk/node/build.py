@@ -251,9 +251,9 @@ async def _join(parts: Parts, held: Sequence[Held]) -> None:
 
 async def _follow(parts: Parts, records: Sequence[Fact]) -> None:
     """First the partitions, then what lives on them."""
-    await parts.partitions.follow(records)
+    opened = await parts.partitions.follow(records)
     if parts.fetchers is not None:
-        parts.fetchers.follow(records)
+        parts.fetchers.follow(records, opened)
     await parts.groups.follow(records)
 
 
