@@ -8,7 +8,7 @@ import pytest
 
 from ropewalk.base.errors import NotController, StaleBrokerEpoch, UnknownBroker
 from ropewalk.base.ids import NodeId
-from ropewalk.base.limits import CONNECTION_GRACE_MS
+from ropewalk.base.limits import CONNECTION_GRACE_MS, TAKE_OVER_GRACE_MS
 from ropewalk.broker.metadata_feed import MetadataFeed
 from ropewalk.broker.registry import Registry
 from ropewalk.controller.brokers import Registration
@@ -36,7 +36,9 @@ class Controller(Candidate):
         self.clock = world.machine(f"controller{node_id}").clock
         view = SettingsView(self.facts.image, self.node_id, {})
         sessions: Sessions[NodeLoad] = Sessions(
-            session_timeout_ms=SESSION_MS, connection_grace_ms=CONNECTION_GRACE_MS
+            session_timeout_ms=SESSION_MS,
+            connection_grace_ms=CONNECTION_GRACE_MS,
+            take_over_grace_ms=TAKE_OVER_GRACE_MS,
         )
         self.registry = Registry(
             self.node_id, self.cluster, AppliedSettings(view), sessions, self.clock, is_alone=False

@@ -326,6 +326,11 @@ CONNECTION_GRACE_MS: Final = 500
 """From the loss of the connection that a broker's heartbeats came by until it is fenced. A connection that broke by itself is
 back by then; a killed process is not, and waiting longer only delays the next leader."""
 
+TAKE_OVER_GRACE_MS: Final = 2_000
+"""From the moment at which a controller takes over until brokers are fenced that it has not heard yet. Those that live find it
+within some hundred milliseconds; one that died with the former controller, or before it was heard by this one, has no
+connection whose end would tell."""
+
 DRAIN_MOVES_MAX: Final = 20
 """Partitions that are moved off a broker at a time. Each is copied whole, and clients are served meanwhile."""
 

@@ -4,7 +4,7 @@ Behaviour worth knowing
     A heartbeat that changes nothing is answered from the image, without the metadata log.
     A node is missed when its heartbeats are silent, or soon after the connection that they came by has closed. Fencing it
     is always safe, so nobody has to be sure.
-    A controller that takes over has heard from nobody yet: everybody has a full session, except the node whose
+    A controller that takes over has heard from nobody yet: everybody has a short while to find it, except the node whose
     silence was the reason to take over.
 """
 

@@ -6,7 +6,8 @@ a broker costs an election, never a record.
 Behaviour worth knowing
     A broker is missed when its heartbeats have been silent for the session timeout, or when the last connection they came by
     has closed and none has opened for a short while: a process that was killed closes its connections at once.
-    A controller that takes over has heard from nobody yet and grants everybody a full session.
+    A controller that takes over has heard from nobody yet. Everybody has a short while to find it: a broker that died
+    together with the former controller has no connection here whose end could tell.
 """
 
 from collections.abc import Iterable
@@ -18,11 +19,13 @@ L = TypeVar("L")
 
 
 class _Session:
-    __slots__ = ("broker_epoch", "connection_count", "heard_at_ms", "lost_at_ms")
+    __slots__ = ("awaited_until_ms", "broker_epoch", "connection_count", "heard_at_ms", "lost_at_ms")
 
-    def __init__(self, broker_epoch: int, now_ms: int) -> None:
+    def __init__(self, broker_epoch: int, now_ms: int, awaited_until_ms: int | None = None) -> None:
         self.broker_epoch = broker_epoch
         self.heard_at_ms = now_ms
+        self.awaited_until_ms = awaited_until_ms
+        """By when it must have been heard at all; None once it has."""
         self.connection_count = 0
         self.lost_at_ms: int | None = None
         """When the last connection closed, while none is open."""
@@ -31,17 +34,21 @@ class _Session:
 class Sessions(Generic[L]):
     """`L` is what brokers report of their load."""
 
-    __slots__ = ("_loads", "_sessions", "connection_grace_ms", "session_timeout_ms")
+    __slots__ = ("_loads", "_sessions", "connection_grace_ms", "session_timeout_ms", "take_over_grace_ms")
 
-    def __init__(self, *, session_timeout_ms: int, connection_grace_ms: int) -> None:
+    def __init__(self, *, session_timeout_ms: int, connection_grace_ms: int, take_over_grace_ms: int) -> None:
         self.session_timeout_ms = session_timeout_ms
         self.connection_grace_ms = connection_grace_ms
+        self.take_over_grace_ms = take_over_grace_ms
         self._sessions: dict[NodeId, _Session] = {}
         self._loads: dict[NodeId, L] = {}
 
     def begin(self, brokers: Iterable[tuple[NodeId, int]], now_ms: int) -> None:
         """This controller decides from here on: every broker, with its epoch, has a session that has just begun."""
-        self._sessions = {node_id: _Session(broker_epoch, now_ms) for node_id, broker_epoch in brokers}
+        until_ms = now_ms + self.take_over_grace_ms
+        self._sessions = {
+            node_id: _Session(broker_epoch, now_ms, until_ms) for node_id, broker_epoch in brokers
+        }
 
     def on_registered(self, node_id: NodeId, broker_epoch: int, now_ms: int) -> None:
         former = self._sessions.get(node_id)
@@ -58,6 +65,7 @@ class Sessions(Generic[L]):
         if session.broker_epoch > broker_epoch:
             return
         session.heard_at_ms = now_ms
+        session.awaited_until_ms = None
         if session.connection_count:
             session.lost_at_ms = None
         if load is not None:
@@ -105,7 +113,9 @@ class Sessions(Generic[L]):
         return self._loads.get(node_id)
 
     def _ends_at_ms(self, session: _Session) -> int:
-        by_silence_ms = session.heard_at_ms + self.session_timeout_ms
-        if session.lost_at_ms is None:
-            return by_silence_ms
-        return min(by_silence_ms, session.lost_at_ms + self.connection_grace_ms)
+        ends_at_ms = session.heard_at_ms + self.session_timeout_ms
+        if session.awaited_until_ms is not None:
+            ends_at_ms = min(ends_at_ms, session.awaited_until_ms)
+        if session.lost_at_ms is not None:
+            ends_at_ms = min(ends_at_ms, session.lost_at_ms + self.connection_grace_ms)
+        return ends_at_ms

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ropewalk.base.budget import ByteBudget
 from ropewalk.base.ids import NodeId, parse_id
-from ropewalk.base.limits import CONNECTION_GRACE_MS, ERRANDS_MAX, NODE_BUFFER_BYTES_MAX
+from ropewalk.base.limits import CONNECTION_GRACE_MS, ERRANDS_MAX, NODE_BUFFER_BYTES_MAX, TAKE_OVER_GRACE_MS
 from ropewalk.base.ports import Ports
 from ropewalk.broker.cluster import Cluster
 from ropewalk.broker.facts import Facts
@@ -190,6 +190,7 @@ def _registry(config: Config, ports: Ports, place: Place, topics: Topics) -> Reg
         Sessions(
             session_timeout_ms=int(config["node.session.timeout.ms"]),
             connection_grace_ms=CONNECTION_GRACE_MS,
+            take_over_grace_ms=TAKE_OVER_GRACE_MS,
         ),
         ports.clock,
         is_alone=config.is_alone,

@@ -87,7 +87,7 @@ class ControllerSeat:
         """0: this node does not decide, as far as it knows."""
         self.is_active = False
         self.sessions: Sessions[None] = Sessions(
-            session_timeout_ms=session_timeout_ms, connection_grace_ms=500
+            session_timeout_ms=session_timeout_ms, connection_grace_ms=500, take_over_grace_ms=2000
         )
         self._lives: dict[NodeId, int] = {}
         self._proposals: deque[_Proposal] = deque()
