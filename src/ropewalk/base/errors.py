@@ -45,6 +45,8 @@
       BatchExceedsSegment       larger than a segment may be
       OutOfOrderSequence        an idempotent producer left a gap
       ProducerFenced            a producer epoch older than the newest seen
+      InvalidTransactionState   a record outside of any transaction that its coordinator knows of
+      TransactionCoordinatorFenced  a marker from a coordinator that has been succeeded
       StorageFailed             the disk refused: full, failing, or the range is corrupt
       CorruptMetadata           acknowledged facts about the cluster cannot be read back; the node does not start
       MetadataUnavailable       the home of the cluster's facts cannot be reached; nothing was changed
@@ -250,6 +252,14 @@ class OutOfOrderSequence(RopewalkError):
 
 
 class ProducerFenced(RopewalkError):
+    pass
+
+
+class InvalidTransactionState(RopewalkError):
+    pass
+
+
+class TransactionCoordinatorFenced(RopewalkError):
     pass
 
 

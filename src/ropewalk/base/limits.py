@@ -257,6 +257,16 @@ CONTROLLER_NODES_ASKED_MAX: Final = 32
 PRODUCERS_PER_PARTITION_MAX: Final = 16_384
 """Idempotent producers a partition remembers, about 500 bytes each; beyond it the longest silent are forgotten."""
 
+UNSETTLED_TRANSACTIONS_MAX: Final = 8_192
+"""Ended transactions of a partition above its high watermark that are told apart; the earlier half beyond it in pairs. Only
+a partition whose followers have fallen far behind, or one that is read from its beginning at a start, has so many."""
+
+ABORTED_CHUNK_COUNT: Final = 4_096
+"""Aborted transactions that leave memory together for a file of some 80 KB, which is read whole in less than a millisecond."""
+
+VERIFICATIONS_PER_PARTITION_MAX: Final = 4_096
+"""Producers of a partition that may be waiting for leave to begin a transaction there. The earliest lose their turn."""
+
 PARTITIONS_OPENED_TOGETHER: Final = 256
 """Partitions made and opened by one trip to the disk pool: few enough that a start fills all of its threads, many
 enough that the syncs of a burst of new topics do not count."""

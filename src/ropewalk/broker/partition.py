@@ -32,14 +32,17 @@ from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, TopicId, TopicPartiti
 from ropewalk.base.ports import Clock
 from ropewalk.broker.followers import Followers
 from ropewalk.broker.leader_epochs import check_leader_epoch
+from ropewalk.broker.verification import Guards, VerificationGuard
 from ropewalk.broker.waiters import Waiters
 from ropewalk.broker.watchers import Watcher, Watchers
 from ropewalk.log.log import Log, SyncTargets
 from ropewalk.log.storage import Removal
+from ropewalk.log.transactions import OpenTransaction
 from ropewalk.metadata.image import Partition as PartitionFacts
 from ropewalk.metadata.internal_topics import INTERNAL_TOPICS
-from ropewalk.records.batch import BatchHeader
+from ropewalk.records.batch import TRANSACTIONAL, BatchHeader
 from ropewalk.records.conform import conform
+from ropewalk.records.marker import TransactionMarker
 from ropewalk.records.validate import Rules, validate_produced
 from ropewalk.replication.leader import Leader, LeaderSettings, Outcome, Proposal
 
@@ -129,6 +132,7 @@ class Partition:
         self._disk_waiters = Waiters()
         """For this node's disk alone, where others keep copies too."""
 
+        self._guards = Guards()
         self._watchers = Watchers()
         self._in_sync = in_sync
         self.followers: Followers | None = None
@@ -166,8 +170,8 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> Offset:
-        """Without transactions nothing is undecided below the high watermark."""
-        return self.high_watermark
+        """Below it no transaction is undecided. It moves only when the high watermark does."""
+        return self.log.stable_offset(self.high_watermark)
 
     @property
     def appended_bytes(self) -> int:
@@ -192,35 +196,76 @@ class Partition:
             batch, header = conform(batch, header, self.rules, now_ms)
         return Prepared(batch, header)
 
-    def append(self, prepared: Prepared, acks: Acks, timeout_ms: int) -> Ticket:
+    def verification_needed(
+        self, header: BatchHeader, *, bumps_epoch: bool = False
+    ) -> VerificationGuard | None:
+        """What a batch needs that would begin a transaction here; None for all others, which `append` takes as they are.
+
+        The caller asks the transaction's coordinator, then appends with the guard. `bumps_epoch`: every transaction of
+        the producer has an epoch of its own (Produce v12 and later). Refuses as `append` does.
+        """
+        if not header.attributes & TRANSACTIONAL or self.log.continues_transaction(header):
+            return None
+        if self.log.repeats(header):
+            return None
+        return self._guards.give(header, bumps_epoch=bumps_epoch)
+
+    def append(
+        self, prepared: Prepared, acks: Acks, timeout_ms: int, guard: VerificationGuard | None = None
+    ) -> Ticket:
         """Write the batch now; the ticket says where it went and can be awaited for the acks.
 
         Runs to the end without suspending, so two appends never interleave. The batch is stamped in
-        place and not kept.
+        place and not kept. One that begins a transaction is refused with `InvalidTransactionState` unless its `guard` still
+        counts.
         """
-        if self._end is not None:
-            raise self._end.with_traceback(None)  # one error, raised often: it would remember every time
         header, followers = prepared.header, self.followers
-        if followers is not None and acks is Acks.ALL:
-            followers.check_enough()
+        self._check_may_append(acks)
+        begins = header.attributes & TRANSACTIONAL and not self.log.continues_transaction(header)
+        if begins and not self.log.repeats(header):
+            self._guards.check(header, guard, is_known=self.log.knows_producer(header.producer_id))
         appended = self.log.append(
             prepared.batch, header, leader_epoch=self.leader_epoch, now_ms=self._clock.now_ms()
         )
         if not appended.duplicate:
+            if begins:
+                self._guards.void(header.producer_id)
             self._appended_bytes += header.size_bytes
             if followers is not None:
                 self._on_appended(followers, header.size_bytes)
-        if not self.durable_first:
-            self._settle(self.log.end_offset, self._appended_bytes)
-            self._note_roll()
-        elif appended.end_offset > self.log.durable_offset:
-            self._commits.note(self)
+        self._settle_or_note(appended.end_offset)
         return Ticket(
             appended.base_offset,
             header.max_timestamp if header.uses_append_time else -1,
             self.log.start_offset,
             self._expect(appended.end_offset, acks, timeout_ms) if acks is not Acks.NOBODY else None,
         )
+
+    def append_marker(self, marker: TransactionMarker, acks: Acks, timeout_ms: int) -> Ticket:
+        """End a producer's transaction here; refuses as `Log.append_marker` does.
+
+        A marker that was written before is not written again: its ticket has base offset -1, and is acknowledged when
+        all that is in the log by now is. Whoever waits for leave to begin a transaction has waited in vain.
+        """
+        self._check_may_append(acks)
+        appended = self.log.append_marker(marker, leader_epoch=self.leader_epoch, now_ms=self._clock.now_ms())
+        self._guards.void(marker.producer_id)
+        end_offset = self.log.end_offset
+        if appended is not None:
+            self._appended_bytes += appended.size_bytes
+            if self.followers is not None:
+                self._on_appended(self.followers, appended.size_bytes)
+        self._settle_or_note(end_offset)
+        return Ticket(
+            Offset(-1) if appended is None else appended.base_offset,
+            -1,
+            self.log.start_offset,
+            self._expect(end_offset, acks, timeout_ms) if acks is not Acks.NOBODY else None,
+        )
+
+    def open_transactions(self) -> tuple[OpenTransaction, ...]:
+        """In the order of their first records."""
+        return self.log.open_transactions
 
     def expect(self, end_offset: Offset, timeout_ms: int) -> asyncio.Future[None] | None:
         """Done when the high watermark has passed `end_offset`; fails when the time is over. None: it has passed already."""
@@ -372,6 +417,20 @@ class Partition:
     def check_readable(self) -> None:
         if self._end is not None:
             raise self._end.with_traceback(None)  # one error, raised often: it would remember every time
+
+    def _check_may_append(self, acks: Acks) -> None:
+        if self._end is not None:
+            raise self._end.with_traceback(None)  # one error, raised often: it would remember every time
+        if self.followers is not None and acks is Acks.ALL:
+            self.followers.check_enough()
+
+    def _settle_or_note(self, end_offset: Offset) -> None:
+        """Something was appended, or found in the log, that ends at `end_offset`."""
+        if not self.durable_first:
+            self._settle(self.log.end_offset, self._appended_bytes)
+            self._note_roll()
+        elif end_offset > self.log.durable_offset:
+            self._commits.note(self)
 
     def _note_roll(self) -> None:
         """Where nobody waits for the disk, closed segments still have to get there, for the recovery point."""

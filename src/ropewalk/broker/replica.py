@@ -79,8 +79,8 @@ class Replica:
 
     @property
     def last_stable_offset(self) -> Offset:
-        """Without transactions nothing is undecided below the high watermark."""
-        return self.high_watermark
+        """Below it no transaction is undecided. It moves only when the high watermark does."""
+        return self.log.stable_offset(self.high_watermark)
 
     @property
     def appended_bytes(self) -> int:

@@ -52,6 +52,8 @@ CODES: Final[dict[type[RopewalkError], ErrorCode]] = {
     errors.BatchExceedsSegment: ErrorCode.RECORD_LIST_TOO_LARGE,
     errors.OutOfOrderSequence: ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
     errors.ProducerFenced: ErrorCode.INVALID_PRODUCER_EPOCH,
+    errors.InvalidTransactionState: ErrorCode.INVALID_TXN_STATE,
+    errors.TransactionCoordinatorFenced: ErrorCode.TRANSACTION_COORDINATOR_FENCED,
     errors.StorageFailed: ErrorCode.KAFKA_STORAGE_ERROR,
     errors.MetadataUnavailable: ErrorCode.REQUEST_TIMED_OUT,
     errors.TimedOut: ErrorCode.REQUEST_TIMED_OUT,

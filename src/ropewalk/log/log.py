@@ -26,6 +26,8 @@ from ropewalk.base.errors import (
 from ropewalk.base.ids import LeaderEpoch, Offset
 from ropewalk.base.limits import COMPACTION_KEYS_MAX
 from ropewalk.base.ports import Disk, File
+from ropewalk.log.aborted import ABORTED_SUFFIX, AbortedLookup
+from ropewalk.log.aborted import AbortedTransaction as AbortedTransaction
 from ropewalk.log.cleaning import Cleaning
 from ropewalk.log.compaction import Compaction
 from ropewalk.log.contents import LEADER_EPOCH_MAX, Contents, Recovered
@@ -38,7 +40,7 @@ from ropewalk.log.recovery import open_contents
 from ropewalk.log.retention import decide_retention
 from ropewalk.log.rewrite import Replacement
 from ropewalk.log.scrub import Scrub, ScrubCursor
-from ropewalk.log.segment import SNAPSHOT_SUFFIX, TIMESTAMP_NONE, Segment, offsets_of
+from ropewalk.log.segment import SNAPSHOT_SUFFIX, TIMESTAMP_NONE, Segment, offsets_of, path_of
 from ropewalk.log.segments import Segments
 from ropewalk.log.settings import LogSettings
 from ropewalk.log.snapshot import ClosedSegment, Snapshot, SnapshotSchedule, SnapshotWrite, Tail
@@ -46,9 +48,11 @@ from ropewalk.log.span import Span as Span
 from ropewalk.log.storage import Removal, Storage
 from ropewalk.log.times import TimedOffset as TimedOffset
 from ropewalk.log.times import TimeSearch
+from ropewalk.log.transactions import OpenTransaction
 from ropewalk.log.truncation import Cut, boundary_at
 from ropewalk.log.writer import Writer
-from ropewalk.records.batch import BatchHeader, stamp
+from ropewalk.records.batch import CONTROL, BatchHeader, decode_header, stamp
+from ropewalk.records.marker import Marker, TransactionMarker, build_marker, read_marker
 
 _SEGMENT_BYTES_LIMIT: Final = 2**31 - 1
 
@@ -58,6 +62,9 @@ class Appended(Struct, frozen=True, gc=False):
     end_offset: Offset
     duplicate: bool
     """The batch was in the log already, at these offsets."""
+
+    size_bytes: int = 0
+    """Of what was written."""
 
 
 class SyncTargets(Struct, frozen=True):
@@ -191,31 +198,38 @@ class Log:
     ) -> Appended:
         """Write one valid batch at the end, stamped in place with its offset and epoch.
 
-        Refuses with `OutOfOrderSequence` and `ProducerFenced` what its producer may not send now, with
+        Refuses with `OutOfOrderSequence`, `ProducerFenced` and `InvalidTransactionState` what its producer may not send now, with
         `BatchExceedsSegment` what fits no segment, and with `StorageFailed` what the disk does not take. A refused
         batch leaves no trace. Runs to the end without suspending.
         """
-        if self._writer.refusal:
-            raise StorageFailed(self._writer.refusal)
-        if leader_epoch < self._contents.epochs.latest:
-            raise FencedEpoch(
-                f"{self.name}: epoch {leader_epoch} is over; {self._contents.epochs.latest} has written here"
-            )
-        producers = self._contents.producers
-        is_idempotent = header.producer_id >= 0
-        if is_idempotent:
-            before = producers.check(header)
+        self._check_may_write(leader_epoch)
+        if header.producer_id >= 0:
+            before = self._contents.producers.check(header)
             if before is not None:
                 return Appended(Offset(before[0]), Offset(before[1]), True)
-        base_offset = self.end_offset
-        end_offset = Offset(base_offset + header.last_offset_delta + 1)
-        segment = self._segment_for(header.size_bytes, end_offset, now_ms)
-        stamp(batch, base_offset=base_offset, leader_epoch=leader_epoch)
-        self._writer.write(segment, batch, header.size_bytes)
-        self._note(segment, header, base_offset, end_offset, leader_epoch)
-        if is_idempotent:
-            producers.apply(header, base_offset, now_ms)
-        return Appended(base_offset, end_offset, False)
+        return self._write(batch, header, leader_epoch, now_ms, None)
+
+    def append_marker(
+        self, marker: TransactionMarker, *, leader_epoch: LeaderEpoch, now_ms: int
+    ) -> Appended | None:
+        """End a producer's transaction; None if that very marker was written before.
+
+        Refuses as `Producers.check_marker` and `append` do.
+        """
+        self._check_may_write(leader_epoch)
+        if not self._contents.producers.check_marker(marker):
+            return None
+        batch = memoryview(
+            build_marker(
+                marker.producer_id,
+                marker.producer_epoch,
+                marker.committed,
+                marker.coordinator_epoch,
+                now_ms,
+            )
+        )
+        told = Marker(marker.committed, marker.coordinator_epoch)
+        return self._write(batch, decode_header(batch), leader_epoch, now_ms, told)
 
     def append_as_follower(self, batch: memoryview, header: BatchHeader, *, now_ms: int) -> None:
         """Write a batch as the leader wrote it. Refuses one that does not continue this log with `CorruptBatch`.
@@ -234,7 +248,8 @@ class Log:
         self._writer.write(segment, batch, header.size_bytes)
         self._note(segment, header, header.base_offset, header.end_offset, header.leader_epoch)
         if header.producer_id >= 0:
-            self._contents.producers.apply(header, header.base_offset, now_ms)
+            marker = read_marker(batch[: header.size_bytes]) if header.attributes & CONTROL else None
+            self._contents.producers.apply(header, header.base_offset, now_ms, marker)
 
     def sync_targets(self) -> SyncTargets:
         files = []
@@ -303,6 +318,47 @@ class Log:
     def epoch_at(self, offset: Offset) -> LeaderEpoch:
         return LeaderEpoch(self._contents.epochs.at(offset))
 
+    # Transactions
+
+    def stable_offset(self, high_watermark: Offset) -> Offset:
+        """Below it no transaction is undecided. The high watermark, unless one is."""
+        stable_offset = self._contents.producers.transactions.stable_offset(high_watermark)
+        return (
+            high_watermark
+            if stable_offset == high_watermark
+            else max(self.start_offset, Offset(stable_offset))
+        )
+
+    def aborted_in(self, start_offset: Offset, end_offset: Offset) -> AbortedLookup:
+        """The aborted transactions with records in that range, to be looked up: at hand, or in the disk pool.
+
+        It tells of the records as they are found now; those that are read later must have been located by now.
+        """
+        return self._contents.producers.transactions.aborted.look_up(
+            self._storage.disk, self.directory, start_offset=start_offset, end_offset=end_offset
+        )
+
+    def aborted_between(self, start_offset: Offset, end_offset: Offset) -> tuple[AbortedTransaction, ...]:
+        """All of `aborted_in` at once. May block."""
+        return self.aborted_in(start_offset, end_offset).run()
+
+    @property
+    def open_transactions(self) -> tuple[OpenTransaction, ...]:
+        """In the order of their first offsets."""
+        return self._contents.producers.transactions.all_open()
+
+    def continues_transaction(self, header: BatchHeader) -> bool:
+        """Whether its producer, at its epoch, has a transaction open here."""
+        known = self._contents.producers.transactions.open_of(header.producer_id)
+        return known is not None and known.producer_epoch == header.producer_epoch
+
+    def repeats(self, header: BatchHeader) -> bool:
+        """Whether `append` would find the batch in the log; refuses as `append` does."""
+        return self._contents.producers.check(header) is not None
+
+    def knows_producer(self, producer_id: int) -> bool:
+        return self._contents.producers.knows(producer_id)
+
     # Deleting
 
     def plan_start(self, offset: Offset, *, limit_offset: Offset) -> None:
@@ -348,6 +404,7 @@ class Log:
             self._storage.let_go(segment)
         self._contents.epochs = self._contents.epochs.from_offset(self._segments.base_offset)
         self._contents.damaged.keep_within(start_offset=self.start_offset, end_offset=self.end_offset)
+        paths += self._forget_aborted_below(self.start_offset)
         return Removal(self._storage.disk, paths)
 
     def plan_cut(self, offset: Offset) -> None:
@@ -416,6 +473,8 @@ class Log:
             return None
         contents, active = self._contents, self._segments.active
         contents.producers.expire(now_ms=now_ms, expiry_ms=self.settings.producer_expiry_ms)
+        transactions = contents.producers.transactions
+        chunks = transactions.aborted.take_chunks()
         snapshot = Snapshot(
             self.end_offset,
             contents.epochs.entries(),
@@ -423,12 +482,15 @@ class Log:
             [ClosedSegment(s.base_offset, s.size_bytes, s.max_timestamp) for s in self._segments.closed],
             Tail(active.base_offset, active.size_bytes, active.max_timestamp, active.opened_at_ms),
             self._cleaning.compacted_offset,
+            transactions.save(),
+            transactions.aborted.save(chunks),
         )
         obsolete_offsets = self._snapshots.on_taken(self.end_offset)
-        return SnapshotWrite(self._storage.disk, self.directory, snapshot, obsolete_offsets)
+        return SnapshotWrite(self._storage.disk, self.directory, snapshot, obsolete_offsets, chunks)
 
     def on_snapshot(self, written: SnapshotWrite) -> None:
         self._snapshots.on_written(written)
+        self._contents.producers.transactions.aborted.on_written(written.chunks)
 
     def take_scrub(self, bytes_max: int) -> Scrub | None:
         """The next stretch of closed segments to verify in the disk pool; None when all have been."""
@@ -531,6 +593,37 @@ class Log:
         self._writer = Writer(self._storage, self.name)
         self._reader = Reader(self._storage, self.name, self._segments, contents)
         self._cleaning = Cleaning(self._storage, self._segments, contents, self._snapshots)
+
+    def _check_may_write(self, leader_epoch: LeaderEpoch) -> None:
+        if self._writer.refusal:
+            raise StorageFailed(self._writer.refusal)
+        if leader_epoch < self._contents.epochs.latest:
+            raise FencedEpoch(
+                f"{self.name}: epoch {leader_epoch} is over; {self._contents.epochs.latest} has written here"
+            )
+
+    def _write(
+        self,
+        batch: memoryview,
+        header: BatchHeader,
+        leader_epoch: LeaderEpoch,
+        now_ms: int,
+        marker: Marker | None,
+    ) -> Appended:
+        base_offset = self.end_offset
+        end_offset = Offset(base_offset + header.last_offset_delta + 1)
+        segment = self._segment_for(header.size_bytes, end_offset, now_ms)
+        stamp(batch, base_offset=base_offset, leader_epoch=leader_epoch)
+        self._writer.write(segment, batch, header.size_bytes)
+        self._note(segment, header, base_offset, end_offset, leader_epoch)
+        if header.producer_id >= 0:
+            self._contents.producers.apply(header, base_offset, now_ms, marker)
+        return Appended(base_offset, end_offset, False, header.size_bytes)
+
+    def _forget_aborted_below(self, offset: int) -> list[str]:
+        """Of what ended below nothing is left; answers the files that can go."""
+        aborted = self._contents.producers.transactions.aborted
+        return [path_of(self.directory, each, ABORTED_SUFFIX) for each in aborted.forget_below(offset)]
 
     def _segment_for(
         self, size_bytes: int, end_offset: int, now_ms: int, *, may_exceed: bool = False

@@ -6,6 +6,7 @@ Removed names are gone for good only after `sync_names`.
 from typing import Final
 
 from ropewalk.base.ports import Disk, File
+from ropewalk.log.aborted import ABORTED_SUFFIX, AbortedTransactions
 from ropewalk.log.index import IndexCache, decode_chunks
 from ropewalk.log.segment import (
     INDEX_SUFFIX,
@@ -30,6 +31,7 @@ class PartitionFiles:
         names = disk.list(directory)
         self.base_offsets = offsets_of(names, LOG_SUFFIX)
         self.snapshot_offsets = offsets_of(names, SNAPSHOT_SUFFIX)
+        self._chunk_offsets = offsets_of(names, ABORTED_SUFFIX)
         self._index_offsets = set(offsets_of(names, INDEX_SUFFIX))
         for name in names:
             if name.endswith(".tmp"):
@@ -84,6 +86,17 @@ class PartitionFiles:
     def remove_stray_indexes(self) -> None:
         for base_offset in sorted(self._index_offsets.difference(self.base_offsets)):
             self._remove(path_of(self.directory, base_offset, INDEX_SUFFIX))
+
+    def has_chunks(self, aborted: AbortedTransactions) -> bool:
+        """Whether the files that it counts on are as they were written."""
+        return aborted.is_intact(self._disk, self.directory)
+
+    def remove_stray_chunks(self, aborted: AbortedTransactions) -> None:
+        """Remove what no snapshot that is believed counts on: it may tell of another history."""
+        in_use = aborted.chunk_offsets
+        for name_offset in self._chunk_offsets:
+            if name_offset not in in_use:
+                self._remove(path_of(self.directory, name_offset, ABORTED_SUFFIX))
 
     def keep_index_below(self, segment: Segment) -> None:
         """Drop the part of an index that lies behind the segment's present size, durably.

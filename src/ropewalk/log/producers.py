@@ -7,7 +7,8 @@ Behaviour worth knowing
     A producer nobody remembers may begin with any sequence: its state may have expired.
     Sequences count 0, 1, … 2³¹−1, 0.
     State expires by the clock at its last append, not by the timestamps in its records.
-    Control batches carry a producer id and no sequence: they raise the epoch and nothing else.
+    Control batches carry a producer id and no sequence: they raise the epoch and end a transaction.
+    Whoever has a transaction open is not forgotten, however long it is silent: its marker may yet come from an older epoch.
     Batches that were damaged on disk may have been any producer's. Each may then leave out sequences once; what is
     remembered of it still tells a retry.
 """
@@ -16,17 +17,36 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from ropewalk.base.errors import OutOfOrderSequence, ProducerFenced
+from ropewalk.base.errors import (
+    InvalidTransactionState,
+    OutOfOrderSequence,
+    ProducerFenced,
+    TransactionCoordinatorFenced,
+)
 from ropewalk.base.limits import PRODUCERS_PER_PARTITION_MAX
-from ropewalk.records.batch import SEQUENCE_MAX, BatchHeader
+from ropewalk.log.transactions import Transactions
+from ropewalk.records.batch import CONTROL, SEQUENCE_MAX, TRANSACTIONAL, BatchHeader
+from ropewalk.records.marker import Marker, TransactionMarker
 
 BATCHES_KEPT: Final = 5
 
 Kept: TypeAlias = tuple[int, int, int, int]
 """Base sequence, last sequence, base offset, end offset of one batch."""
 
-SavedProducer: TypeAlias = tuple[int, int, int, bool, list[Kept]]
-"""Producer id, producer epoch, time of the last append, whether a gap may follow, batches."""
+_NO_COORDINATOR: Final = -1
+_NO_MARKER: Final = -1
+_TRANSACTION_EPOCHS_SINCE: Final = 2
+"""The version of transactions from which on each has an epoch of its own (KIP-890)."""
+
+
+class SavedProducer(Struct, frozen=True, gc=False, array_like=True):
+    producer_id: int
+    epoch: int
+    appended_at_ms: int
+    may_skip: bool
+    batches: list[Kept]
+    coordinator_epoch: int = _NO_COORDINATOR
+    marker_offset: int = _NO_MARKER
 
 
 class ActiveProducer(Struct, frozen=True, gc=False):
@@ -38,25 +58,50 @@ class ActiveProducer(Struct, frozen=True, gc=False):
     """-1 for one that has only written control batches."""
 
     appended_at_ms: int
+    coordinator_epoch: int
+    """Of the last marker; -1 if there was none."""
+
+    transaction_first_offset: int
+    """-1 for one that has no transaction open."""
 
 
 class _Producer:
-    __slots__ = ("appended_at_ms", "batches", "epoch", "may_skip")
+    __slots__ = ("appended_at_ms", "batches", "coordinator_epoch", "epoch", "marker_offset", "may_skip")
 
-    def __init__(self, epoch: int, appended_at_ms: int, may_skip: bool, batches: list[Kept]) -> None:
+    def __init__(
+        self,
+        epoch: int,
+        appended_at_ms: int,
+        may_skip: bool,
+        batches: list[Kept],
+        coordinator_epoch: int = _NO_COORDINATOR,
+        marker_offset: int = _NO_MARKER,
+    ) -> None:
         self.epoch = epoch
         self.appended_at_ms = appended_at_ms
         self.may_skip = may_skip
         self.batches = batches
+        self.coordinator_epoch = coordinator_epoch
+        self.marker_offset = marker_offset
 
 
 class Producers:
-    __slots__ = ("_producers",)
+    __slots__ = ("_producers", "transactions")
 
-    def __init__(self, saved: list[SavedProducer] | None = None) -> None:
+    def __init__(
+        self, saved: list[SavedProducer] | None = None, transactions: Transactions | None = None
+    ) -> None:
+        self.transactions = Transactions() if transactions is None else transactions
         self._producers = {
-            producer_id: _Producer(epoch, appended_at_ms, may_skip, list(batches))
-            for producer_id, epoch, appended_at_ms, may_skip, batches in saved or ()
+            each.producer_id: _Producer(
+                each.epoch,
+                each.appended_at_ms,
+                each.may_skip,
+                list(each.batches),
+                each.coordinator_epoch,
+                each.marker_offset,
+            )
+            for each in saved or ()
         }
 
     def __len__(self) -> int:
@@ -64,7 +109,15 @@ class Producers:
 
     def save(self) -> list[SavedProducer]:
         return [
-            (producer_id, producer.epoch, producer.appended_at_ms, producer.may_skip, list(producer.batches))
+            SavedProducer(
+                producer_id,
+                producer.epoch,
+                producer.appended_at_ms,
+                producer.may_skip,
+                list(producer.batches),
+                producer.coordinator_epoch,
+                producer.marker_offset,
+            )
             for producer_id, producer in self._producers.items()
         ]
 
@@ -75,14 +128,20 @@ class Producers:
                 producer.epoch,
                 producer.batches[-1][1] if producer.batches else -1,
                 producer.appended_at_ms,
+                producer.coordinator_epoch,
+                -1 if (open_one := self.transactions.open_of(producer_id)) is None else open_one.first_offset,
             )
             for producer_id, producer in self._producers.items()
         ]
 
+    def knows(self, producer_id: int) -> bool:
+        return producer_id in self._producers
+
     def check(self, header: BatchHeader) -> tuple[int, int] | None:
         """None if the batch may be appended; base and end offset if it was appended before.
 
-        Refuses an older epoch with `ProducerFenced` and a gap with `OutOfOrderSequence`.
+        Refuses an older epoch with `ProducerFenced`, a gap with `OutOfOrderSequence`, and with `InvalidTransactionState` one
+        that belongs to no transaction while its producer has one open.
         """
         producer = self._producers.get(header.producer_id)
         if producer is None:
@@ -91,6 +150,13 @@ class Producers:
         if epoch < producer.epoch:
             raise ProducerFenced(
                 f"producer {header.producer_id} came with epoch {epoch}; epoch {producer.epoch} has written here"
+            )
+        if (
+            not header.attributes & TRANSACTIONAL
+            and self.transactions.open_of(header.producer_id) is not None
+        ):
+            raise InvalidTransactionState(
+                f"producer {header.producer_id} has a transaction open and sent a batch that is not part of it"
             )
         if base_sequence < 0:
             return None
@@ -101,6 +167,10 @@ class Producers:
                 )
             return None
         if not producer.batches:
+            if base_sequence and not producer.may_skip:
+                raise OutOfOrderSequence(
+                    f"producer {header.producer_id} began after a marker with sequence {base_sequence}, not 0"
+                )
             return None
         skipped_count = (base_sequence - producer.batches[-1][1] - 1) & SEQUENCE_MAX
         if skipped_count == 0:
@@ -115,19 +185,49 @@ class Producers:
             f"producer {header.producer_id} sent sequence {base_sequence} after {producer.batches[-1][1]}"
         )
 
+    def check_marker(self, marker: TransactionMarker) -> bool:
+        """Whether the marker is to be written; False if it was written before.
+
+        Refuses an older epoch with `ProducerFenced`, and one from a coordinator that was succeeded with
+        `TransactionCoordinatorFenced`. Where every transaction has an epoch of its own, a marker must have a later
+        one than the records it ends: of an earlier attempt it would end the wrong transaction (KIP-1228). With the very
+        epoch, and nothing open, it is one that came before (KAFKA-19999). Nobody may be remembered: state expires.
+        """
+        producer = self._producers.get(marker.producer_id)
+        if producer is None:
+            return True
+        if marker.coordinator_epoch < producer.coordinator_epoch:
+            raise TransactionCoordinatorFenced(
+                f"a marker for producer {marker.producer_id} came from coordinator epoch {marker.coordinator_epoch}; "
+                f"epoch {producer.coordinator_epoch} has written here"
+            )
+        is_open = self.transactions.open_of(marker.producer_id) is not None
+        ends_own = marker.version >= _TRANSACTION_EPOCHS_SINCE
+        if marker.producer_epoch < producer.epoch or (
+            ends_own and is_open and marker.producer_epoch == producer.epoch
+        ):
+            raise ProducerFenced(
+                f"a marker for producer {marker.producer_id} came with epoch {marker.producer_epoch}; "
+                f"epoch {producer.epoch} has written here"
+            )
+        return is_open or not ends_own or marker.producer_epoch > producer.epoch
+
     def offsets_remembered(self) -> frozenset[int]:
-        """The base offsets of the batches that tell a retry; without them a replay would not come to the same state."""
-        return frozenset(
+        """The base offsets of the batches that tell a retry, and of the last markers, which tell an old epoch; without
+        them a replay would not come to the same state."""
+        offsets = {
             base_offset for producer in self._producers.values() for _, _, base_offset, _ in producer.batches
-        )
+        }
+        offsets.update(producer.marker_offset for producer in self._producers.values())
+        return frozenset(offsets)
 
     def note_damage(self) -> None:
         """Batches that cannot be read any more are not among those applied."""
         for producer in self._producers.values():
             producer.may_skip = True
 
-    def apply(self, header: BatchHeader, base_offset: int, now_ms: int) -> None:
-        """The batch is in the log at `base_offset`."""
+    def apply(self, header: BatchHeader, base_offset: int, now_ms: int, marker: Marker | None = None) -> None:
+        """The batch is in the log at `base_offset`. `marker` is what it says if it ends a transaction."""
         producer = self._producers.get(header.producer_id)
         if producer is None:
             if len(self._producers) >= PRODUCERS_PER_PARTITION_MAX:
@@ -140,6 +240,17 @@ class Producers:
             producer.batches.clear()
         producer.appended_at_ms = now_ms
         producer.may_skip = False
+        attributes = header.attributes
+        if attributes & CONTROL:
+            if marker is not None:
+                producer.coordinator_epoch = marker.coordinator_epoch
+                producer.marker_offset = base_offset
+                self.transactions.end(
+                    header.producer_id, committed=marker.committed, marker_offset=base_offset
+                )
+            return
+        if attributes & TRANSACTIONAL:
+            self.transactions.write(header, base_offset, now_ms)
         if header.base_sequence >= 0:
             batches = producer.batches
             batches.append(
@@ -158,12 +269,14 @@ class Producers:
             producer_id
             for producer_id, producer in self._producers.items()
             if now_ms - producer.appended_at_ms >= expiry_ms
+            and self.transactions.open_of(producer_id) is None
         ]
         for producer_id in expired:
             del self._producers[producer_id]
 
     def _make_room(self) -> None:
         """Forget the eighth that has been silent longest, so that the search is paid for rarely."""
-        by_silence = sorted(self._producers, key=lambda key: self._producers[key].appended_at_ms)
+        at_rest = [key for key in self._producers if self.transactions.open_of(key) is None]
+        by_silence = sorted(at_rest, key=lambda key: self._producers[key].appended_at_ms)
         for producer_id in by_silence[: PRODUCERS_PER_PARTITION_MAX // 8]:
             del self._producers[producer_id]

@@ -20,6 +20,7 @@ from itertools import pairwise
 
 from ropewalk.base.ids import Offset
 from ropewalk.base.ports import Disk
+from ropewalk.log.aborted import AbortedTransactions
 from ropewalk.log.contents import LEADER_EPOCH_MAX, Contents, Recovered
 from ropewalk.log.damage import NO_SEGMENT, DamagedRange
 from ropewalk.log.epochs import LeaderEpochs
@@ -30,6 +31,7 @@ from ropewalk.log.scan import OFFSET_MAX, VERIFY_NONE, Found, scan
 from ropewalk.log.segment import Segment
 from ropewalk.log.settings import LogSettings
 from ropewalk.log.snapshot import Snapshot
+from ropewalk.log.transactions import Transactions
 
 
 def open_contents(
@@ -97,7 +99,11 @@ class _Opening:
         if not self._files.base_offsets or not self._files.snapshot_offsets:
             return False
         snapshot = self._files.snapshot(self._files.snapshot_offsets[-1])
-        if snapshot is None or snapshot.end_offset < self._recovery_point:
+        if (
+            snapshot is None
+            or snapshot.end_offset < self._recovery_point
+            or not self._files.has_chunks(self._transactions_of(snapshot).aborted)
+        ):
             return False
         tail = snapshot.tail
         if (
@@ -163,6 +169,7 @@ class _Opening:
         if self._settings.rewrites_tail:
             for segment, start_position in found.unsynced_from.items():
                 self._files.rewrite(segment, start_position)
+        self._files.remove_stray_chunks(found.producers.transactions.aborted)
         self._files.sync_names()
         for segment in self._segments[:-1]:
             self._files.flush_index(segment)
@@ -187,7 +194,7 @@ class _Opening:
     def _start_from(self, snapshot: Snapshot) -> None:
         """Take over what the snapshot knows: all segments up to its tail."""
         self._replay.epochs = LeaderEpochs(snapshot.epochs)
-        self._replay.producers = Producers(snapshot.producers)
+        self._replay.producers = Producers(snapshot.producers, self._transactions_of(snapshot))
         # Compaction drops the batches of producers that were forgotten, so they must not come back half known.
         self._replay.producers.expire(now_ms=self._now_ms, expiry_ms=self._settings.producer_expiry_ms)
         self._compacted_offset = snapshot.compacted_offset
@@ -216,6 +223,11 @@ class _Opening:
         last.opened_at_ms = tail.opened_at_ms
         self._segments.append(last)
 
+    def _transactions_of(self, snapshot: Snapshot) -> Transactions:
+        aborted = AbortedTransactions(snapshot.aborted)
+        aborted.forget_below(self._start_offset)
+        return Transactions(snapshot.transactions, aborted)
+
     def _snapshot_to_start_from(self) -> Snapshot | None:
         for offset in reversed(self._files.snapshot_offsets):
             if offset > self._recovery_point:
@@ -227,6 +239,7 @@ class _Opening:
             if (
                 tail.base_offset in self._files.base_offsets
                 and self._files.size(tail.base_offset) >= tail.size_bytes
+                and self._files.has_chunks(self._transactions_of(snapshot).aborted)
             ):
                 return snapshot
         return None

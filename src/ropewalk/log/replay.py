@@ -13,6 +13,7 @@ from ropewalk.log.scan import Damage, Found, scan
 from ropewalk.log.segment import Segment
 from ropewalk.log.settings import LogSettings
 from ropewalk.records.batch import BatchHeader
+from ropewalk.records.marker import read_marker
 
 
 class Replay:
@@ -87,7 +88,7 @@ class Replay:
             if isinstance(piece, Found):
                 doubt = self._doubt(piece.header)
                 if not doubt:
-                    self._accept(segment, piece.header)
+                    self._accept(segment, piece, file)
                     continue
                 position, reason = piece.position, doubt
             else:
@@ -111,12 +112,16 @@ class Replay:
             return f"a batch is of leader epoch {header.leader_epoch}, which has not begun"
         return ""
 
-    def _accept(self, segment: Segment, header: BatchHeader) -> None:
+    def _accept(self, segment: Segment, found: Found, file: File) -> None:
+        header = found.header
         # Below the recovery point a wrong epoch is damage like any other: whoever reads the batch finds out.
         if self.epochs.latest < header.leader_epoch <= self._leader_epoch_max:
             self.epochs.assign(header.leader_epoch, header.base_offset)
         if header.producer_id >= 0:
-            self.producers.apply(header, header.base_offset, self._now_ms)
+            marker = None
+            if header.is_control:
+                marker = read_marker(file.read(found.position, header.size_bytes))
+            self.producers.apply(header, header.base_offset, self._now_ms, marker)
         if segment.opened_at_ms is None:
             first = header.max_timestamp
             segment.opened_at_ms = min(first, self._now_ms) if first >= 0 else self._now_ms

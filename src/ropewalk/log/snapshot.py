@@ -1,7 +1,7 @@
 """What is derived from a log up to some offset, saved so that not all of it need be read again.
 
-A snapshot holds the leader epochs, the producers and the largest timestamps of the segments, as they were when
-the log ended at its offset. Recovery takes the newest one at or below the recovery point and replays the batch
+A snapshot holds the leader epochs, the producers with their transactions and the largest timestamps of the segments, as they
+were when the log ended at its offset. Recovery takes the newest one at or below the recovery point and replays the batch
 headers after it.
 
 What a reader could get wrong
@@ -21,8 +21,10 @@ from msgspec import Struct
 
 from ropewalk.base.limits import SNAPSHOTS_KEPT
 from ropewalk.base.ports import Disk, read_whole, write_all_atomically, write_atomically
+from ropewalk.log.aborted import ChunkWrite, SavedAborted
 from ropewalk.log.producers import SavedProducer
 from ropewalk.log.segment import SNAPSHOT_SUFFIX, path_of
+from ropewalk.log.transactions import SavedTransactions
 
 _HEADER: Final = Layout("<4sI")
 _MAGIC: Final = b"RWS1"
@@ -52,19 +54,31 @@ class Snapshot(Struct, frozen=True):
     compacted_offset: int = 0
     """Below it the log was compacted at least once."""
 
+    transactions: SavedTransactions = SavedTransactions()
+    aborted: SavedAborted = SavedAborted()
+
 
 class SnapshotWrite:
     """A snapshot on its way to the disk: taken on the event loop, written in the disk pool."""
 
-    __slots__ = ("_directory", "_disk", "data", "end_offset", "obsolete_offsets")
+    __slots__ = ("_directory", "_disk", "chunks", "data", "end_offset", "obsolete_offsets")
 
-    def __init__(self, disk: Disk, directory: str, snapshot: Snapshot, obsolete_offsets: list[int]) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        snapshot: Snapshot,
+        obsolete_offsets: list[int],
+        chunks: Sequence[ChunkWrite] = (),
+    ) -> None:
+        """`chunks`: what the snapshot counts on besides itself."""
         payload = msgspec.msgpack.encode(snapshot)
         self._disk = disk
         self.data = _HEADER.pack(_MAGIC, crc32c(payload)) + payload
         self._directory = directory
         self.end_offset = snapshot.end_offset
         self.obsolete_offsets = obsolete_offsets
+        self.chunks = chunks
 
     @property
     def path(self) -> str:
@@ -72,8 +86,13 @@ class SnapshotWrite:
 
     def run(self) -> None:
         """Write it, then remove those it makes superfluous."""
+        self.write_chunks()
         write_atomically(self._disk, self.path, self.data)
         self.remove_obsolete()
+
+    def write_chunks(self) -> None:
+        for chunk in self.chunks:
+            chunk.run(self._disk, self._directory)
 
     def remove_obsolete(self) -> None:
         for offset in self.obsolete_offsets:
@@ -82,6 +101,8 @@ class SnapshotWrite:
 
 def write_snapshots(disk: Disk, writes: Sequence[SnapshotWrite]) -> None:
     """Run them all, with few syncs. Blocks."""
+    for write in writes:
+        write.write_chunks()
     write_all_atomically(disk, [(write.path, write.data) for write in writes])
     for write in writes:
         write.remove_obsolete()

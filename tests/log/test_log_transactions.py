@@ -1,0 +1,216 @@
+"""Transactions in one log: how far everything is decided, what was aborted, and which markers are taken."""
+
+import pytest
+
+from ropewalk.base.errors import (
+    InvalidTransactionState,
+    OutOfOrderSequence,
+    ProducerFenced,
+    RopewalkError,
+    TransactionCoordinatorFenced,
+)
+from tests.log.given import Producer, a_disk, append, batch, close, open_log, settings, sync
+from tests.log.transacted import aborted, end, stable, write
+
+
+def test_an_open_transaction_holds_readers_back() -> None:
+    log = open_log(a_disk())
+    append(log)
+    assert write(log) == 1
+    append(log)
+    assert stable(log) == 1
+    end(log)
+    assert stable(log) == 4
+
+
+def test_of_several_the_first_record_counts() -> None:
+    log = open_log(a_disk())
+    write(log, producer=1)
+    write(log, producer=2)
+    end(log, producer=1)
+    assert stable(log) == 1
+    write(log, producer=1)
+    end(log, producer=2)
+    assert stable(log) == 3
+
+
+def test_a_marker_counts_when_the_high_watermark_has_passed_it() -> None:
+    log = open_log(a_disk())
+    append(log)
+    write(log)
+    append(log)
+    end(log)
+    assert stable(log, 0) == 0
+    assert stable(log, 3) == 1
+    assert stable(log, 4) == 4
+
+
+def test_one_that_ended_within_another_is_held_back_with_it() -> None:
+    log = open_log(a_disk())
+    write(log, producer=1)
+    write(log, producer=2)
+    end(log, producer=2)
+    end(log, producer=1)
+    assert stable(log, 3) == 0
+    assert stable(log, 4) == 4
+
+
+def test_a_marker_without_records_before_it_leaves_no_trace() -> None:
+    log = open_log(a_disk())
+    end(log, committed=False)
+    assert stable(log, 0) == 0
+    assert stable(log) == 1
+    assert aborted(log) == []
+
+
+def test_aborted_ones_are_told_of_where_their_records_are() -> None:
+    log = open_log(a_disk())
+    write(log, producer=1, count=2)
+    write(log, producer=2, count=2)
+    end(log, producer=1, committed=False)
+    write(log, producer=3)
+    end(log, producer=3)
+    end(log, producer=2, committed=False)
+    assert aborted(log) == [(1, 0, 4), (2, 2, 7)]
+    assert aborted(log, 5) == [(2, 2, 7)]
+    assert aborted(log, 0, 2) == [(1, 0, 4)]
+    assert aborted(log, 8) == []
+
+
+def test_in_a_transaction_a_producer_writes_nothing_else() -> None:
+    log = open_log(a_disk())
+    write(log, sequence=0)
+    with pytest.raises(InvalidTransactionState):
+        append(log, batch(producer=Producer(7, 0, 1)))
+    end(log)
+    append(log, batch(producer=Producer(7, 0, 1)))
+
+
+def test_after_a_marker_has_raised_the_epoch_sequences_begin_anew() -> None:
+    log = open_log(a_disk())
+    write(log, epoch=0, sequence=0)
+    end(log, epoch=1, version=2)
+    with pytest.raises(OutOfOrderSequence):
+        write(log, epoch=1, sequence=1)
+    with pytest.raises(ProducerFenced):
+        write(log, epoch=0, sequence=1)
+    write(log, epoch=1, sequence=0)
+
+
+@pytest.mark.parametrize(
+    ("version", "is_open", "epoch", "expected"),
+    [
+        (0, True, 4, ProducerFenced),
+        (0, True, 5, "written"),
+        (0, True, 6, "written"),
+        (0, False, 4, ProducerFenced),
+        (0, False, 5, "written"),
+        (0, False, 6, "written"),
+        (1, True, 5, "written"),
+        (2, True, 4, ProducerFenced),
+        (2, True, 5, ProducerFenced),
+        (2, True, 6, "written"),
+        (2, False, 4, ProducerFenced),
+        (2, False, 5, "found"),
+        (2, False, 6, "written"),
+    ],
+)
+def test_which_markers_end_a_transaction(
+    version: int, is_open: bool, epoch: int, expected: str | type[RopewalkError]
+) -> None:
+    """KIP-1228, and KAFKA-19999 for the one that came before."""
+    log = open_log(a_disk())
+    write(log, epoch=4)
+    end(log, epoch=5, version=2)
+    if is_open:
+        write(log, epoch=5)
+    before = log.end_offset
+    if isinstance(expected, str):
+        is_written = end(log, epoch=epoch, version=version) is not None
+        assert ("written" if is_written else "found") == expected
+        assert log.end_offset == before + int(is_written)
+        assert not log.open_transactions
+    else:
+        with pytest.raises(expected):
+            end(log, epoch=epoch, version=version)
+        assert log.end_offset == before
+        assert bool(log.open_transactions) == is_open
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_a_coordinator_that_was_succeeded_ends_nothing(version: int) -> None:
+    log = open_log(a_disk())
+    write(log)
+    end(log, epoch=1, coordinator=3)
+    write(log, epoch=1)
+    with pytest.raises(TransactionCoordinatorFenced):
+        end(log, epoch=2, coordinator=2, version=version)
+    assert stable(log) == 2
+    end(log, epoch=2, coordinator=3, version=version)
+
+
+def test_a_marker_of_a_forgotten_producer_is_taken() -> None:
+    log = open_log(a_disk())
+    assert end(log, epoch=9, version=2) is not None
+    assert [(each.producer_id, each.epoch) for each in log.active_producers] == [(7, 9)]
+
+
+def test_whoever_has_a_transaction_open_is_not_forgotten() -> None:
+    disk = a_disk()
+    chosen = settings(producer_expiry_ms=1000)
+    log = open_log(disk, chosen)
+    write(log, producer=7, sequence=0, now_ms=1000)
+    write(log, producer=8, sequence=0, now_ms=1000)
+    end(log, producer=8, now_ms=1000)
+    close(log, now_ms=10_000)
+    again = open_log(disk, chosen, recovery_point=3, clean=True, now_ms=20_000)
+    assert [each.producer_id for each in again.active_producers] == [7]
+    with pytest.raises(OutOfOrderSequence):
+        write(again, sequence=5)
+
+
+@pytest.mark.parametrize("how", ["closed", "snapshot", "whole"])
+def test_transactions_are_as_before_after_a_start(how: str) -> None:
+    disk = a_disk()
+    log = open_log(disk)
+    write(log, producer=1, epoch=2)
+    write(log, producer=2)
+    end(log, producer=2, committed=False, coordinator=6)
+    write(log, producer=3)
+    end(log, producer=3)
+    if how == "snapshot":
+        sync(log)
+        snapshot = log.take_snapshot(1000, force=True)
+        assert snapshot is not None
+        snapshot.run()
+    write(log, producer=3)
+    if how == "closed":
+        close(log)
+    else:
+        sync(log)
+    again = open_log(disk, recovery_point=6, clean=how == "closed")
+    assert [
+        (each.producer_id, each.producer_epoch, each.first_offset) for each in again.open_transactions
+    ] == [
+        (1, 2, 0),
+        (3, 0, 5),
+    ]
+    assert aborted(again) == [(2, 1, 2)]
+    assert stable(again) == 0
+    end(again, producer=1, epoch=2)
+    assert stable(again, 5) == 0
+    assert stable(again) == 5
+    with pytest.raises(TransactionCoordinatorFenced):
+        end(again, producer=2, coordinator=5)
+
+
+def test_a_cut_takes_a_marker_back() -> None:
+    log = open_log(a_disk())
+    write(log)
+    end(log, committed=False)
+    log.truncate_to(log.boundary_at(type(log.end_offset)(1)), now_ms=1000)
+    assert aborted(log) == []
+    assert stable(log) == 0
+    end(log, committed=True)
+    assert stable(log) == 2
+    assert aborted(log) == []
