@@ -183,3 +183,44 @@ def test_ids_are_never_0_and_never_given_twice() -> None:
     assert len(ids) == 500
     assert min(ids) > 0
     assert max(ids) < 2**31
+
+
+class Held:
+    """A fetch that waits."""
+
+    def __init__(self) -> None:
+        self.hurried_count = 0
+
+    def on_growth(self, grown_bytes: int) -> None: ...
+
+    def on_change(self) -> None: ...
+
+    def hurry(self) -> None:
+        self.hurried_count += 1
+
+
+def test_a_fetch_that_waits_can_be_hurried() -> None:
+    sessions, held = table(), Held()
+    session = opened(sessions, 2)
+    resume(sessions, session.id, 1).begin(held)
+    sessions.hurry(session.id, 1)
+    assert held.hurried_count == 1
+
+
+def test_a_fetch_can_be_hurried_before_it_is_there() -> None:
+    sessions, held, later = table(), Held(), Held()
+    session = opened(sessions, 2)
+    sessions.hurry(session.id, 1)
+    resume(sessions, session.id, 1).begin(held)
+    resume(sessions, session.id, 2).begin(later)
+    assert (held.hurried_count, later.hurried_count) == (1, 0)
+
+
+def test_who_hurries_a_fetch_that_is_over_hurries_no_other() -> None:
+    sessions, held = table(), Held()
+    session = opened(sessions, 2)
+    resume(sessions, session.id, 1)
+    resume(sessions, session.id, 2).begin(held)
+    sessions.hurry(session.id, 1)
+    sessions.hurry(session.id + 1, 2)
+    assert held.hurried_count == 0

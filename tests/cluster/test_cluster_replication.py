@@ -261,3 +261,20 @@ def test_a_copy_that_found_no_room_is_made_when_there_is() -> None:
             assert one == two
 
     in_a_cluster(story, "replica.lag.time.max.ms=1000")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_follower_begins_to_copy_at_once_although_its_leader_holds_a_fetch(seed: int) -> None:
+    """Fetches are held for half a second, and there is one at a time."""
+
+    async def story(nodes: Nodes) -> float:
+        async with nodes.client() as client:
+            first = [NewTopic(f"first-{number}", 1, 3, ()) for number in range(3)]
+            await Admin(client).create_topics(first)  # each node follows both others
+            await asyncio.sleep(2.1)  # fetches are under way, at any stage
+            began_s = nodes.world.now_s
+            await create(client)
+            await send(Producer(client, TOPIC), "a")
+            return nodes.world.now_s - began_s
+
+    assert in_a_cluster(story, seed=seed) < 0.15

@@ -12,6 +12,7 @@ from ropewalk.base.errors import NotController, StalePartitionEpoch
 from ropewalk.base.ids import NodeId, ProducerId
 from ropewalk.base.limits import PEER_BUFFER_BYTES_MAX
 from ropewalk.broker.controller_link import ControllerLink
+from ropewalk.broker.fetch_sessions import FetchSessions
 from ropewalk.broker.peers import PEER_LISTENER, PeerLinks
 from ropewalk.client.address import Address
 from ropewalk.controller.alter_partition import AlteredPartition, PartitionAlteration
@@ -152,6 +153,7 @@ class Peer:
             clients=clients,
             forwarded=frozenset(),
             fetch=_fetched,
+            replica_sessions=FetchSessions(ports.rng, count_max=10),
             hears_controller=lambda: True,
         )
         self.door = Door(

@@ -486,9 +486,15 @@ ALTERATION_MS_MAX: Final = 5_000
 REPLICA_FETCH_MS_MAX: Final = 10_000
 """How long a fetch from a leader may take before it counts as lost; the leader holds it for half a second at most."""
 
+REPLICA_RETRY_MS_MIN: Final = 10
+"""How long a follower waits at first where it or its leader has yet to hear of the other's epoch: an election is followed everywhere within
+some milliseconds. Each time it waits twice as long."""
+
 REPLICA_RETRY_MS: Final = 100
-"""How long a follower waits where it or its leader has yet to hear of the other's epoch, or the leader cannot be reached: an election
-is followed everywhere within some milliseconds."""
+"""How long it waits at most then, and where the leader cannot be reached."""
+
+REPLICA_HURRY_MS_MAX: Final = 1_000
+"""How long a leader has to hear that a fetch is to be answered at once; twice as long as it would hold that anyway."""
 
 REPLICA_BYTES_PER_TURN: Final = 1 << 18
 """Bytes of other nodes' records that are checked and written before others have a turn of the event loop: some tenths of a millisecond."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from ropewalk.base.errors import CorruptBatch
 from ropewalk.base.ids import LeaderEpoch, Offset
+from ropewalk.base.limits import REPLICA_RETRY_MS, REPLICA_RETRY_MS_MIN
 from ropewalk.broker.replica import Replica
 from ropewalk.log.epochs import EpochEnd
 from ropewalk.records.batch import BatchHeader, iterate, verify_crc
@@ -41,6 +42,7 @@ class Copying:
         "is_behind",
         "is_moving_start",
         "question",
+        "refused_count",
         "replica",
         "rest_until_ms",
     )
@@ -61,6 +63,9 @@ class Copying:
         """Whether its log is being cut."""
 
         self.rest_until_ms = 0.0
+        self.refused_count = 0
+        """How often, one time after the other, one of the two sides had yet to hear of the other's epoch."""
+
         self.is_moving_start = False
 
     def repair(self) -> Truncate | Restart | None:
@@ -89,6 +94,11 @@ class Copying:
             return []
         return self.core.on_answer(self.question, answer_in(data), self.replica.log)
 
+    def retry_ms(self) -> int:
+        """How long to rest where one of the two sides has yet to hear of the other's epoch."""
+        self.refused_count += 1
+        return min(REPLICA_RETRY_MS, REPLICA_RETRY_MS_MIN << min(self.refused_count - 1, 16))
+
     def batches(self, records: Buffer) -> Iterator[tuple[memoryview, BatchHeader]]:
         """Those that are new here. Raises `CorruptBatch` for what the leader cannot have written."""
         view, name = memoryview(records), self.replica.name
@@ -116,6 +126,7 @@ class Copying:
 
     def note_progress(self) -> None:
         """Records were appended, or the leader has told of its high watermark."""
+        self.refused_count = 0
         end_offset = self.replica.log.end_offset
         told = self.core.high_watermark(Offset(2**63 - 1))
         self.replica.know_high_watermark(told)

@@ -85,7 +85,7 @@ class Fetch:
         if session.unreported:
             self._report()
         looked_at, is_enough = self._look()
-        if not is_enough and self._wait_ms > 0:
+        if not is_enough and self._wait_ms > 0 and not self._is_time_over:
             looked_at = await self._wait()
         if self._found_bytes and self._budget.is_spent:
             looked_at = await self._wait_for_room()

@@ -43,6 +43,9 @@ class Waiting(Protocol):
     def on_change(self) -> None:
         """Look again, for something other than growth."""
 
+    def hurry(self) -> None:
+        """Wait no more, and answer with what there is."""
+
 
 class ReplicaReader(Struct, frozen=True, gc=False):
     """A node that copies."""
@@ -144,6 +147,7 @@ class FetchSession:
         "epoch",
         "fetch",
         "id",
+        "is_hurried",
         "is_watching",
         "opened_at_ms",
         "topics_by_id",
@@ -164,6 +168,9 @@ class FetchSession:
 
         self.fetch: Waiting | None = None
         """The fetch that uses the session. A later one takes it from an earlier one."""
+
+        self.is_hurried = False
+        """Whether the next fetch is not to wait."""
 
         # The table's: 0 is the id of a session that ends with its only fetch.
         self.id = 0
@@ -220,6 +227,9 @@ class FetchSession:
         before, self.fetch = self.fetch, fetch
         if before is not None:
             before.on_change()
+        if self.is_hurried:
+            self.is_hurried = False
+            fetch.hurry()
 
     def close(self) -> None:
         """The reader is forgotten. A fetch that is under way stops waiting and answers with what it has found."""

@@ -125,6 +125,16 @@ class FetchSessions:
             self._by_id[session_id] = session
         return session
 
+    def hurry(self, session_id: int, epoch: int) -> None:
+        """Let the fetch with that epoch wait no longer, whether it is here or on its way. One that is over is left alone."""
+        session = self._by_id.get(session_id)
+        if session is None:
+            return
+        if session.epoch == epoch:
+            session.is_hurried = True
+        elif session.epoch == _next_epoch(epoch) and session.fetch is not None:
+            session.fetch.hurry()
+
     def close(self, session_id: int) -> None:
         """Forget the session; there may be none of that id any more."""
         session = self._by_id.pop(session_id, None)

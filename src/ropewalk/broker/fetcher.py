@@ -9,6 +9,8 @@ What a reader could get wrong
     An answer is worked off in turns, and the partition may have got another leader meanwhile. Whoever appends asks its core
     first, and its replica refuses once it has ended.
     After a fetch that failed, whatever the reason, the session begins anew: nobody knows what the leader took as told.
+    Fetches of a session go out one after the other, so what comes up while the leader holds one cannot be asked for beside it.
+    The leader is asked to answer that one (`_hurry`). The first of a session, which has no id yet, is not held at all.
 """
 
 import asyncio
@@ -76,6 +78,9 @@ class Copier(Protocol):
 
     async def fetch(self, leader: NodeId, request: FetchRequest, *, deadline_ms: float) -> FetchResponse: ...
 
+    async def hurry(self, leader: NodeId, session_id: int, session_epoch: int) -> None:
+        """Have the leader answer that fetch, if it is holding it. Where that fails it ends by itself."""
+
     async def cut(self, replica: Replica, effect: Truncate | Restart) -> None: ...
 
     async def move_start(self, replica: Replica, offset: Offset) -> None: ...
@@ -95,6 +100,10 @@ class Fetcher:
         self._to_forget: dict[Key, None] = {}
         self._session_id = 0
         self._session_epoch = 0
+        self._is_beginning = True
+        """Whether the session has had no answer yet."""
+        self._can_be_hurried = False
+        """Whether a fetch is under way that the leader may hold, and has not been asked to answer."""
         self._broker_epoch = -1
         self._wake: asyncio.Future[None] | None = None
         self._turn_bytes = 0
@@ -134,12 +143,17 @@ class Fetcher:
             self._to_name.pop(key, None)
             self._leave_session(key)
 
+    def hurry(self) -> None:
+        """There is something to tell the leader, who may be holding a fetch."""
+        self._hurry()
+
     async def run(self) -> None:
         while True:
             request = self._next_request()
             if request is None:
                 await self._wait()
                 continue
+            self._can_be_hurried = request.max_wait_ms > 0 and request.session_id > 0
             try:
                 response = await self._copier.fetch(
                     self.leader, request, deadline_ms=self._now_ms() + REPLICA_FETCH_MS_MAX
@@ -147,6 +161,9 @@ class Fetcher:
             except RopewalkError as error:
                 await self._on_failed(str(error))
                 continue
+            finally:
+                self._can_be_hurried = False
+            self._is_beginning = False
             if response.error_code != ErrorCode.NONE:
                 await self._on_refused(response.error_code)
                 continue
@@ -203,7 +220,9 @@ class Fetcher:
             return None
         return FetchRequest(
             replica_state=ReplicaState(self._copier.node_id, self._broker_epoch),
-            max_wait_ms=int(min(settings.replica_fetch_wait_max_ms, self._rest_ms(now_ms))),
+            max_wait_ms=0
+            if self._is_beginning
+            else int(min(settings.replica_fetch_wait_max_ms, self._rest_ms(now_ms))),
             min_bytes=settings.replica_fetch_min_bytes,
             max_bytes=settings.replica_fetch_response_max_bytes,
             session_id=self._session_id,
@@ -298,7 +317,7 @@ class Fetcher:
                 self._rest(
                     key,
                     copying,
-                    REPLICA_RETRY_MS if is_soon else self._copier.settings.replica_fetch_backoff_ms,
+                    copying.retry_ms() if is_soon else self._copier.settings.replica_fetch_backoff_ms,
                 )
 
     async def _append(self, key: Key, copying: Copying, data: PartitionData) -> None:
@@ -370,6 +389,7 @@ class Fetcher:
 
     def _begin_anew(self) -> None:
         self._session_id = self._session_epoch = 0
+        self._is_beginning = True
 
     def _complain(self, reason: str) -> None:
         if self._complaints.is_due(reason, self._now_ms()):
@@ -378,6 +398,9 @@ class Fetcher:
     def _hurry(self) -> None:
         if self._wake is not None:
             _set(self._wake)
+        if self._can_be_hurried:
+            self._can_be_hurried = False
+            self._copier.begin(self._copier.hurry(self.leader, self._session_id, self._session_epoch))
 
     def _now_ms(self) -> float:
         return self._copier.clock.monotonic_ms()

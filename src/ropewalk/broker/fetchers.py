@@ -6,11 +6,13 @@
 import asyncio
 from collections import deque
 from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from ropewalk.base import metrics
+from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import NodeId, Offset, TopicId
-from ropewalk.base.limits import CATCH_UP_BYTES_PER_SECOND
+from ropewalk.base.limits import CATCH_UP_BYTES_PER_SECOND, REPLICA_HURRY_MS_MAX
 from ropewalk.base.metrics import Sheet
 from ropewalk.base.ports import Clock, Pool
 from ropewalk.broker.catch_up import CatchUpBudget
@@ -26,6 +28,8 @@ from ropewalk.metadata.settings.applied import AppliedSettings, BrokerSettings
 from ropewalk.replication.follower import Restart, Truncate
 from ropewalk.wire.messages import fetch
 from ropewalk.wire.messages.fetch import FetchRequest, FetchResponse
+from ropewalk.wire.peer import hurry_fetch
+from ropewalk.wire.peer.hurry_fetch import HurryFetchRequest
 
 FETCH_VERSION = 17
 """The first in which a replica says all that is wanted here."""
@@ -56,6 +60,7 @@ class Fetchers:
         self._by_leader: dict[NodeId, Fetcher] = {}
         self._leaders: dict[tuple[TopicId, int], NodeId] = {}
         """From whom each partition is copied."""
+        self._told_epoch = -1
         self._works: deque[Coroutine[Any, Any, None]] = deque()
         self._wake: asyncio.Future[None] | None = None
 
@@ -95,6 +100,12 @@ class Fetchers:
             keys = dict.fromkeys([*opened, *self._touched(records)])
         for topic_id, index in keys:
             self._follow_one(topic_id, index)
+        if (
+            self.broker_epoch != self._told_epoch
+        ):  # whom leaders have not heard of in this epoch, they let nobody count on
+            self._told_epoch = self.broker_epoch
+            for fetcher in self._by_leader.values():
+                fetcher.hurry()
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -118,6 +129,15 @@ class Fetchers:
     async def fetch(self, leader: NodeId, request: FetchRequest, *, deadline_ms: float) -> FetchResponse:
         link = self._links.to_node(leader, Lane.REPLICAS)
         return await link.call(fetch.API, request, deadline_ms=deadline_ms, version_max=FETCH_VERSION)
+
+    async def hurry(self, leader: NodeId, session_id: int, session_epoch: int) -> None:
+        link = self._links.to_node(leader, Lane.CALLS)
+        request = HurryFetchRequest(session_id, session_epoch)
+        deadline_ms = self.clock.monotonic_ms() + REPLICA_HURRY_MS_MAX
+        with suppress(
+            RopewalkError
+        ):  # a node of the version before, or one that is gone: the fetch says so itself
+            await link.call(hurry_fetch.API, request, deadline_ms=deadline_ms)
 
     async def cut(self, replica: Replica, effect: Truncate | Restart) -> None:
         home = self._partitions.home_of(replica)

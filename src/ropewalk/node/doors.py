@@ -123,6 +123,8 @@ async def _listen_to_peers(parts: Parts, served: dict[int, ServedApi]) -> KafkaL
     settings = parts.topics.broker_settings
     request_bytes_max = settings.socket_request_max_bytes
     budget = ByteBudget(PEER_BUFFER_BYTES_MAX)
+    # Of their own: no number of consumers takes a replica's away.
+    replica_sessions = FetchSessions(parts.ports.rng, count_max=REPLICA_SESSIONS_MAX)
     for_peers = serve_peers(
         cluster=parts.cluster,
         controller=parts.registry,
@@ -130,7 +132,8 @@ async def _listen_to_peers(parts: Parts, served: dict[int, ServedApi]) -> KafkaL
         errands=parts.errands,
         clients=served,
         forwarded=FORWARDED,
-        fetch=_serve_replicas(parts, budget),
+        fetch=_serve_replicas(parts, replica_sessions, budget),
+        replica_sessions=replica_sessions,
         hears_controller=lambda: parts.cluster.decides or parts.membership.trouble is None,
     )
     door = Door(
@@ -160,12 +163,11 @@ async def _listen_to_peers(parts: Parts, served: dict[int, ServedApi]) -> KafkaL
     return listener
 
 
-def _serve_replicas(parts: Parts, budget: ByteBudget) -> Handle:
-    """With sessions of their own: no number of consumers takes a replica's away."""
+def _serve_replicas(parts: Parts, sessions: FetchSessions, budget: ByteBudget) -> Handle:
     return partial(
         peer_fetch.handle,
         leaders=parts.partitions,
-        sessions=FetchSessions(parts.ports.rng, count_max=REPLICA_SESSIONS_MAX),
+        sessions=sessions,
         pool=parts.ports.pool,
         budget=budget,
         clock=parts.ports.clock,

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, Protocol
 
+from ropewalk.broker.fetch_sessions import FetchSessions
 from ropewalk.kafka.handlers import api_versions
 from ropewalk.kafka.peer.handlers import (
     allocate_producer_ids,
@@ -15,6 +16,7 @@ from ropewalk.kafka.peer.handlers import (
     fetch_metadata,
     find_controller,
     forward,
+    hurry_fetch,
     register_node,
 )
 from ropewalk.kafka.peer.handlers.allocate_producer_ids import Allocations
@@ -38,6 +40,7 @@ from ropewalk.wire.peer.fetch_metadata import API as FETCH_METADATA
 from ropewalk.wire.peer.find_controller import API as FIND_CONTROLLER
 from ropewalk.wire.peer.forward import API as FORWARD
 from ropewalk.wire.peer.hello import API as HELLO
+from ropewalk.wire.peer.hurry_fetch import API as HURRY_FETCH
 from ropewalk.wire.peer.node_heartbeat import API as NODE_HEARTBEAT
 from ropewalk.wire.peer.prove import API as PROVE
 from ropewalk.wire.peer.register_node import API as REGISTER_NODE
@@ -56,6 +59,7 @@ PEER_APIS: Final[tuple[Api[Any, Any], ...]] = (
     FETCH_METADATA,
     ALLOCATE_PRODUCER_IDS,
     FORWARD,
+    HURRY_FETCH,
 )
 
 
@@ -72,10 +76,11 @@ def serve_peers(
     clients: dict[int, ServedApi],
     forwarded: frozenset[int],
     fetch: Handle,
+    replica_sessions: FetchSessions,
     hears_controller: Callable[[], bool],
 ) -> dict[int, ServedApi]:
     """`clients` is what the client listener serves without forwarding; `forwarded` are the keys that may come from other nodes.
-    `fetch` answers replicas."""
+    `fetch` answers replicas, whose sessions are `replica_sessions`."""
     handlers: dict[int, Handle] = {
         API_VERSIONS.key: partial(api_versions.handle, advertised=advertised()),
         FETCH.key: fetch,
@@ -89,6 +94,7 @@ def serve_peers(
         ALTER_PARTITION.key: partial(alter_partition.handle, alterations=controller),
         FETCH_METADATA.key: partial(fetch_metadata.handle, feed=feed, errands=errands),
         ALLOCATE_PRODUCER_IDS.key: partial(allocate_producer_ids.handle, allocations=controller),
+        HURRY_FETCH.key: partial(hurry_fetch.handle, sessions=replica_sessions),
         FORWARD.key: partial(
             forward.handle,
             cluster=cluster,
