@@ -3,18 +3,29 @@
 import asyncio
 import gc
 from collections.abc import Awaitable, Callable
+from itertools import count
 from typing import TypeVar
 
 import pytest
 from msgspec import Struct
 
-from ropewalk.base.errors import InvalidRecord, InvalidRequest, RopewalkError, ShardLoading, ShardUnavailable
-from ropewalk.base.ids import Offset
+from ropewalk.base.errors import (
+    InvalidRecord,
+    InvalidRequest,
+    InvalidTransactionState,
+    ProducerFenced,
+    RopewalkError,
+    ShardLoading,
+    ShardUnavailable,
+)
+from ropewalk.base.ids import Offset, ProducerEpoch, ProducerId
 from ropewalk.base.limits import SHARD_BATCH_BYTES
+from ropewalk.broker.event_batches import Enrolment
 from ropewalk.broker.partition import node_stopping
 from ropewalk.broker.shard import Shard
 from ropewalk.broker.steady_time import SteadyTime
 from ropewalk.records.batch import iterate
+from ropewalk.records.marker import TransactionMarker
 from ropewalk.records.record import decode_records
 from tests.broker.partition_bench import Bench, at_the_bench
 
@@ -38,16 +49,26 @@ class Step(Struct, frozen=True):
 
 
 class Counter:
-    """Commands: a number is added, "read" is answered, "wait" is answered by the next addition, "no" is refused."""
+    """Commands: a number is added, "read" is answered with the total, "pending" with what may come to it, "wait" is answered by the next addition, "no" is refused."""
 
     def __init__(self) -> None:
         self.total = 0
+        self.pending: dict[int, int] = {}
         self.waiting: list[int] = []
         self.due_ms: float | None = None
 
     def apply(self, event: Added, now_ms: int) -> None:
         del now_ms
         self.total += event.amount
+
+    def apply_pending(self, producer_id: int, event: Added, now_ms: int) -> None:
+        del now_ms
+        self.pending[producer_id] = self.pending.get(producer_id, 0) + event.amount
+
+    def apply_end(self, producer_id: int, committed: bool, now_ms: int) -> None:
+        del now_ms
+        amount = self.pending.pop(producer_id, 0)
+        self.total += amount if committed else 0
 
     def on_loaded(self, now_ms: int) -> None:
         del now_ms
@@ -61,6 +82,8 @@ class Counter:
             return Step(replies=(Reply(token, InvalidRequest("no")),))
         if command == "read":
             return Step(replies=(Reply(token, self.total),))
+        if command == "pending":
+            return Step(replies=(Reply(token, sum(self.pending.values())),))
         added = command if isinstance(command, Added) else Added(int(command))
         total = self.total + added.amount
         waiting, self.waiting = self.waiting, []
@@ -82,14 +105,18 @@ class Counter:
 
 
 class CounterKind:
+    """No addition replaces another, so each has a key of its own."""
+
+    numbers = count()
+
     def new_core(self) -> Counter:
         return Counter()
 
     def encode(self, event: Added) -> tuple[bytes, bytes | None]:
-        return b"added", str(event.amount).encode() + b" " + event.padding
+        return b"added %d" % next(self.numbers), str(event.amount).encode() + b" " + event.padding
 
     def decode(self, key: bytes, value: bytes | None) -> Added | None:
-        if key != b"added":
+        if not key.startswith(b"added"):
             return None
         if value is None:
             raise InvalidRecord("a number is missing")
@@ -115,6 +142,20 @@ class Host:
 
     def ask(self, command: int | str | Added) -> "asyncio.Future[int]":
         return self.shard.ask(command).answer
+
+    def send(self, amount: int, producer_id: int = 7, *, epoch: int = 0) -> "asyncio.Future[int]":
+        """Add, if the transaction of the producer is committed. Whoever verifies transactions says yes."""
+        enrolment = Enrolment(ProducerId(producer_id), ProducerEpoch(epoch))
+        guard = self.shard.verification_needed(enrolment)
+        return self.shard.ask_in_transaction(amount, enrolment, guard).answer
+
+    def finish(
+        self, producer_id: int = 7, *, committed: bool = True, epoch: int = 0
+    ) -> "asyncio.Future[None]":
+        marker = TransactionMarker(
+            ProducerId(producer_id), ProducerEpoch(epoch), committed=committed, coordinator_epoch=0
+        )
+        return self.shard.end_transaction(marker)
 
 
 def hosting(story: Callable[[Host], Awaitable[T]], *, durable_first: bool = True) -> T:
@@ -363,3 +404,140 @@ def test_an_answer_that_nobody_came_for_is_no_complaint() -> None:
         return complaints
 
     assert hosting(story) == []
+
+
+def test_what_is_sent_with_a_transaction_counts_when_it_is_committed() -> None:
+    async def story(host: Host) -> None:
+        host.ask(1)
+        sent = host.send(5)
+        await a_turn()
+        assert not sent.done()
+        await host.bench.commits.commit()
+        await sent
+        assert (await host.ask("read"), await host.ask("pending")) == (1, 5)
+        finished = host.finish()
+        read = host.ask("read")
+        await a_turn()
+        assert not finished.done()
+        assert not read.done()
+        await host.bench.commits.commit()
+        await finished
+        assert await read == 6
+        assert await host.ask("pending") == 0
+
+    hosting(story)
+
+
+def test_what_is_aborted_never_counts() -> None:
+    async def story(host: Host) -> None:
+        await host.send(5)
+        await host.finish(committed=False)
+        assert (await host.ask("read"), await host.ask("pending")) == (0, 0)
+
+    hosting(story, durable_first=False)
+
+
+def test_an_end_that_is_sent_again_is_taken_and_changes_nothing() -> None:
+    async def story(host: Host) -> None:
+        await host.send(5)
+        await host.finish()
+        await host.finish()
+        assert await host.ask("read") == 5
+
+    hosting(story, durable_first=False)
+
+
+@pytest.mark.parametrize(
+    "steps", [("send",), ("send", "commit"), ("send", "abort"), ("send", "commit", "send")]
+)
+def test_transactions_are_read_back_open_or_ended(steps: tuple[str, ...]) -> None:
+    async def story(host: Host) -> None:
+        host.ask(1)
+        for step in steps:
+            if step == "send":
+                await host.send(5)
+            else:
+                await host.finish(committed=step == "commit")
+        host.ask(2)
+        await a_turn()
+        second = Host(host.bench)
+        await second.shard.load()
+        for question in ("read", "pending"):
+            assert await second.ask(question) == await host.ask(question)
+        if steps[-1] == "send":
+            await second.finish()
+            assert await second.ask("read") == 3 + 5 * steps.count("send")
+
+    hosting(story, durable_first=False)
+
+
+def test_what_was_decided_before_is_in_the_log_before() -> None:
+    async def story(host: Host) -> list[tuple[int, int]]:
+        host.ask(1)
+        host.send(5)
+        host.ask(2)
+        host.finish()
+        await a_turn()
+        log = host.bench.partition.log
+        span = log.locate(Offset(0), limit_offset=log.end_offset, bytes_max=1 << 20)
+        assert span is not None
+        return [(header.producer_id, header.is_control) for _, header in iterate(span.read())]
+
+    assert hosting(story) == [(-1, False), (7, False), (-1, False), (7, True)]
+
+
+def test_a_producer_that_the_partition_refuses_hears_so_and_nobody_else_does() -> None:
+    async def story(host: Host) -> None:
+        await host.send(5, epoch=1)
+        with pytest.raises(ProducerFenced):
+            host.send(7, epoch=0)
+        with pytest.raises(ProducerFenced):
+            host.finish(epoch=0)
+        with pytest.raises(InvalidTransactionState):
+            host.shard.ask_in_transaction(3, Enrolment(ProducerId(8), ProducerEpoch(0)))
+        assert not host.thrown_away
+        assert await host.ask("pending") == 5
+        await host.finish(epoch=1)
+        assert await host.ask("read") == 5
+
+    hosting(story, durable_first=False)
+
+
+def test_leave_to_begin_that_was_given_before_an_end_is_none_after_it() -> None:
+    async def story(host: Host) -> None:
+        enrolment = Enrolment(ProducerId(7), ProducerEpoch(0))
+        guard = host.shard.verification_needed(enrolment)
+        assert guard is not None
+        await host.finish(committed=False)
+        with pytest.raises(InvalidTransactionState):
+            host.shard.ask_in_transaction(5, enrolment, guard)
+        assert await host.ask("pending") == 0
+
+    hosting(story, durable_first=False)
+
+
+def test_an_end_that_cannot_be_written_leaves_the_transaction_as_the_log_has_it() -> None:
+    async def story(host: Host) -> None:
+        platters = host.bench.platters
+        await host.send(5)
+        platters.capacity_bytes = platters.used_bytes
+        with pytest.raises(ShardUnavailable):
+            host.finish()
+        assert host.thrown_away == [host.shard]
+        platters.make_room()
+        await host.shard.load()
+        assert (await host.ask("read"), await host.ask("pending")) == (0, 5)
+
+    hosting(story, durable_first=False)
+
+
+def test_something_sent_that_cannot_be_written_is_uncertain() -> None:
+    async def story(host: Host) -> None:
+        platters = host.bench.platters
+        platters.capacity_bytes = platters.used_bytes
+        answer = host.send(5)
+        with pytest.raises(ShardUnavailable):
+            await answer
+        assert host.thrown_away == [host.shard]
+
+    hosting(story, durable_first=False)

@@ -403,8 +403,15 @@ COMPACTION_KEYS_MAX: Final = 1 << 19
 COMPACTION_MERGED_SEGMENTS_MAX: Final = 64
 """Small segments that one pass makes into one; their files are open until it is in place."""
 
-SHARD_REPLAY_BYTES: Final = 1 << 17
-"""What is read of a shard's log in one go. Its events are applied in one turn of the loop, in a millisecond or two."""
+SHARD_REPLAY_BYTES: Final = 1 << 19
+"""What is read of a shard's log in one go, in the disk pool: enough that the way there and back does not count."""
+
+SHARD_REPLAY_EVENTS: Final = 2048
+"""Applied in one turn of the loop, which is a millisecond or two."""
+
+SHARD_REPLAY_KEYS_MAX: Final = 1 << 18
+"""Keys of which the last record is kept while a shard's log is read, before they are applied: some 60 MB. One shard of
+fifty rarely has as many, and if it has, some events are applied that later ones replace."""
 
 SHARD_BATCH_BYTES: Final = 1 << 20
 """Events of one turn of the loop that share a batch; a single larger event has a batch of its own."""

@@ -1,21 +1,24 @@
 """Groups on this node: which shard a group is in, who looks after it, and its topic, made on first use."""
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from msgspec import Struct
 
 from ropewalk.base.errors import ShardElsewhere, ShardUnavailable, TopicExists
-from ropewalk.base.ids import NodeId, Offset
+from ropewalk.base.ids import NodeId, Offset, ProducerEpoch, ProducerId, TopicPartition
 from ropewalk.base.ports import Clock, Pool, Rng
 from ropewalk.base.sharding import shard_of
+from ropewalk.broker.event_batches import Enrolment
 from ropewalk.broker.partitions import Partitions
 from ropewalk.broker.shard import Asked, Shard
 from ropewalk.broker.shards import Shards
 from ropewalk.broker.topics import Topics
+from ropewalk.broker.verification import VerificationGuard
 from ropewalk.controller.topics import CreateTopic
 from ropewalk.groups.answers import Answer, GroupState
-from ropewalk.groups.commands import Command
+from ropewalk.groups.commands import Command, CommitInTransaction
 from ropewalk.groups.core import GroupsCore
 from ropewalk.groups.event_codec import decode_event, encode_event
 from ropewalk.groups.events import Event
@@ -23,6 +26,7 @@ from ropewalk.groups.settings import GroupSettings
 from ropewalk.metadata.internal_topics import OFFSETS_TOPIC
 from ropewalk.metadata.records import Fact, TopicDeleted
 from ropewalk.metadata.settings.applied import BrokerSettings
+from ropewalk.records.marker import TransactionMarker
 
 
 class GroupSample(Struct, frozen=True):
@@ -73,6 +77,30 @@ class Groups:
         """Raises a shard's error if the group is not looked after here; what the group refuses is in the answer."""
         return self._shard(group_id).ask(command)
 
+    def offsets_partition(self, group_id: str) -> TopicPartition:
+        """Where the group's offsets lie: what becomes part of a transaction that commits some."""
+        count = self._shards.count
+        if not count:
+            raise ShardElsewhere(f"{OFFSETS_TOPIC} does not exist yet; find the coordinator first")
+        return TopicPartition(OFFSETS_TOPIC, shard_of(group_id, count))
+
+    def verification_needed(
+        self, group_id: str, producer_id: ProducerId, producer_epoch: ProducerEpoch
+    ) -> VerificationGuard | None:
+        """What to bring to `commit_in_transaction`, once the coordinator of the transaction has agreed; None: nothing is needed."""
+        return self._shard(group_id).verification_needed(Enrolment(producer_id, producer_epoch))
+
+    def commit_in_transaction(
+        self, command: CommitInTransaction, guard: VerificationGuard | None = None
+    ) -> Asked[Answer]:
+        """The offsets count when the transaction does. Raises as `ask`, and what the partition refuses the producer with."""
+        enrolment = Enrolment(ProducerId(command.producer_id), ProducerEpoch(command.producer_epoch))
+        return self._shard(command.group_id).ask_in_transaction(command, enrolment, guard)
+
+    def end_transaction(self, partition: int, marker: TransactionMarker) -> "asyncio.Future[None]":
+        """Markers for a partition of the offsets' topic come through here, and only here."""
+        return self._shards.find(partition).end_transaction(marker)
+
     def forget(self, group_id: str, token: int) -> None:
         with suppress(ShardElsewhere):  # its waiters were sent away when it went
             self._shard(group_id).forget(token)
@@ -103,10 +131,7 @@ class Groups:
                     yield GroupSample(overview.group_id, overview.state, overview.member_count, offsets)
 
     def _shard(self, group_id: str) -> Shard[Command, Event, Answer]:
-        count = self._shards.count
-        if not count:
-            raise ShardElsewhere(f"{OFFSETS_TOPIC} does not exist yet; find the coordinator first")
-        return self._shards.find(shard_of(group_id, count))
+        return self._shards.find(self.offsets_partition(group_id).partition)
 
     async def _make_topic(self) -> None:
         settings = self._topics.broker_settings

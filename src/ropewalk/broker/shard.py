@@ -2,13 +2,18 @@
 
     load     read the log, apply every event, then serve
     ask      decide → append the events → apply them at once; answer when they are committed
+    ask_in_transaction
+             the same, for what counts only if a producer's transaction is committed; the partition may refuse the producer
+    end_transaction
+             append the marker → apply it at once; done when it is committed
     refuse   when an append fails: nothing that was decided since can be trusted, so the state is thrown away, everyone
              who waits is told that the outcome is unknown, and the log is read again
 
 Invariants
     An answer is released when the high watermark has passed the last event that was appended before the answer was
     decided. Whoever reads state that is not committed yet waits for it, too.
-    Events are in the log in the order in which they were applied. Those of one turn of the loop share a batch.
+    Events and markers are in the log in the order in which they were applied. Events of one turn of the loop share a
+    batch, but for those of a transaction, which have one of their own.
     No refusal of the host's own is definite once something may be in the log: `ShardUnavailable` promises nothing.
 
 What a reader could get wrong
@@ -19,30 +24,41 @@ What a reader could get wrong
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import count
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import structlog
 from msgspec import Struct
 
-from ropewalk.base.errors import RopewalkError, ShardLoading, ShardUnavailable
+from ropewalk.base.errors import (
+    InvalidRecord,
+    InvalidTransactionState,
+    ProducerFenced,
+    RopewalkError,
+    ShardLoading,
+    ShardUnavailable,
+    TransactionCoordinatorFenced,
+)
 from ropewalk.base.ids import Offset
-from ropewalk.base.limits import SHARD_BATCH_BYTES
 from ropewalk.base.ports import Pool
-from ropewalk.broker.partition import Acks, Partition, Prepared
-from ropewalk.broker.replay import replay
-from ropewalk.broker.state_machine import Core, Kind, Step
+from ropewalk.broker.event_batches import Enrolment, batches, header_of
+from ropewalk.broker.partition import Acks, Partition
+from ropewalk.broker.replay import Happened, Passage, replay
+from ropewalk.broker.state_machine import Core, Kind, Step, TransactionalCore
 from ropewalk.broker.steady_time import SteadyTime
-from ropewalk.records.batch import decode_header
-from ropewalk.records.record import Record, build
+from ropewalk.broker.verification import VerificationGuard
+from ropewalk.records.marker import TransactionMarker
 
 C = TypeVar("C")
 E = TypeVar("E")
 A = TypeVar("A")
 
 _log = structlog.get_logger()
+
+_REFUSED_UNWRITTEN: Final = (ProducerFenced, InvalidTransactionState, TransactionCoordinatorFenced)
+"""A partition says these of a producer or of a marker, before anything is written."""
 
 
 class Asked(Struct, Generic[A], frozen=True):
@@ -99,10 +115,10 @@ class Shard(Generic[C, E, A]):
         """Raises what keeps the log from being read; the shard then goes on refusing. Nobody else appends meanwhile."""
         core = self._kind.new_core()
         end_offset = self.partition.log.end_offset
-        async for events in replay(self.partition, self._kind.decode, end_offset=end_offset, pool=self._pool):
-            now_ms = self._time.now_ms()
-            for event in events:
-                core.apply(event, now_ms)
+        async for passage in replay(
+            self.partition, self._kind.decode, end_offset=end_offset, pool=self._pool
+        ):
+            _apply(core, passage, self._time.now_ms())
         self.partition.check_readable()
         assert self.partition.log.end_offset == end_offset, "only a shard that serves appends to its log"
         self._end_offset = end_offset
@@ -118,6 +134,66 @@ class Shard(Generic[C, E, A]):
         self._asked[token] = answer
         self._carry_out(core, core.decide(token, command, self._time.now_ms()))
         return Asked(token, answer)
+
+    def ask_in_transaction(
+        self, command: C, enrolment: Enrolment, guard: VerificationGuard | None = None
+    ) -> Asked[A]:
+        """As `ask`, for a command whose decision changes nothing by itself.
+
+        Raises at once, with nothing changed, what the partition refuses the producer with.
+        """
+        self._flush()
+        core = self._serving()
+        assert isinstance(core, TransactionalCore), "this kind of state takes no part in transactions"
+        token = next(self._tokens)
+        now_ms = self._time.now_ms()
+        step = core.decide(token, command, now_ms)
+        answer: asyncio.Future[A] = asyncio.get_running_loop().create_future()
+        self._asked[token] = answer
+        try:
+            self._append(step.events, enrolment, guard)
+        except _REFUSED_UNWRITTEN:
+            del self._asked[token]
+            raise
+        except RopewalkError as error:
+            self._throw_away(error)
+            return Asked(token, answer)
+        for event in step.events:
+            core.apply_pending(enrolment.producer_id, event, now_ms)
+        self._take_replies(step)
+        self._release()
+        self._arm()
+        return Asked(token, answer)
+
+    def end_transaction(self, marker: TransactionMarker) -> "asyncio.Future[None]":
+        """The end of a producer's transaction, for this shard's partition: only here may it be written.
+
+        Raises at once, with nothing changed, what the partition refuses the marker with. The answer comes when the
+        marker is committed, or fails with an error of which the outcome is unknown.
+        """
+        self._flush()
+        core = self._serving()
+        assert isinstance(core, TransactionalCore), "this kind of state takes no part in transactions"
+        try:
+            self.partition.append_marker(marker, Acks.NOBODY, 0)
+        except _REFUSED_UNWRITTEN:
+            raise
+        except RopewalkError as error:
+            self._throw_away(error)
+            raise self._outcome_unknown(str(error)) from error
+        self._end_offset = self.partition.log.end_offset
+        core.apply_end(marker.producer_id, marker.committed, self._time.now_ms())
+        self._arm()
+        committed = self.partition.expect(self._end_offset, self._commit_timeout_ms)
+        if committed is None:
+            committed = asyncio.get_running_loop().create_future()
+            committed.set_result(None)
+        return committed
+
+    def verification_needed(self, enrolment: Enrolment) -> VerificationGuard | None:
+        """What `ask_in_transaction` needs, once the transaction's coordinator has agreed; None: nothing."""
+        self._serving()
+        return self.partition.verification_needed(header_of(enrolment))
 
     def decide(self, decide: Callable[[Core[C, E, A], int], Step[E, A]]) -> None:
         """Something that nobody waits for has happened."""
@@ -150,42 +226,38 @@ class Shard(Generic[C, E, A]):
             if not self._flush_is_due:
                 self._flush_is_due = True
                 asyncio.get_running_loop().call_soon(self._flush)
+        self._take_replies(step)
+        if not self._events:
+            self._release()
+        self._arm()
+
+    def _take_replies(self, step: Step[E, A]) -> None:
         for reply in step.replies:
             answer = self._asked.pop(reply.token, None)
             if answer is not None:
                 self._replies.append((answer, reply.answer))
-        if self._replies and not self._events:
-            self._release()
-        self._arm()
 
     def _flush(self) -> None:
+        """Write what was decided in this turn of the loop."""
         self._flush_is_due = False
         if self._core is None or not self._events:
             return
         events, self._events = self._events, []
         try:
-            for batch in self._batches(events):
-                self.partition.append(Prepared(memoryview(batch), decode_header(batch)), Acks.NOBODY, 0)
+            self._append(events, None, None)
         except RopewalkError as error:
             self._throw_away(error)
             return
-        self._end_offset = self.partition.log.end_offset
         self._release()
 
-    def _batches(self, events: Sequence[E]) -> Iterator[bytearray]:
-        """As few as the size allows; one event may exceed it, whatever clients are allowed."""
-        now_ms = self._time.now_ms()
-        records: list[Record] = []
-        size_bytes = 0
-        for event in events:
-            key, value = self._kind.encode(event)
-            event_bytes = len(key) + len(value or b"")
-            if records and size_bytes + event_bytes > SHARD_BATCH_BYTES:
-                yield build(records)
-                records, size_bytes = [], 0
-            records.append(Record(timestamp=now_ms, key=key, value=value))
-            size_bytes += event_bytes
-        yield build(records)
+    def _append(
+        self, events: Sequence[E], enrolment: Enrolment | None, guard: VerificationGuard | None
+    ) -> None:
+        if events:
+            now_ms = self._time.now_ms()
+            for prepared in batches(events, self._kind.encode, now_ms=now_ms, enrolment=enrolment):
+                self.partition.append(prepared, Acks.NOBODY, 0, guard)
+            self._end_offset = self.partition.log.end_offset
 
     def _release(self) -> None:
         """Let the replies go when the log is committed as far as the state has come."""
@@ -256,6 +328,17 @@ class Shard(Generic[C, E, A]):
         return ShardUnavailable(f"{self.partition.name}: the outcome is not known: {reason}")
 
 
+def _apply(core: Core[C, E, A], passage: Passage[E], now_ms: int) -> None:
+    if isinstance(passage, Happened):
+        for event in passage.events:
+            core.apply(event, now_ms)
+        return
+    if not isinstance(core, TransactionalCore):
+        raise InvalidRecord("a part of a transaction, in the log of a kind of state that takes part in none")
+    for event in passage.events:
+        core.apply_pending(passage.producer_id, event, now_ms)
+
+
 class _Release(Struct, Generic[A]):
     """Replies that wait for one place in the log."""
 
@@ -271,9 +354,7 @@ def _answer(replies: "list[tuple[asyncio.Future[A], A | RopewalkError]]") -> Non
             answer.set_result(reply)
 
 
-def _refuse(
-    answers: "Sequence[asyncio.Future[A]] | Iterator[asyncio.Future[A]]", reason: RopewalkError
-) -> None:
+def _refuse(answers: "Iterable[asyncio.Future[A]]", reason: RopewalkError) -> None:
     for answer in answers:
         _fail(answer, reason)
 

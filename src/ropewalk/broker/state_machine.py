@@ -5,13 +5,14 @@ host knows nothing else about it.
 """
 
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from ropewalk.base.errors import RopewalkError
 
 C_contra = TypeVar("C_contra", contravariant=True)
 E = TypeVar("E")
 E_co = TypeVar("E_co", covariant=True)
+E_contra = TypeVar("E_contra", contravariant=True)
 A_co = TypeVar("A_co", covariant=True)
 
 
@@ -54,6 +55,17 @@ class Core(Protocol[C_contra, E, A_co]):
 
     def forget(self, token: int) -> None:
         """Nobody waits for this reply any more."""
+
+
+@runtime_checkable
+class TransactionalCore(Protocol[E_contra]):
+    """Of a kind whose events may be part of somebody's transaction. Other cores are never told of any."""
+
+    def apply_pending(self, producer_id: int, event: E_contra, now_ms: int) -> None:
+        """As `apply`, but it counts only if the producer's transaction is committed."""
+
+    def apply_end(self, producer_id: int, committed: bool, now_ms: int) -> None:
+        """The producer's transaction has ended, if it had one here; what it brought counts from now on, or never will."""
 
 
 class Kind(Protocol[C_contra, E, A_co]):
