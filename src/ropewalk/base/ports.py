@@ -162,6 +162,14 @@ class OwnProcess(Protocol):
         """Takes a millisecond for every few thousand descriptors: call it in the `Pool`."""
 
 
+class ClientPorts(Protocol):
+    """What a client needs of the world."""
+
+    clock: Clock
+    rng: Rng
+    network: Network
+
+
 class Ports(Protocol):
     """All of them, as a node is given them."""
 

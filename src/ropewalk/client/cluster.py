@@ -137,6 +137,17 @@ class Cluster:
             raise RemoteError(topic.error_code, about=name)
         return topic
 
+    def known_topic(self, name: str) -> TopicView | None:
+        """From memory alone: None where nothing is known, or what was known has been proved wrong."""
+        remembered = self._topics.get(name)
+        return None if remembered is None or remembered.at_ms == -inf else remembered.view
+
+    def is_aged(self, name: str) -> bool:
+        """Whether what is known of a topic is so old that it should be asked for again."""
+        remembered = self._topics.get(name)
+        age_ms_max = self._settings.metadata_max_age_ms
+        return remembered is None or self._clock.monotonic_ms() - remembered.at_ms >= age_ms_max
+
     def forget(self, topic: str) -> None:
         """What is known of `topic` was proved wrong: the next look-up asks. Its leader epochs stay known."""
         remembered = self._topics.get(topic)
@@ -169,6 +180,12 @@ class Cluster:
                 ErrorCode.BROKER_NOT_AVAILABLE, f"broker {node} is not in the cluster's metadata"
             )
         return await self._connect(broker.address, lane, deadline_ms)
+
+    def open_connection(self, node: NodeId, lane: Lane = Lane.CALLS) -> Connection | None:
+        """The connection to `node` if there is one that is open."""
+        broker = self._brokers.get(node)
+        connection = None if broker is None else self._connections.get((broker.address, lane))
+        return connection if connection is not None and connection.is_open else None
 
     async def controller_connection(self, *, deadline_ms: float) -> Connection:
         """To the controller if it is known, else to anyone: every broker of ours forwards what is not its own."""

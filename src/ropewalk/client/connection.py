@@ -25,7 +25,12 @@ from ropewalk.base.ports import Clock, Network
 from ropewalk.client.address import Address
 from ropewalk.client.errors import ConnectionLost, Unreachable
 from ropewalk.client.frame_buffer import FrameBuffer
-from ropewalk.client.versions import Versions, newest_for_discovery, read_discovery
+from ropewalk.client.versions import (
+    Versions,
+    newest_for_discovery,
+    older_for_discovery,
+    read_discovery,
+)
 from ropewalk.wire.api import API_VERSIONS_KEY, Api
 from ropewalk.wire.frames import frame
 from ropewalk.wire.headers import decode_response_header, encode_request_header
@@ -125,14 +130,16 @@ class Connection:
         self._socket.write(self._client_id, api, version, request)
 
     async def _discover(self, deadline_ms: float) -> None:
-        """Ask in the newest version. A broker that is older refuses in version 0's layout; then ask in that."""
+        """Ask in the newest version. A broker that is older refuses, and says which it knows (KIP-511); then ask in that."""
         api = api_versions.API
-        for version in (newest_for_discovery(), 0):
+        version: int | None = newest_for_discovery()
+        while version is not None:
             response = await self.send(api, version, _discovery_request(), deadline_ms=deadline_ms)
             versions = read_discovery(response)
             if versions is not None:
                 self.versions = versions
                 return
+            version = older_for_discovery(response, version)
         raise ProtocolError("ApiVersions is refused in version 0 as well")
 
     def _limit(self, api: Api[Q, R], deadline_ms: float) -> "_Limit":

@@ -1,6 +1,7 @@
-"""Which broker looks after which group: asked once, believed until a broker says otherwise."""
+"""Which broker looks after which group or transactional id: asked once, believed until a broker says otherwise."""
 
 from collections.abc import Awaitable, Callable
+from enum import IntEnum
 from typing import Final, TypeVar
 
 from ropewalk.base.errors import ProtocolError, RopewalkError
@@ -13,14 +14,20 @@ from ropewalk.wire.messages import find_coordinator
 
 T = TypeVar("T")
 
-_GROUP: Final = 0
-"""A group, as a kind of key of FindCoordinator."""
 _MANY_KEYS_SINCE: Final = 4
 
 
+class CoordinatorKind(IntEnum):
+    """What a key of FindCoordinator names."""
+
+    GROUP = 0
+    TRANSACTION = 1
+
+
 class Coordinators:
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, kind: CoordinatorKind = CoordinatorKind.GROUP) -> None:
         self._session = session
+        self._kind = kind
         self._nodes: dict[str, NodeId] = {}
 
     async def ask(
@@ -59,7 +66,7 @@ class Coordinators:
     async def _find(self, group: str, deadline_ms: float) -> NodeId:
         connection = await self._session.cluster.any_connection(deadline_ms=deadline_ms)
         request = find_coordinator.FindCoordinatorRequest(
-            key=group, key_type=_GROUP, coordinator_keys=(group,)
+            key=group, key_type=self._kind, coordinator_keys=(group,)
         )
         api = find_coordinator.API
         version = connection.versions.choose(api)

@@ -5,6 +5,15 @@
       Unreachable           no connection could be made; nothing was sent
       ConnectionLost        the connection ended under a request; it may or may not have taken effect
       ApiNotOffered         the broker does not speak an API, or no version of it that we do
+      DeliveryFailed        records were not acknowledged; `is_unknown` tells whether they may be there all the same
+      RecordTooLarge        a record that no request may carry
+      BufferFull            the producer's memory was full for too long
+      Misuse                a call that makes no sense in the state the client is in
+      TransactionFailed     the transaction cannot be committed any more; abort it and begin another
+      OutcomeUnknown        a transaction was to be ended, and nobody knows whether it is; ask for the same again
+      CommitFailed          the group has moved on: these partitions belong to somebody else now
+      NoOffset              a partition to be read has no offset to begin at
+      NotOfFormat           a value cannot be written in the format that was chosen, or bytes cannot be read in it
 
 `base.errors.TimedOut` completes the list: like `ConnectionLost` it leaves open what the broker did.
 The distinction decides what is tried again. `is_retriable` asks whether another attempt could succeed,
@@ -48,6 +57,56 @@ class ConnectionLost(RopewalkError):
 
 
 class ApiNotOffered(RopewalkError):
+    pass
+
+
+class DeliveryFailed(RopewalkError):
+    """Nobody acknowledged these records.
+
+    `is_unknown` True: they may be in the log, now or later, and may not. False: they certainly are not.
+    """
+
+    def __init__(self, about: str, record_count: int, cause: RopewalkError, *, is_unknown: bool) -> None:
+        records = "1 record was" if record_count == 1 else f"{record_count} records were"
+        fate = "whether they are in the log is not known" if is_unknown else "none of them is in the log"
+        super().__init__(f"{about}: {records} not acknowledged, {fate}: {cause}")
+        self.cause = cause
+        self.is_unknown = is_unknown
+
+
+class RecordTooLarge(RopewalkError):
+    pass
+
+
+class BufferFull(RopewalkError):
+    pass
+
+
+class Misuse(RopewalkError):
+    pass
+
+
+class TransactionFailed(RopewalkError):
+    """`cause` is what ended it. Nothing of the transaction will be seen by those who read what is committed."""
+
+    def __init__(self, transactional_id: str, cause: RopewalkError) -> None:
+        super().__init__(f"the transaction of {transactional_id} must be aborted: {cause}")
+        self.cause = cause
+
+
+class OutcomeUnknown(RopewalkError):
+    pass
+
+
+class CommitFailed(RopewalkError):
+    pass
+
+
+class NoOffset(RopewalkError):
+    pass
+
+
+class NotOfFormat(RopewalkError):
     pass
 
 

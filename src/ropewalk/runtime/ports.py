@@ -23,6 +23,13 @@ class SystemPorts:
     process: OwnProcess = field(default_factory=SystemProcess)
 
 
+@dataclass(slots=True)
+class SystemClientPorts:
+    clock: Clock = field(default_factory=SystemClock)
+    rng: Rng = field(default_factory=random.SystemRandom)
+    network: Network = field(default_factory=TcpNetwork)
+
+
 def on_disk(root: str) -> SystemPorts:
     """Ports whose data directory is `root`, which is made if it is not there."""
     return _with(OsDisk(root))
