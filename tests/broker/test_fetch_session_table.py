@@ -46,6 +46,7 @@ def resume(
         session_id,
         epoch,
         topics_by_id=topics_by_id,
+        committed_only=False,
         named=named or [],
         forgotten=forgotten or [],
         now_ms=now_ms,

@@ -5,6 +5,9 @@ What a reader could get wrong
     first batch is given even if it is larger than every bound.
     Bytes in the page cache that this process has verified are read on the loop; everything else is read
     and verified in the disk pool, so a cold consumer never stalls the others.
+    Whoever wants committed records alone (read_committed) is given none beyond the last stable offset, and is told which
+    aborted transactions have records among those that it gets: they are found when the records are, because
+    compaction could remove both while the disk is waited for.
     A replica is given everything up to the log's end, and what it asks for counts as what it holds: the leader is told,
     once for every time that it names the partition, if its log continues the leader's. Otherwise it hears where they part.
     A fetch ends its wait for bytes or for an error. That a log has lost its beginning is only told along with them, unless
@@ -30,7 +33,9 @@ from ropewalk.broker.fetch_session import FetchSession, Found, Interest
 from ropewalk.broker.hosted import Hosted
 from ropewalk.broker.leaders import Leaders
 from ropewalk.broker.partition import Partition
+from ropewalk.log.aborted import AbortedLookup
 from ropewalk.log.epochs import EpochEnd
+from ropewalk.records.batch import iterate
 from ropewalk.replication.lineage import OutOfRange, find_divergence
 
 Nearest: TypeAlias = Callable[[Partition, Offset], NodeId | None]
@@ -160,11 +165,15 @@ class Fetch:
         cold = []
         for found in looked_at:
             if found.span is not None:
+                if found.interest.committed_only:
+                    found.lookup = _aborted(found)
                 records = found.span.read_cached()
                 if records is None:
                     cold.append(found)
                 else:
                     found.records = records
+                    if found.lookup is not None and not _name_aborted(found, found.lookup):
+                        cold.append(found)
         return cold
 
     async def _read_cold(self, cold: list[Found]) -> None:
@@ -229,9 +238,10 @@ class Fetch:
                 if is_full:
                     partition.log.check_offset(interest.offset)
                     continue
-                span = partition.log.locate(
-                    interest.offset, limit_offset=interest.limit_offset(partition), bytes_max=budget
-                )
+                limit_offset = interest.limit_offset(partition)
+                if interest.committed_only:
+                    interest.is_held_back = limit_offset < partition.high_watermark
+                span = partition.log.locate(interest.offset, limit_offset=limit_offset, bytes_max=budget)
             except RopewalkError as error:
                 found.error = error
                 has_error = True
@@ -275,10 +285,32 @@ async def _read_cold(found: Found, pool: Pool) -> None:
     assert found.span is not None
     assert found.partition is not None
     try:
-        found.records = await pool.run(found.span.read)
+        if not len(found.records):
+            found.records = await pool.run(found.span.read)
+            found.partition.log.on_read(found.span)
+        if found.lookup is not None and not _name_aborted(found, found.lookup):
+            found.aborted = await pool.run(found.lookup.run)
     except RopewalkError as error:
-        found.error = error
+        found.records, found.error = b"", error
     except OSError as error:
-        found.error = StorageFailed(f"{found.partition.name}: {error}")
-    else:
-        found.partition.log.on_read(found.span)
+        found.records, found.error = b"", StorageFailed(f"{found.partition.name}: {error}")
+
+
+def _aborted(found: Found) -> AbortedLookup | None:
+    """Those with records from the reader's place on, up to where it may read; None if there are none."""
+    interest, partition = found.interest, found.partition
+    assert partition is not None
+    lookup = partition.log.aborted_in(interest.offset, interest.limit_offset(partition))
+    return None if lookup.at_hand == () else lookup
+
+
+def _name_aborted(found: Found, lookup: AbortedLookup) -> bool:
+    """Name those that have to do with the records that were read; False if files must be read for it."""
+    end_offset = found.interest.offset
+    for _, header in iterate(found.records):
+        end_offset = header.end_offset
+    found.lookup = lookup = lookup.narrowed(end_offset)
+    if lookup.at_hand is None:
+        return False
+    found.aborted, found.lookup = lookup.at_hand, None
+    return True

@@ -26,8 +26,9 @@ from ropewalk.base.ids import NodeId, Offset, TopicId
 from ropewalk.broker.hosted import Hosted
 from ropewalk.broker.leaders import Leaders
 from ropewalk.broker.partition import Partition
+from ropewalk.log.aborted import AbortedLookup
 from ropewalk.log.epochs import EpochEnd
-from ropewalk.log.log import Span
+from ropewalk.log.log import AbortedTransaction, Span
 
 TopicKey: TypeAlias = str | TopicId
 """A session calls its topics by name or by id, never by both."""
@@ -76,6 +77,12 @@ class Interest(Struct, eq=False):
     may_be_copy: bool = False
     """Whether the reader may be given what another node leads, as far as it is known here to be committed (KIP-392)."""
 
+    committed_only: bool = False
+    """Whether the reader is given only what no transaction can take back (read_committed)."""
+
+    is_held_back: bool = False
+    """Whether the partition held committed records that it may not be given yet when it last looked, or was told of growth."""
+
     partition: Hosted | None = None
     """None until it has been found, and again when it has ended."""
 
@@ -87,7 +94,9 @@ class Interest(Struct, eq=False):
 
     def limit_offset(self, partition: Hosted) -> Offset:
         """What the reader may be given lies below it."""
-        return partition.high_watermark if self.replica is None else partition.log.end_offset
+        if self.replica is not None:
+            return partition.log.end_offset
+        return partition.last_stable_offset if self.committed_only else partition.high_watermark
 
     def find(self, leaders: Leaders) -> Hosted:
         topic, index = self.topic, self.index
@@ -101,8 +110,18 @@ class Interest(Struct, eq=False):
         session = self.session
         assert session is not None, "only what is watched is heard of"
         session.due[self] = None
-        if session.fetch is not None:
-            session.fetch.on_growth(grown_bytes)
+        fetch = session.fetch
+        if self.committed_only:
+            was_held_back, partition = self.is_held_back, self.partition
+            self.is_held_back = (
+                partition is not None and partition.last_stable_offset < partition.high_watermark
+            )
+            if was_held_back and fetch is not None:
+                # The end of a transaction lets go of bytes that were counted when they were written.
+                fetch.on_change()
+                return
+        if fetch is not None:
+            fetch.on_growth(grown_bytes)
 
     def on_change(self) -> None:
         session = self.session
@@ -133,6 +152,11 @@ class Found(Struct):
 
     span: Span | None = None
     records: bytes | memoryview = b""
+    lookup: AbortedLookup | None = None
+    """While the next is not known."""
+
+    aborted: tuple[AbortedTransaction, ...] = ()
+    """Of which there may be something among the records; only whoever wants committed records alone is told."""
 
     @property
     def sends_away(self) -> bool:
@@ -143,6 +167,7 @@ class Found(Struct):
 class FetchSession:
     __slots__ = (
         "_interests",
+        "committed_only",
         "due",
         "epoch",
         "fetch",
@@ -155,9 +180,12 @@ class FetchSession:
         "used_at_ms",
     )
 
-    def __init__(self, interests: Iterable[Interest], *, topics_by_id: bool) -> None:
+    def __init__(
+        self, interests: Iterable[Interest], *, topics_by_id: bool, committed_only: bool = False
+    ) -> None:
         """Of a partition that is named twice the last is taken."""
         self._interests = {(interest.topic, interest.index): interest for interest in interests}
+        self.committed_only = committed_only
         self.is_watching = False
         self.topics_by_id = topics_by_id
         self.due: dict[Interest, None] = dict.fromkeys(self._interests.values())
@@ -191,10 +219,19 @@ class FetchSession:
             known.offset, known.bytes_max = interest.offset, interest.bytes_max
             known.leader_epoch = interest.leader_epoch
             known.last_fetched_epoch = interest.last_fetched_epoch
+            known.committed_only = interest.committed_only
             known.replica, known.is_reported = interest.replica, False
         self.due[known] = None
         if known.replica is not None:
             self.unreported.append(known)
+
+    def want_committed_only(self, committed_only: bool) -> None:
+        """The reader says so with every fetch, for all partitions, whether it names them or not."""
+        self.committed_only = committed_only
+        for interest in self._interests.values():
+            if interest.committed_only != committed_only:
+                interest.committed_only = committed_only
+                self.due[interest] = None
 
     def forget(self, topic: TopicKey, index: int) -> None:
         """The reader wants to hear no more of a partition; it may never have been followed."""

@@ -85,6 +85,7 @@ class FetchSessions:
         epoch: int,
         *,
         topics_by_id: bool,
+        committed_only: bool,
         named: Iterable[Interest],
         forgotten: Iterable[tuple[TopicKey, int]],
         now_ms: float,
@@ -110,6 +111,8 @@ class FetchSessions:
             session.follow(interest)
         for topic, index in forgotten:
             session.forget(topic, index)
+        if session.committed_only != committed_only:
+            session.want_committed_only(committed_only)
         self._partition_count += len(session) - before_count
         if not len(session):
             self.close(session_id)

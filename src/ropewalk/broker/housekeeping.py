@@ -107,7 +107,7 @@ class Housekeeping:
             try:
                 partition.log.roll_if_due(now_ms)
                 has_expired = partition.log.plan_retention(
-                    limit_offset=partition.high_watermark, now_ms=now_ms
+                    limit_offset=partition.last_stable_offset, now_ms=now_ms
                 )
             except StorageFailed as error:
                 _log.warning("retention was put off", partition=str(partition.name), reason=str(error))

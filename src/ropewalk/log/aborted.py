@@ -113,6 +113,18 @@ class AbortedLookup:
         self._start_offset = start_offset
         self._end_offset = end_offset
 
+    def narrowed(self, end_offset: int) -> "AbortedLookup":
+        """The same for a range that ends at `end_offset`, or as before if that is later."""
+        end_offset = min(end_offset, self._end_offset)
+        return AbortedLookup(
+            self._disk,
+            self._directory,
+            [chunk for chunk in self._chunks if chunk.overlaps(self._start_offset, end_offset)],
+            tuple([each for each in self._recent if each.first_offset < end_offset]),
+            start_offset=self._start_offset,
+            end_offset=end_offset,
+        )
+
     @property
     def at_hand(self) -> tuple[AbortedTransaction, ...] | None:
         """The answer, unless files must be read for it."""

@@ -2,7 +2,7 @@
 
 Behaviour worth knowing
     `last_timestamp` is when the producer last wrote here, by this node's clock.
-    There are no transactions, so nobody has one open.
+    Whoever has a transaction open is shown with its first offset, and goes on to be shown until it has ended.
 """
 
 from ropewalk.base.errors import RopewalkError
@@ -34,7 +34,12 @@ async def handle(
             ErrorCode.NONE,
             active_producers=tuple(
                 ProducerState(
-                    producer.producer_id, producer.epoch, producer.last_sequence, producer.appended_at_ms
+                    producer.producer_id,
+                    producer.epoch,
+                    producer.last_sequence,
+                    producer.appended_at_ms,
+                    producer.coordinator_epoch,
+                    producer.transaction_first_offset,
                 )
                 for producer in partition.log.active_producers
             ),

@@ -12,6 +12,8 @@ Behaviour worth knowing
     a client that pipelines fetches could have all their answers read into memory at once.
     A consumer that names its rack may be told of a replica there, and is served from copies of what other nodes lead, as
     far as they are known to be committed (KIP-392). One that names none is sent to the leader.
+    With read_committed a reader gets nothing beyond the last stable offset, and with every partition's records the aborted
+    transactions that have some among them: it leaves those out itself. Markers and offsets without records are its to skip.
     A fetch with a replica id is refused here: only the listener between nodes may move the high watermark.
 """
 
@@ -31,6 +33,7 @@ from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.fetch import (
+    AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
     FetchRequest,
@@ -40,6 +43,7 @@ from ropewalk.wire.messages.fetch import (
 
 _BY_ID_SINCE: Final = 13
 _CONSUMER: Final = -1
+_READ_COMMITTED: Final = 1
 
 
 async def handle(
@@ -117,7 +121,11 @@ def _session(
     """The session that the request goes on with, or one that begins with it and may end with it."""
     if request.session_epoch in (EPOCH_FIRST, EPOCH_NONE):
         sessions.close(request.session_id)
-        session = FetchSession(_interests(request, replica, by_id), topics_by_id=by_id)
+        session = FetchSession(
+            _interests(request, replica, by_id),
+            topics_by_id=by_id,
+            committed_only=_is_committed_only(request),
+        )
         if request.session_epoch == EPOCH_FIRST:
             sessions.open(session, now_ms)
         return session
@@ -125,13 +133,19 @@ def _session(
         request.session_id,
         request.session_epoch,
         topics_by_id=by_id,
+        committed_only=_is_committed_only(request),
         named=_interests(request, replica, by_id),
         forgotten=_forgotten(request, by_id),
         now_ms=now_ms,
     )
 
 
+def _is_committed_only(request: FetchRequest) -> bool:
+    return request.isolation_level == _READ_COMMITTED
+
+
 def _interests(request: FetchRequest, replica: ReplicaReader | None, by_id: bool) -> Iterator[Interest]:
+    committed_only = _is_committed_only(request)
     for topic in request.topics:
         key: TopicKey = TopicId(topic.topic_id) if by_id else topic.name
         for asked in topic.partitions:
@@ -144,6 +158,7 @@ def _interests(request: FetchRequest, replica: ReplicaReader | None, by_id: bool
                 asked.last_fetched_epoch,
                 replica,
                 may_be_copy=bool(request.rack_id),
+                committed_only=committed_only,
             )
 
 
@@ -196,6 +211,11 @@ def _answer(found: Found) -> PartitionData:
         high_watermark=partition.high_watermark,
         last_stable_offset=partition.last_stable_offset,
         log_start_offset=partition.log.start_offset,
+        aborted_transactions=_aborted(found) if found.interest.committed_only else None,
         preferred_read_replica=-1 if found.preferred is None else found.preferred,
         records=found.records,
     )
+
+
+def _aborted(found: Found) -> tuple[AbortedTransaction, ...]:
+    return tuple([AbortedTransaction(each.producer_id, each.first_offset) for each in found.aborted])
