@@ -432,6 +432,18 @@ GROUP_PENDING_MEMBERS_MAX: Final = 10_000
 GROUP_ALARMS_PER_TICK_MAX: Final = 1000
 """Sessions, rounds and expiry checks that one tick carries out, some 10 ms of them; the rest are due at once again."""
 
+TRANSACTION_ALARMS_PER_TICK_MAX: Final = 1000
+"""Transactions aborted and transactional ids forgotten by one tick, some 10 ms of them; the rest are due at once again."""
+
+TRANSACTIONAL_ID_BYTES_MAX: Final = 2**15 - 1
+"""The key of a record about it counts its length in a signed number of two bytes."""
+
+PATTERN_CHARACTERS_MAX: Final = 10_000
+"""Of a regular expression that a client sends: ten times what a list of a hundred names needs."""
+
+PATTERN_BYTES_MAX: Final = 1 << 20
+"""Memory that one compiled expression may take. RE2 refuses what needs more, and a client can send many."""
+
 SCRAPE_SLICE_COUNT: Final = 100
 """Rows of figures written between two turns of the event loop, at some 5 µs each."""
 
