@@ -4,6 +4,7 @@ import typer
 
 from ropewalk.cli.commands import new_app
 from ropewalk.cli.failure import guarded
+from ropewalk.cli.lean_import import lean_import
 from ropewalk.cli.node_options import (
     ConfigOption,
     DataOption,
@@ -44,8 +45,9 @@ def serve(
     output: OutputOption = None,
 ) -> None:
     """Run one node until SIGTERM. Settings: default < file < environment < command line."""
-    from ropewalk.node.main import run_serve
-    from ropewalk.node.options import NodeOptions
+    with lean_import():
+        from ropewalk.node.main import run_serve
+        from ropewalk.node.options import NodeOptions
 
     run_serve(
         NodeOptions(

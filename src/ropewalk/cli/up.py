@@ -6,6 +6,7 @@ import typer
 
 from ropewalk.cli.commands import new_app
 from ropewalk.cli.failure import guarded
+from ropewalk.cli.lean_import import lean_import
 from ropewalk.cli.node_options import (
     ConfigOption,
     DataOption,
@@ -66,7 +67,8 @@ def up(
     output: OutputOption = None,
 ) -> None:
     """Start a node, or with --nodes a cluster, and serve until Ctrl-C or SIGTERM. Prints one line when it is ready."""
-    from ropewalk.node.options import NodeOptions
+    with lean_import():
+        from ropewalk.node.options import NodeOptions
 
     options = NodeOptions(
         kafka=kafka,
@@ -87,11 +89,11 @@ def up(
         demo=demo,
     )
     if nodes > 1:
-        from ropewalk.local.cluster import run_cluster
-
+        with lean_import():
+            from ropewalk.local.cluster import run_cluster
         run_cluster(options, etcd=etcd, restarts=restart)
     if etcd is not None or restart:
         raise typer.BadParameter("this is for a cluster: give --nodes too", param_hint="--etcd or --restart")
-    from ropewalk.node.main import run_up
-
+    with lean_import():
+        from ropewalk.node.main import run_up
     run_up(options)
