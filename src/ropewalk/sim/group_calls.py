@@ -33,9 +33,14 @@ _FETCH_BY_ID_SINCE: Final = 10
 _FETCH_ALL_SINCE: Final = 2
 
 _INDEFINITE: Final = frozenset(
-    {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.UNKNOWN_SERVER_ERROR}
+    {
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+    }
 )
-"""After these a commit may still take effect."""
+"""After these a commit may still take effect: whoever ceases to look after a group does not know what becomes of it."""
 
 
 _Committed = offset_fetch.OffsetFetchResponsePartition | offset_fetch.OffsetFetchResponsePartitions
@@ -93,7 +98,9 @@ class GroupCalls:
             protocols=(join_group.JoinGroupRequestProtocol(PROTOCOL, _encode_subscription(topics)),),
         )
         version = self._draw_version(join_group.API, 5 if knows_instances else 0)
-        return await self._link.send(join_group.API, version, request)
+        response = await self._link.send(join_group.API, version, request)
+        self._notice(ErrorCode(response.error_code))
+        return response
 
     async def sync(
         self, identity: Identity, shares: Sequence[tuple[str, Sequence[TopicPartition]]]
@@ -115,7 +122,7 @@ class GroupCalls:
         )
         version = self._draw_version(sync_group.API, 0 if identity.instance_id is None else 3)
         response = await self._link.send(sync_group.API, version, request)
-        code = ErrorCode(response.error_code)
+        code = self._notice(ErrorCode(response.error_code))
         if code != ErrorCode.NONE:
             return code, ()
         share = _decode_share(bytes(response.assignment))
@@ -130,7 +137,8 @@ class GroupCalls:
             identity.group, identity.generation, identity.member_id, identity.instance_id
         )
         version = self._draw_version(heartbeat.API, 0 if identity.instance_id is None else 3)
-        return ErrorCode((await self._link.send(heartbeat.API, version, request)).error_code)
+        response = await self._link.send(heartbeat.API, version, request)
+        return self._notice(ErrorCode(response.error_code))
 
     async def leave(self, identity: Identity) -> ErrorCode:
         self._workload.operation_count += 1
@@ -181,7 +189,7 @@ class GroupCalls:
         journal.note(CommitAnswered(commit, tuple(_outcome(code) for code in codes)))
         if codes[0] in _INDEFINITE:
             self._workload.sometimes.note("a commit's outcome stayed unknown")
-        return codes[0]
+        return self._notice(codes[0])
 
     async def fetch_offsets(self, group: str, places: Sequence[TopicPartition]) -> bool:
         """What is committed for the places, written down; False if the node would not say."""
@@ -236,12 +244,19 @@ class GroupCalls:
                 for topic in answer.topics
                 for partition in topic.partitions
             ]
-        if any(error != ErrorCode.NONE for error in [*errors, *(each.error_code for _, each in found)]):
+        codes = [ErrorCode(code) for code in [*errors, *(each.error_code for _, each in found)]]
+        if any(self._notice(code) != ErrorCode.NONE for code in codes):
             return None
         return {
             TopicPartition(name, each.index): (each.committed_offset, each.metadata or "")
             for name, each in found
         }
+
+    def _notice(self, code: ErrorCode) -> ErrorCode:
+        """Whoever does not look after the group will not soon: the caller has to look for who does."""
+        if code == ErrorCode.NOT_COORDINATOR:
+            self._link.close()
+        return code
 
     def _draw_version(self, api: Api[Q, R], version_min: int) -> int:
         return max(version_min, self._caller.draw_version(self._link, api))

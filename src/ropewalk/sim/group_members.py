@@ -50,6 +50,15 @@ class GroupMember:
         self._rebalance_timeout_ms = self._rng.choice([500, 1000, 2000])
         self._heard_at_s = 0.0
 
+    @property
+    def identity(self) -> Identity:
+        return self._identity
+
+    @property
+    def share(self) -> tuple[TopicPartition, ...]:
+        """Its partitions in the generation it belongs to."""
+        return self._share
+
     async def run(self) -> None:
         while (link := await self._caller.connect()) is not None:
             if not link.offers(find_coordinator.API):
@@ -81,7 +90,7 @@ class GroupMember:
         elif fate < 0.6:
             await calls.fetch_offsets(self._identity.group, self._share or self._places)
         elif fate < 0.88:
-            self._heed(await calls.heartbeat(self._identity))
+            self.heed(await calls.heartbeat(self._identity))
         elif fate < 0.91:
             await calls.leave(self._identity)
             self._workload.sometimes.note("a member left")
@@ -104,7 +113,7 @@ class GroupMember:
         if code in _FENCED:
             self._workload.sometimes.note("a commit of a stale member was refused")
         if identity is self._identity:
-            self._heed(code)
+            self.heed(code)
 
     async def _join(self, calls: GroupCalls) -> None:
         response = await calls.join(
@@ -118,7 +127,7 @@ class GroupMember:
         if code == ErrorCode.MEMBER_ID_REQUIRED:
             self._identity = replace(self._identity, member_id=response.member_id)
             return
-        self._heed(code)
+        self.heed(code)
         if code != ErrorCode.NONE:
             return
         joined = replace(self._identity, member_id=response.member_id, generation=response.generation_id)
@@ -131,7 +140,7 @@ class GroupMember:
             self._workload.sometimes.note("a rebalance was finished")
         else:
             self._identity = replace(joined, generation=-1)
-        self._heed(code)
+        self.heed(code)
 
     def _lead(
         self, joined: Identity, response: join_group.JoinGroupResponse
@@ -155,7 +164,7 @@ class GroupMember:
         )
         return [(member.member_id, share) for member, share in zip(members, shares, strict=True)]
 
-    def _heed(self, code: ErrorCode) -> None:
+    def heed(self, code: ErrorCode) -> None:
         """Draw the conclusions from an answer; but now and then go on as if nothing had been said."""
         now_s = self._workload.world.now_s
         silence_ms = (now_s - self._heard_at_s) * 1000

@@ -17,6 +17,8 @@ from ropewalk.sim.cluster.scenario import run_seed as run_cluster
 from ropewalk.sim.cluster.sometimes import EXPECTED as EXPECTED_OF_CLUSTERS
 from ropewalk.sim.cores.scenario import run_seed as run_cores
 from ropewalk.sim.cores.sometimes import EXPECTED as EXPECTED_OF_CORES
+from ropewalk.sim.eos.scenario import run_seed as run_eos
+from ropewalk.sim.eos.sometimes import EXPECTED as EXPECTED_OF_EOS
 from ropewalk.sim.node import boot
 from ropewalk.sim.scenario import Outcome, run_seed, total
 from ropewalk.sim.sometimes import EXPECTED, never
@@ -24,6 +26,7 @@ from ropewalk.sim.sometimes import EXPECTED, never
 _EXPECTED: Final = {
     "cores": EXPECTED_OF_CORES,
     "cluster": EXPECTED_OF_CLUSTERS,
+    "eos": EXPECTED_OF_EOS,
     "node": EXPECTED,
 }
 
@@ -34,7 +37,7 @@ def main() -> NoReturn:
     began_s = time.monotonic()
     outcomes: list[Outcome] = []
     failed: list[Outcome] = []
-    level = next((level for level in ("cores", "cluster") if getattr(options, level)), "node")
+    level = next((level for level in ("cores", "cluster", "eos") if getattr(options, level)), "node")
     for outcome in _run_all(seeds, options.jobs, level, show_log=options.log):
         outcomes.append(outcome)
         if options.verbose:
@@ -64,6 +67,11 @@ def _parser() -> argparse.ArgumentParser:
         "--cluster",
         action="store_true",
         help="clusters of 3 and 5 whole nodes under faults, judged from above as well",
+    )
+    parser.add_argument(
+        "--eos",
+        action="store_true",
+        help="transactions and groups over clusters of whole nodes under faults, judged as exactly once",
     )
     parser.add_argument("--jobs", type=int, default=1, help="processes (default %(default)s)")
     parser.add_argument("--fail-fast", action="store_true", help="stop at the first violation")
@@ -98,7 +106,13 @@ def _run_all(seeds: Iterable[int], jobs: int, level: str, *, show_log: bool) -> 
 def _run(seed: int, *, level: str, show_log: bool) -> Outcome:
     least_serious = logging.DEBUG if show_log else logging.CRITICAL
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(least_serious))
-    return run_cluster(seed) if level == "cluster" else run_seed(seed, boot)
+    match level:
+        case "cluster":
+            return run_cluster(seed)
+        case "eos":
+            return run_eos(seed)
+        case _:
+            return run_seed(seed, boot)
 
 
 def _line(outcome: Outcome) -> str:

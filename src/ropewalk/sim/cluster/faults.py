@@ -31,7 +31,13 @@ ETCD_TROUBLE: Final = EtcdFaults(
 
 class ClusterNemesis:
     def __init__(
-        self, workload: Workload, members: Members, image: Image, emptied: dict[NodeId, bytes]
+        self,
+        workload: Workload,
+        members: Members,
+        image: Image,
+        emptied: dict[NodeId, bytes],
+        *,
+        strikes_coordinators: bool = False,
     ) -> None:
         """`image` is the cluster as it is, whoever may know of it; `emptied` is told whose disk was replaced."""
         self._workload = workload
@@ -70,6 +76,8 @@ class ClusterNemesis:
                 self._expire_leases,
                 self._compact_etcd,
             ]
+        if strikes_coordinators:
+            kinds += [self._strike_coordinator] * 3
         self._kinds = [kind for kind in kinds if self._rng.random() < 0.5] or [self._kill]
 
     async def run(self) -> None:
@@ -138,6 +146,28 @@ class ClusterNemesis:
         self._note("a process was paused")
         machine.pause()
         self._world.loop.call_later(self._rng.choice([0.3, 2.0, 4.0, 8.0]), machine.resume)
+
+    async def _strike_coordinator(self) -> None:
+        """Whoever looks after groups or transactions, if there is such a topic by now."""
+        leaders = [
+            partition.leader
+            for name, topic in self._image.topics.items()
+            if name.startswith("__")
+            for partition in topic.partitions
+            if partition.leader is not None
+        ]
+        if not leaders:
+            return
+        machine = self._members.by_id[self._rng.choice(leaders)].machine
+        self._note("a coordinator was struck")
+        blow = self._rng.choice(["kill", "cut power", "pause"])
+        if blow == "kill":
+            machine.kill()
+        elif blow == "cut power":
+            machine.cut_power()
+        elif machine.process is not None and not machine.process.is_paused:
+            machine.pause()
+            self._world.loop.call_later(self._rng.choice([2.0, 4.0, 8.0]), machine.resume)
 
     async def _stop_in_order(self) -> None:
         self._errands.create_task(self._any().stop())

@@ -59,6 +59,10 @@ class Guide(Caller):
                 await self.pause(0.3)
         return None
 
+    async def connect_to(self, node_id: int | None) -> Link:
+        """To that node, or to any. Raises `LinkLost` where it cannot be reached."""
+        return await self._open(self.rng.choice(self._node_names) if node_id is None else f"node{node_id}")
+
     async def connect_to_leader(self, partition: TopicPartition) -> Link:
         """Raises `LinkLost` where nobody leads or it cannot be reached."""
         if self._is_stale or partition not in self._leaders:

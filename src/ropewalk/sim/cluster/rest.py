@@ -66,7 +66,7 @@ def differences(
         for partition in topic.partitions:
             name = TopicPartition(topic.name, partition.index)
             copies = [
-                (member, _stored(members.by_id[member].machine, name))
+                (member, stored(members.by_id[member].machine, name))
                 for member in partition.holders
                 if (member, name) not in damaged
             ]
@@ -88,7 +88,7 @@ def differences(
     return found
 
 
-def _stored(machine: Machine, name: TopicPartition) -> dict[int, bytes]:
+def stored(machine: Machine, name: TopicPartition) -> dict[int, bytes]:
     """Every batch in the partition's files, by its offset."""
     found: dict[int, bytes] = {}
     directory = f"/data/{name.topic}-{name.partition}/"

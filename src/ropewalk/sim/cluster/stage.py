@@ -1,0 +1,173 @@
+"""What every run of a cluster of whole nodes stands on: its nodes, what befalls them, who looks on, and how it comes to rest."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, Protocol
+
+from ropewalk.base.ids import TopicPartition
+from ropewalk.sim.checker import Violation
+from ropewalk.sim.cluster.faults import ClusterNemesis
+from ropewalk.sim.cluster.guide import KAFKA_PORT
+from ropewalk.sim.cluster.judge import MetadataJudge, WatchedFacts
+from ropewalk.sim.cluster.members import Members
+from ropewalk.sim.cluster.rest import unrest
+from ropewalk.sim.etcd import ModelledEtcd
+from ropewalk.sim.link import LinkLost
+from ropewalk.sim.loop import Overtime, Stuck
+from ropewalk.sim.scenario import Outcome
+from ropewalk.sim.workload import Workload
+from ropewalk.sim.world import World
+
+FORM_S: Final = 40.0
+"""A cluster without faults has formed long before."""
+
+REST_S: Final = 90.0
+"""Time enough for sessions to end, nodes to come back and replicas to catch up, several times over."""
+
+FORCE_S: Final = 15.0
+"""When nobody is coming back who could lead a partition that may lose records, an operator forces somebody to."""
+
+LIMIT_S: Final = 400.0
+
+
+class Restless(Exception):
+    """The cluster did not come to rest in time."""
+
+
+class Stage:
+    def __init__(
+        self,
+        world: World,
+        may_lose: Callable[[str], bool],
+        *,
+        settings: tuple[str, ...] = (),
+        strikes_coordinators: bool = False,
+    ) -> None:
+        """`may_lose` tells by a topic's name whether it may lose records when the power fails."""
+        self.world = world
+        self.rng = rng = world.rng_for("scenario")
+        self.workload = Workload(world, ("node0", KAFKA_PORT), until_s=FORM_S)
+        self.judge = MetadataJudge(self.workload.journal, world.sometimes, may_lose)
+        self._etcd = ModelledEtcd(world) if rng.random() < 0.6 else None
+        self.node_count = rng.choice([3, 3, 3, 5])
+        drawn = (
+            f"node.session.timeout.ms={rng.choice([1500, 1500, 3000, 6000])}",
+            f"replica.lag.time.max.ms={rng.choice([700, 1000, 3000, 10_000])}",
+        )
+        self.members = Members(
+            world,
+            self.workload.journal,
+            count=self.node_count,
+            settings=(*settings, *drawn),
+            etcd=self._etcd,
+            watched_facts=lambda: WatchedFacts(self.judge),
+        )
+        self.nemesis = ClusterNemesis(
+            self.workload,
+            self.members,
+            self.judge.image,
+            self.judge.emptied,
+            strikes_coordinators=strikes_coordinators,
+        )
+
+    async def form(self, group: asyncio.TaskGroup) -> "list[asyncio.Task[None]]":
+        """Start everything, and wait until the cluster is one; the tasks keep it running until they are cancelled."""
+        if self._etcd is not None:
+            await self._etcd.start()
+        keeping = [group.create_task(member.keep_running()) for member in self.members.by_id.values()]
+        await self.until_at_rest(within_s=FORM_S)
+        return keeping
+
+    def cut_power(self) -> None:
+        for member in self.members.by_id.values():
+            member.machine.cut_power()
+
+    def plight(self) -> str:
+        """For whoever has to explain why nothing went on."""
+        states = [
+            f"{member.machine.name} {_state(member.machine.has_started, member.machine.is_running)}"
+            for member in self.members.by_id.values()
+        ]
+        return f"{', '.join(states)}; {unrest(self.members, self.judge.image)}"
+
+    def sometimes(self) -> dict[str, int]:
+        counts = dict(self.world.sometimes.counts)
+        if self._etcd is not None:
+            for what, count in self._etcd.happened.items():
+                counts[what] = counts.get(what, 0) + count
+        return counts
+
+    async def until_at_rest(
+        self, *, within_s: float, force: Callable[[TopicPartition], Awaitable[None]] | None = None
+    ) -> None:
+        """`force` is asked to let somebody lead where only a loss helps, and where one breaks no promise."""
+        began_s = self.world.now_s
+        while (complaint := unrest(self.members, self.judge.image)) is not None:
+            waited_s = self.world.now_s - began_s
+            if waited_s > within_s:
+                raise Restless(f"after {waited_s:.0f} s: {complaint}; {self.plight()}")
+            if waited_s > FORCE_S and force is not None:
+                await self._force(force)
+            await asyncio.sleep(0.2)
+
+    async def _force(self, force: Callable[[TopicPartition], Awaitable[None]]) -> None:
+        for topic in self.judge.image.topics.values():
+            for partition in topic.partitions:
+                if partition.leader is None and self.judge.may_lose(topic.topic_id, partition.index):
+                    try:
+                        await force(TopicPartition(topic.name, partition.index))
+                    except LinkLost:
+                        continue
+
+
+class Scenario(Protocol):
+    stage: Stage
+
+    async def play(self) -> None: ...
+
+    def violations(self) -> list[Violation]:
+        """What its history proves."""
+
+    def shortcomings(self) -> list[Violation]:
+        """A run that did too little proves too little."""
+
+
+def run_on_stage(seed: int, world: World, scenario: Scenario) -> Outcome:
+    """From empty disks to a verdict, whatever the run dies of."""
+    stage = scenario.stage
+    violations: list[Violation] = []
+    try:
+        world.run(scenario.play(), limit_s=LIMIT_S)
+    except* (Overtime, Stuck) as group:
+        violations += [Violation("stuck", f"{error}; {stage.plight()}") for error in group.exceptions]
+    except* Restless as group:
+        violations += [Violation("restless", str(error)) for error in group.exceptions]
+    except* Exception as group:  # noqa: BLE001  # whatever a run dies of is its result
+        violations += [Violation("crashed", _describe(group))]
+    violations = [*stage.judge.violations, *violations, *scenario.violations()]
+    violations += scenario.shortcomings() if not violations else []
+    return Outcome(
+        seed,
+        world.trace.hexdigest(),
+        world.now_s,
+        world.loop.step_count,
+        stage.workload.operation_count,
+        stage.nemesis.fault_count,
+        dict(sorted(stage.sometimes().items())),
+        tuple(str(violation) for violation in violations),
+    )
+
+
+def _state(has_started: bool, is_running: bool) -> str:
+    return "is in service" if has_started else "is starting" if is_running else "is gone"
+
+
+def _describe(error: BaseException) -> str:
+    if isinstance(error, BaseExceptionGroup):
+        return "; ".join(_describe(inner) for inner in error.exceptions)
+    traceback, where = error.__traceback__, []
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        where.append(f"{code.co_filename.rpartition('ropewalk/')[2]}:{traceback.tb_lineno}")
+        traceback = traceback.tb_next
+    return f"{type(error).__name__}: {error} ({' < '.join(reversed(where[-5:]))})"

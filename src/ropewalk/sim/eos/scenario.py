@@ -1,0 +1,216 @@
+"""One seed of exactly once: from empty disks to a verdict.
+
+Transactional and plain producers, consumers, members of groups, and processes that read, transform and write in
+transactions work on a cluster while one fault follows the other, aimed at coordinators more often than at others. Then everything
+is healed: whoever was at work finishes, transactions end or time out, the rest of the input is transformed, and everything
+is read, by whoever reads all and by whoever reads what is committed; in half of the runs after the power has failed everywhere.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from ropewalk.base.ids import NodeId, TopicPartition
+from ropewalk.sim.checker import Violation, check
+from ropewalk.sim.cluster.administrator import Administrator
+from ropewalk.sim.cluster.rest import differences
+from ropewalk.sim.cluster.sometimes import EXPECTED as EXPECTED_OF_CLUSTERS
+from ropewalk.sim.cluster.stage import LIMIT_S, REST_S, Restless, Stage, run_on_stage
+from ropewalk.sim.eos.checker import check_eos
+from ropewalk.sim.eos.closing import hanging, note_final_logs
+from ropewalk.sim.eos.committed import read_committed_offsets
+from ropewalk.sim.eos.guide import EosGuide, MemberGuide
+from ropewalk.sim.eos.history import EosJournal
+from ropewalk.sim.eos.readers import FinalReader, Reader
+from ropewalk.sim.eos.sometimes import EXPECTED
+from ropewalk.sim.eos.transactional import Flavour, TransactionalProducer
+from ropewalk.sim.eos.transactors import Transactor
+from ropewalk.sim.eos.transformers import Transformer
+from ropewalk.sim.eos.writers import Writer
+from ropewalk.sim.group_checker import check_groups
+from ropewalk.sim.group_members import LONE_GROUP, FinalMember, GroupMember, LoneCommitter
+from ropewalk.sim.scenario import Outcome
+from ropewalk.sim.sometimes import EXPECTED as EXPECTED_OF_A_NODE
+from ropewalk.sim.sometimes import Sometimes
+from ropewalk.sim.world import World
+from ropewalk.wire.error_code import ErrorCode
+from ropewalk.wire.messages import end_txn
+
+WORK_S: Final = 20.0
+OPERATIONS_MIN: Final = 100
+FAULTS_MIN: Final = 3
+
+INPUT: Final = "input"
+OUTPUT: Final = "output"
+WORKERS: Final = "workers"
+READERS: Final = "readers"
+
+_SETTINGS: Final = (
+    "offsets.topic.num.partitions=2",
+    "group.min.session.timeout.ms=100",
+    "group.initial.rebalance.delay.ms=100",
+)
+
+
+def run_seed(seed: int) -> Outcome:
+    expected = dict.fromkeys((*EXPECTED, *EXPECTED_OF_CLUSTERS, *EXPECTED_OF_A_NODE))
+    with World(f"eos {seed}", Sometimes(tuple(expected))) as world:
+        world.loop.sorts_steps = True
+        return run_on_stage(seed, world, EosScenario(world))
+
+
+class EosScenario:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.stage = Stage(world, lambda _: False, settings=_SETTINGS, strikes_coordinators=True)
+        self._rng = self.stage.rng
+        self._workload = self.stage.workload
+        self._journal = EosJournal()
+        self._timeout_ms = self._rng.choice([1500, 3000, 6000])
+        self._is_complete = False
+        self._has_transactions = False
+        self._findings: list[Violation] = []
+
+    async def play(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            keeping = await self.stage.form(group)
+            await self._make_topics()
+            link = await self._guide("curious").connect_to(None)
+            self._has_transactions = link.offers(end_txn.API)
+            self._workload.until_s = self._world.now_s + WORK_S
+            async with asyncio.TaskGroup() as clients:
+                self._start_clients(clients)
+                await self.stage.nemesis.run()
+                await self.stage.nemesis.heal()
+            await self._conclude()
+            for task in keeping:
+                task.cancel()
+
+    def violations(self) -> list[Violation]:
+        found = [*check(self._workload.journal.events), *check_groups(self._workload.group_journal.events)]
+        if self._is_complete:
+            found += check_eos(self._journal.events)
+        return [*found, *self._findings]
+
+    def shortcomings(self) -> list[Violation]:
+        done = f"{self._workload.operation_count} operations, {self.stage.nemesis.fault_count} faults"
+        is_idle = (
+            self._workload.operation_count < OPERATIONS_MIN or self.stage.nemesis.fault_count < FAULTS_MIN
+        )
+        return [Violation("idle", done)] if is_idle else []
+
+    async def _make_topics(self) -> None:
+        administrator = Administrator(self._guide("administrator"), self.stage.node_count, may_move=False)
+        for name in (INPUT, OUTPUT):
+            code = await administrator.create(name, partitions=self._rng.randrange(1, 4), flush="group")
+            assert code == ErrorCode.NONE, f"{name} cannot be made in a cluster without faults: {code.name}"
+
+    def _start_clients(self, clients: asyncio.TaskGroup) -> None:
+        rng = self._rng
+        for number in range(rng.randrange(1, 3)):
+            clients.create_task(Writer(self._guide(f"writer-{number}"), self._partitions(INPUT)).run())
+        for number in range(rng.randrange(1, 4)):
+            reader = Reader(self._guide(f"reader-{number}"), is_committed_only=number != 1)
+            clients.create_task(reader.run())
+        self._start_members(clients)
+        if self._has_transactions:
+            self._start_transactions(clients)
+
+    def _start_transactions(self, clients: asyncio.TaskGroup) -> None:
+        rng = self._rng
+        transactor_count = rng.randrange(1, 4)
+        for number in range(transactor_count):
+            # The last one may be somebody's double: each of them fences the other.
+            is_double = number == transactor_count - 1 and rng.random() < 0.5
+            name = "transactor-0" if is_double else f"transactor-{number}"
+            clients.create_task(self._transactor(f"transactor-{number}", name).run())
+        for number in range(rng.randrange(1, 4)):
+            clients.create_task(self._transformer(f"worker-{number}").run())
+
+    def _start_members(self, clients: asyncio.TaskGroup) -> None:
+        rng = self._rng
+        places = tuple(self._workload.topics.partitions)
+        for number in range(rng.randrange(1, 4)):
+            name = f"member-{number}"
+            member = GroupMember(
+                self._member_guide(name, READERS), READERS, places, instance_id=None, knows_instances=False
+            )
+            clients.create_task(member.run())
+        clients.create_task(LoneCommitter(self._member_guide(LONE_GROUP, LONE_GROUP), places).run())
+
+    async def _conclude(self) -> None:
+        self._workload.until_s = LIMIT_S
+        await self.stage.until_at_rest(within_s=REST_S)
+        await self._until(
+            "a transaction hangs", lambda: not hanging(self.stage.members, self.stage.judge.image)
+        )
+        if self._has_transactions:
+            await self._transform_the_rest()
+        if self._rng.random() < 0.5:
+            self.stage.cut_power()
+        await self.stage.until_at_rest(within_s=REST_S)
+        await self._read_everything()
+        await self.stage.until_at_rest(within_s=REST_S)
+        note_final_logs(self._journal, self.stage.members, self.stage.judge.image)
+        self._findings += differences(
+            self.stage.members, self.stage.judge.image, set[tuple[NodeId, TopicPartition]]()
+        )
+        self._is_complete = True
+
+    async def _transform_the_rest(self) -> None:
+        """Somebody must be able to: nothing of what went before may stand in the way."""
+        worker = self._transformer("last-worker")
+        began_s = self._world.now_s
+        while not await worker.step():
+            if self._world.now_s - began_s > REST_S:
+                raise Restless("the rest of the input cannot be transformed")
+            await asyncio.sleep(0.1)
+
+    async def _read_everything(self) -> None:
+        guide = self._guide("final")
+        final = FinalReader(guide)
+        for partition in self._workload.topics.partitions:
+            await final.read(partition, is_committed_only=True)
+            await final.read(partition, is_committed_only=False)
+        while self._has_transactions:
+            if await read_committed_offsets(guide, WORKERS, self._partitions(INPUT), is_stable=True):
+                break
+            await asyncio.sleep(0.2)
+        for group in (READERS, LONE_GROUP):
+            member = FinalMember(
+                self._member_guide(f"final-{group}", group), self._workload.topics.partitions
+            )
+            await member.conclude(group)
+
+    async def _until(self, complaint: str, is_fulfilled: Callable[[], bool]) -> None:
+        began_s = self._world.now_s
+        while not is_fulfilled():
+            if self._world.now_s - began_s > REST_S:
+                raise Restless(f"{complaint}; {hanging(self.stage.members, self.stage.judge.image)}")
+            await asyncio.sleep(0.2)
+
+    def _transactor(self, name: str, transactional_id: str) -> Transactor:
+        guide = self._guide(name)
+        producer = TransactionalProducer(
+            guide, transactional_id, self._draw_flavour(), timeout_ms=self._timeout_ms
+        )
+        return Transactor(
+            guide, producer, self._workload.topics.partitions, timeout_ms=self._timeout_ms, pause_s=0.5
+        )
+
+    def _transformer(self, name: str) -> Transformer:
+        guide = self._member_guide(name, WORKERS)
+        producer = TransactionalProducer(guide, name, self._draw_flavour(), timeout_ms=self._timeout_ms)
+        return Transformer(guide, producer, WORKERS, self._partitions(INPUT), self._partitions(OUTPUT))
+
+    def _draw_flavour(self) -> Flavour:
+        return self._rng.choice([Flavour.IMPLICIT, Flavour.IMPLICIT, Flavour.EXPLICIT])
+
+    def _partitions(self, topic: str) -> list[TopicPartition]:
+        return [each for each in self._workload.topics.partitions if each.topic == topic]
+
+    def _guide(self, name: str) -> EosGuide:
+        return EosGuide(self._workload, name, self.stage.members.names, self._journal)
+
+    def _member_guide(self, name: str, group: str) -> MemberGuide:
+        return MemberGuide(self._workload, name, self.stage.members.names, self._journal, group)
