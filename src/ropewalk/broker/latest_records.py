@@ -8,7 +8,7 @@ Invariants
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from ropewalk.records.batch import BatchHeader
+from ropewalk.records.batch import TRANSACTIONAL, BatchHeader
 from ropewalk.records.keyed import gather_last
 from ropewalk.records.marker import read_marker
 
@@ -31,7 +31,11 @@ class LatestRecords:
 
     def add(self, data: bytes, position: int, header: BatchHeader) -> None:
         """The next batch of the log, at `position` in `data`."""
-        if header.is_control:
+        if not (
+            self._open or header.attributes & TRANSACTIONAL
+        ):  # as nearly always; markers are transactional, too
+            gather_last(data, position, header, self._counting)
+        elif header.is_control:
             marker = read_marker(memoryview(data)[position : position + header.size_bytes])
             if marker is not None:
                 self._end(header.producer_id, marker.committed)
@@ -39,13 +43,11 @@ class LatestRecords:
             sent: dict[bytes, bytes | None] = {}
             gather_last(data, position, header, sent)
             self._send(header.producer_id, sent)
-        elif self._open:
+        else:
             records: dict[bytes, bytes | None] = {}
             gather_last(data, position, header, records)
             for key, value in records.items():
                 self._count(key, value, None)
-        else:
-            gather_last(data, position, header, self._counting)
 
     def take(self) -> list[RawEvent]:
         """What counts of all that was added since the last time."""

@@ -35,7 +35,7 @@ class DurableState:
     def apply(self, event: Event) -> None:
         match event:
             case OffsetCommitted(group_id, topic, partition, committed):
-                self._offsets.setdefault(group_id, {}).setdefault(topic, {})[partition] = committed
+                self._set(group_id, topic, partition, committed)
                 if self.pending:
                     self.pending.drop(group_id, topic, partition)
             case OffsetRemoved(group_id, topic, partition):
@@ -58,8 +58,7 @@ class DurableState:
         ended = self.pending.take(producer_id)
         if committed:
             for position, event in ended:
-                topics = self._offsets.setdefault(event.group_id, {})
-                topics.setdefault(event.topic, {})[event.partition] = event.committed
+                self._set(event.group_id, event.topic, event.partition, event.committed)
                 self.pending.drop(event.group_id, event.topic, event.partition, before=position)
         return [event for _, event in ended]
 
@@ -100,6 +99,15 @@ class DurableState:
             for place in self.pending.places(group_id):
                 if place.topic == topic and self.offset(group_id, place) is None:
                     yield OffsetRemoved(group_id, topic, place.partition)
+
+    def _set(self, group_id: str, topic: str, partition: int, committed: CommittedOffset) -> None:
+        topics = self._offsets.get(group_id)
+        if topics is None:
+            topics = self._offsets[group_id] = {}
+        partitions = topics.get(topic)
+        if partitions is None:
+            partitions = topics[topic] = {}
+        partitions[partition] = committed
 
     def _remove(self, group_id: str, topic: str, partition: int) -> None:
         topics = self._offsets.get(group_id, {})

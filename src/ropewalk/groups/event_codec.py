@@ -6,7 +6,6 @@ every version of these; records of other kinds, which newer protocols put into t
 """
 
 from collections.abc import Callable
-from struct import Struct as Layout
 from struct import error as layout_error
 from typing import Annotated, Final, Generic, TypeVar
 
@@ -20,6 +19,7 @@ from ropewalk.groups.events import (
     OffsetRemoved,
     RecordedMember,
 )
+from ropewalk.groups.offset_records import decode_key, decode_value, encode_key, encode_value
 from ropewalk.wire.compile import compile_decoder, compile_encoder
 from ropewalk.wire.types import Buffer, Int32, Int64, Message, since
 
@@ -109,58 +109,45 @@ def encode_event(event: Event) -> tuple[bytes, bytes | None]:
     """The key and the value of the record that stands for `event`."""
     match event:
         case OffsetCommitted(group_id, topic, partition, committed):
-            return _encode_offset_key(group_id, topic, partition), _encode_offset_value(committed)
+            return encode_key(group_id, topic, partition), encode_value(committed)
         case OffsetRemoved(group_id, topic, partition):
-            return _encode_offset_key(group_id, topic, partition), None
+            return encode_key(group_id, topic, partition), None
         case GenerationRecorded(group_id):
             return _GROUP_KEY.encode(GroupMetadataKey(group_id)), _GROUP_VALUE.encode(_group_value(event))
         case GroupRemoved(group_id):
             return _GROUP_KEY.encode(GroupMetadataKey(group_id)), None
 
 
-# Offsets are written by the thousand while all else is rare, so they are packed by hand, at half the cost.
-# What is packed here is read with the schemas above.
-
-
-def _encode_offset_key(group_id: str, topic: str, partition: int) -> bytes:
-    group, name = group_id.encode(), topic.encode()
-    return b"".join(
-        (_KIND_AND_LENGTH.pack(1, len(group)), group, _LENGTH.pack(len(name)), name, _INT32.pack(partition))
-    )
-
-
-def _encode_offset_value(committed: CommittedOffset) -> bytes:
-    metadata = committed.metadata.encode()
-    start = _OFFSET_VALUE_START.pack(3, committed.offset, committed.leader_epoch, len(metadata))
-    return b"".join((start, metadata, _INT64.pack(committed.committed_at_ms)))
-
-
-_KIND_AND_LENGTH: Final = Layout(">hh")
-_LENGTH: Final = Layout(">h")
-_INT32: Final = Layout(">i")
-_INT64: Final = Layout(">q")
-_OFFSET_VALUE_START: Final = Layout(">hqih")
-
-
-def decode_event(key: Buffer, value: Buffer | None) -> Event | None:
+def decode_event(key: bytes, value: bytes | None) -> Event | None:
     """The inverse of `encode_event`; None for a record of another kind.
 
     Raises `InvalidRecord` for one of ours that cannot be read: to skip it would be to forget something.
     """
-    kind = int.from_bytes(memoryview(key)[:2], "big", signed=True)
+    kind = int.from_bytes(key[:2], "big", signed=True)
     if len(key) < 2 or kind not in (0, 1, 2):
         return None
-    if kind == 2:
-        group_id = _GROUP_KEY.decode(key).group
-        if value is None:
-            return GroupRemoved(group_id)
-        return _generation(group_id, _GROUP_VALUE.decode(value))
-    place = _OFFSET_KEY.decode(key)
+    if kind != 2:
+        return _offset(key, value)
+    group_id = _GROUP_KEY.decode(key).group
     if value is None:
-        return OffsetRemoved(place.group, place.topic, place.partition)
-    stored = _OFFSET_VALUE.decode(value)
-    committed = CommittedOffset(stored.offset, stored.leader_epoch, stored.metadata, stored.commit_timestamp)
-    return OffsetCommitted(place.group, place.topic, place.partition, committed)
+        return GroupRemoved(group_id)
+    return _generation(group_id, _GROUP_VALUE.decode(value))
+
+
+def _offset(key: bytes, value: bytes | None) -> Event:
+    names = decode_key(key)
+    if names is None:
+        place = _OFFSET_KEY.decode(key)
+        names = place.group, place.topic, place.partition
+    if value is None:
+        return OffsetRemoved(*names)
+    committed = decode_value(value)
+    if committed is None:
+        stored = _OFFSET_VALUE.decode(value)
+        committed = CommittedOffset(
+            stored.offset, stored.leader_epoch, stored.metadata, stored.commit_timestamp
+        )
+    return OffsetCommitted(*names, committed)
 
 
 def _group_value(event: GenerationRecorded) -> GroupMetadataValue:

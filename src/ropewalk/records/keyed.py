@@ -4,7 +4,7 @@ It does what `iterate_records` does, at a tenth of the cost, for records as they
 headers. A batch with any other record in it is read the long way round, and refused there if it is wrong.
 """
 
-from ropewalk.records.batch import HEADER_BYTES, BatchHeader
+from ropewalk.records.batch import CODEC_MASK, HEADER_BYTES, BatchHeader
 from ropewalk.records.record import iterate_records
 
 
@@ -14,7 +14,7 @@ def gather_last(data: bytes, position: int, header: BatchHeader, into: dict[byte
     A record without a key counts as one with an empty key. Refuses as `iterate_records` does. The CRC is not checked.
     """
     end = position + header.size_bytes
-    if header.is_compressed or not _gather_plain(
+    if header.attributes & CODEC_MASK or not _gather_plain(
         data, position + HEADER_BYTES, end, header.record_count, into
     ):
         for record in iterate_records(memoryview(data)[position:end]):
