@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import pytest
 
+from ropewalk.base.errors import NodeStopping
 from ropewalk.base.ids import LeaderEpoch, NodeId, Offset
 from ropewalk.broker.cutting import Cutting
 from ropewalk.broker.home import Home
@@ -185,3 +186,23 @@ def test_a_cut_that_has_begun_is_ended_though_nobody_waits_for_it() -> None:
         assert (cutting.cancelled(), copy.replica.is_at_work, copy.log.end_offset) == (True, False, 12)
 
     with_a_copy(story)
+
+
+@pytest.mark.parametrize("delay_us", range(0, 2_000, 200))
+@pytest.mark.parametrize("to_offset", [12, 100])
+def test_a_cut_comes_to_its_end_although_nobody_writes_checkpoints_any_more(
+    to_offset: int, delay_us: int
+) -> None:
+    """It cannot be cancelled, so whoever it waits for must say that he has gone."""
+
+    async def story(copy: Copy) -> bool:
+        operation = copy.cutting.cut_back if to_offset == 12 else copy.cutting.begin_anew
+        cutting = asyncio.ensure_future(operation(copy.replica, copy.home, Offset(to_offset)))
+        await asyncio.sleep(delay_us / 1e6)
+        await copy.stop()
+        cutting.cancel()
+        with suppress(asyncio.CancelledError, NodeStopping):
+            await cutting
+        return copy.replica.is_at_work
+
+    assert with_a_copy(story) is False

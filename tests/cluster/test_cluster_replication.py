@@ -4,9 +4,10 @@ import asyncio
 
 import pytest
 
-from ropewalk.base.ids import TopicPartition
+from ropewalk.base.ids import Offset, TopicPartition
 from ropewalk.base.ports import Pool
 from ropewalk.broker.hosted import Hosted
+from ropewalk.broker.replica import Replica
 from ropewalk.client.address import Address
 from ropewalk.client.admin import Admin, NewTopic
 from ropewalk.client.client import Client
@@ -19,6 +20,7 @@ from ropewalk.metadata.image import Partition
 from ropewalk.metadata.settings.replication import RACK_AWARE_SELECTOR
 from ropewalk.records.batch import iterate
 from ropewalk.records.record import Record, build
+from ropewalk.replication.follower import Truncate
 from ropewalk.sim.world import EPOCH_MS
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import fetch, produce
@@ -278,3 +280,25 @@ def test_a_follower_begins_to_copy_at_once_although_its_leader_holds_a_fetch(see
             return nodes.world.now_s - began_s
 
     assert in_a_cluster(story, seed=seed) < 0.15
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_node_stops_in_order_while_it_cuts_a_log(seed: int) -> None:
+    async def story(nodes: Nodes) -> None:
+        async with nodes.client() as client:
+            await create(client)
+            await send(Producer(client, TOPIC), "a", "b", "c")
+            follower = next(node for node in (1, 2) if facts(nodes, 0).leader != node)
+            fetchers = nodes[follower]._parts.fetchers
+            replica = hosted(nodes, follower)
+            assert fetchers is not None
+            assert isinstance(replica, Replica)
+            fetchers.begin(fetchers.cut(replica, Truncate(Offset(1))))
+            nodes.members[follower].machine.platters.stalled_until_s = nodes.world.now_s + 1
+            await nodes.members[follower].stop()
+            await nodes.members[follower].start()
+            await nodes.until(lambda: set(facts(nodes, 0).isr) == {0, 1, 2})
+            one, two, three = await copies(nodes, 0, 1, 2)
+            assert one == two == three
+
+    in_a_cluster(story, seed=seed, limit_s=60)

@@ -23,10 +23,18 @@ class CheckpointSaving:
         self._take = take
         self._pool = pool
         self._waiting: list[asyncio.Future[CheckpointWrite]] = []
+        self._writing: list[asyncio.Future[CheckpointWrite]] = []
+        """Those whose write is under way."""
+        self._is_over = False
         self._wake: asyncio.Future[None] | None = None
 
     async def save(self) -> CheckpointWrite:
-        """Write what has been noted; the answer knows what is durable then. `StorageFailed` if there is no room."""
+        """Write what has been noted; the answer knows what is durable then. `StorageFailed` if there is no room.
+
+        `NodeStopping` if it is too late: it may or may not have been written.
+        """
+        if self._is_over:
+            raise _stopping()
         saved: asyncio.Future[CheckpointWrite] = asyncio.get_running_loop().create_future()
         self._waiting.append(saved)
         if self._wake is not None and not self._wake.done():
@@ -34,25 +42,37 @@ class CheckpointSaving:
         return await saved
 
     async def run(self) -> None:
-        while True:
-            if not self._waiting:
-                self._wake = asyncio.get_running_loop().create_future()
-                await self._wake
-            waiting, self._waiting = self._waiting, []
-            write = self._take()
-            try:
-                await self._pool.run(write.run)
-            except OSError as error:
-                if error.errno not in NO_ROOM:
-                    raise
-                _tell(waiting, StorageFailed(f"{write.path}: {error.strerror}"))
-            else:
-                _tell(waiting, write)
+        """However this ends, whoever waits hears of it: some cannot be cancelled."""
+        try:
+            while True:
+                await self._write()
+        finally:
+            self.stop()
+
+    async def _write(self) -> None:
+        if not self._waiting:
+            self._wake = asyncio.get_running_loop().create_future()
+            await self._wake
+        self._writing, self._waiting = self._waiting, []
+        write = self._take()
+        try:
+            await self._pool.run(write.run)
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            _tell(self._writing, StorageFailed(f"{write.path}: {error.strerror}"))
+        else:
+            _tell(self._writing, write)
 
     def stop(self) -> None:
-        """Send away whoever still waits; call after `run` has been cancelled."""
-        _tell(self._waiting, NodeStopping("the node is shutting down"))
-        self._waiting.clear()
+        """Send away whoever still waits, and whoever comes; for whoever never let it run, too."""
+        self._is_over = True
+        _tell([*self._writing, *self._waiting], _stopping())
+        self._writing, self._waiting = [], []
+
+
+def _stopping() -> NodeStopping:
+    return NodeStopping("the node is shutting down")
 
 
 def _tell(waiting: "list[asyncio.Future[CheckpointWrite]]", outcome: CheckpointWrite | RopewalkError) -> None:

@@ -85,4 +85,7 @@ async def _to_the_end(work: Coroutine[object, object, None]) -> None:
         await asyncio.shield(task)
     except asyncio.CancelledError:
         await asyncio.wait([task])
-        raise
+        error = task.exception()
+        if isinstance(error, RopewalkError) or error is None:
+            raise  # whoever wanted the cut has gone, and hears nothing of why it was not made
+        raise error from None

@@ -40,6 +40,8 @@ from ropewalk.runtime.tasks import Supervisor, unless
 
 _log = structlog.get_logger()
 
+COPYING: Final = "copies of partitions"
+
 _INTERRUPTIONS: Final = (RopewalkError, OSError, asyncio.CancelledError)
 """What may end a start half way. After a bug nothing is tidied up."""
 
@@ -128,7 +130,8 @@ class Node:
         self._doors.stop()
         self._doors.abort()
         parts.instruments.abort_door()
-        await parts.supervisor.stop()
+        # A log that is being cut is cut to the end, which takes the checkpoints to be written.
+        await parts.supervisor.stop(first=(COPYING,))
         parts.place.stop()
         parts.groups.stop()
         parts.disk.stop()
@@ -144,7 +147,7 @@ class Node:
             await parts.membership.leave(timeout_ms=LEAVE_MS_MAX)
         self._doors.stop()
         parts.partitions.refuse()
-        await parts.supervisor.stop()
+        await parts.supervisor.stop(first=(COPYING,))
         parts.place.stop()
         parts.groups.stop()
         parts.disk.stop()
@@ -171,7 +174,7 @@ async def start(config: Config, ports: Ports, facts: Facts | None = None) -> Nod
     try:
         return await unless(failed, _start(config, ports, supervisor, failed, facts or Facts()))
     except _INTERRUPTIONS:
-        await supervisor.stop()
+        await supervisor.stop(first=(COPYING,))
         ports.disk.close()
         raise
 
@@ -245,7 +248,7 @@ async def _join(parts: Parts, held: Sequence[Held]) -> None:
     parts.supervisor.start("replicas in sync", parts.partitions.in_sync.run(parts.controller))
     if parts.fetchers is not None:
         parts.fetchers.follow(None)
-        parts.supervisor.start("copies of partitions", parts.fetchers.run())
+        parts.supervisor.start(COPYING, parts.fetchers.run())
     await membership.in_service()
 
 

@@ -5,7 +5,7 @@ stopped. Here the first failure is kept, reported once, and ends the node.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from typing import TypeVar
 
 from ropewalk.base.errors import StorageFailed
@@ -27,13 +27,11 @@ class Supervisor:
         self._tasks[name] = task
         task.add_done_callback(self._on_done)
 
-    async def stop(self) -> None:
-        """Cancel everything and wait until it has ended."""
+    async def stop(self, *, first: Collection[str] = ()) -> None:
+        """Cancel everything and wait until it has ended: these first, which need some of the others to come to their end."""
         self._stopping = True
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await _cancel([task for name, task in self._tasks.items() if name in first])
+        await _cancel(list(self._tasks.values()))
 
     def _on_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.pop(task.get_name(), None)
@@ -43,6 +41,12 @@ class Supervisor:
         if error is not None and not self._stopping:
             self._stopping = True
             self._on_failure(task.get_name(), error)
+
+
+async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def unless(failed: "asyncio.Future[BaseException]", work: Coroutine[object, object, T]) -> T:
