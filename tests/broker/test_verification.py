@@ -69,6 +69,18 @@ def test_a_marker_makes_leave_void() -> None:
     at_the_bench(story)
 
 
+def test_the_marker_of_one_transaction_leaves_the_next_alone() -> None:
+    """A producer whose every transaction has an epoch of its own may ask for the next before the marker of the last is here."""
+
+    async def story(bench: Bench) -> None:
+        append(bench, prepared(), ask(bench, prepared()))
+        guard = ask(bench, prepared(epoch=1))
+        end(bench, epoch=1, version=2, committed=True)
+        append(bench, prepared(epoch=1), guard)
+
+    at_the_bench(story)
+
+
 def test_another_epoch_makes_leave_void() -> None:
     async def story(bench: Bench) -> None:
         guard = ask(bench, prepared())

@@ -154,6 +154,8 @@ class Peer:
             forwarded=frozenset(),
             fetch=_fetched,
             replica_sessions=FetchSessions(ports.rng, count_max=10),
+            add_partitions=_nothing,
+            write_markers=_nothing,
             hears_controller=lambda: True,
         )
         self.door = Door(

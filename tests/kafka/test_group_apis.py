@@ -150,7 +150,6 @@ def test_a_coordinator_is_found_in_every_version(version: int) -> None:
     ("key", "key_type", "code"),
     [
         pytest.param("", 0, ErrorCode.INVALID_GROUP_ID, id="a group without a name"),
-        pytest.param("t", 1, ErrorCode.INVALID_REQUEST, id="a transaction"),
         pytest.param("s:1:0", 2, ErrorCode.INVALID_REQUEST, id="a share group"),
         pytest.param("x", 9, ErrorCode.INVALID_REQUEST, id="something unheard of"),
     ],

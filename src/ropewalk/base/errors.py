@@ -11,6 +11,7 @@
       InvalidPartitionCount     not positive, too many, or not an increase
       InvalidReplicationFactor  more replicas than brokers, or none
       InvalidReplicaAssignment  a hand-made assignment that does not hold together
+      TransactionalIdMissing    a batch of a transaction in a request that names no transactional id
       InvalidSetting            a setting that does not exist or a value it cannot have
       PolicyViolation           allowed by the protocol, refused by a setting of the topic or the node
       TopicDeletionDisabled     delete.topic.enable is off
@@ -112,6 +113,10 @@ class InvalidReplicationFactor(RopewalkError):
 
 
 class InvalidReplicaAssignment(RopewalkError):
+    pass
+
+
+class TransactionalIdMissing(RopewalkError):
     pass
 
 

@@ -530,3 +530,28 @@ CATCH_UP_BURST_MS: Final = 200
 
 REPLICA_SESSIONS_MAX: Final = 1_000
 """Fetch sessions of replicas, one for every node that copies from this one; those of nodes that are gone make room."""
+
+MARKER_CALL_MS_MAX: Final = 30_000
+"""How long the markers sent to a node may take to be committed there before they are sent again; what Kafka gives a request."""
+
+MARKER_RETRY_MS_MIN: Final = 10
+"""From markers that could not be written to the next attempt; it doubles up to the next figure."""
+
+MARKER_RETRY_MS_MAX: Final = 500
+"""An election is over in about that time, and until the marker is written nobody who reads committed records gets past it."""
+
+MARKERS_TOGETHER_MAX: Final = 2_000
+"""Markers in one request, some 100 bytes each in the log."""
+
+TRANSACTION_ENTRY_MS_MAX: Final = 5_000
+"""How long a coordinator may take to answer whether a transaction may write to a partition. The producer's connection is held meanwhile."""
+
+TRANSACTION_ENTRIES_TOGETHER_MAX: Final = 1_000
+"""Transactions in one request to a coordinator."""
+
+TRANSACTION_PATIENCE_MS: Final = 100
+"""How long a producer that goes on at once waits for its former transaction to be finished, before it is told to come back; Kafka's
+figure, which a healthy cluster takes a tenth of."""
+
+TRANSACTION_ENTRY_RETRY_MS: Final = 5
+"""From one question whether the former transaction is finished to the next. It takes a few milliseconds."""

@@ -153,6 +153,27 @@ GROUP_MEMBERS: Final = _gauge("kafka_consumergroup_members", "Members of the gro
 
 GROUPS: Final = _gauge("ropewalk_groups", "Consumer groups this node looks after, by state.", "state")
 
+# Transactions.
+
+TRANSACTIONAL_IDS: Final = _gauge(
+    "ropewalk_transactional_ids",
+    "Transactional ids this node looks after, by the state of their transaction.",
+    "state",
+)
+TRANSACTIONS_OPEN: Final = _gauge(
+    "ropewalk_transactions_open", "Transactions this node looks after that are not finished."
+)
+TRANSACTIONS_ENDING: Final = _gauge(
+    "ropewalk_transactions_ending",
+    "Transactions whose outcome is decided and whose markers are being written.",
+)
+MARKERS_WRITTEN: Final = _counter(
+    "ropewalk_transaction_markers_total", "Markers that this node has had written, wherever they belong."
+)
+MARKERS_RETRIED: Final = _counter(
+    "ropewalk_transaction_marker_retries_total", "Markers that could not be written and were tried again."
+)
+
 # The process, by the names that all exporters use.
 
 PROCESS_CPU: Final = _counter("process_cpu_seconds_total", "Processor time spent.")

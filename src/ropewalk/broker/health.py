@@ -5,8 +5,8 @@
     well     what ready asks, and nothing needs a person's attention
 
 Behaviour worth knowing
-    A node that starts is alive from the moment it listens, and not ready until its logs are open, the state of its groups is
-    read and it has told the cluster where it is. A node that stops is not ready from the first moment, so that whoever routes to it looks elsewhere.
+    A node that starts is alive from the moment it listens, and not ready until its logs are open, the state of its groups and transactions
+    is read and it has told the cluster where it is. A node that stops is not ready from the first moment, so that whoever routes to it looks elsewhere.
     A damaged range or a partition without room makes a node unwell, not unready: all else is served.
     So does a controller, or a home of the metadata, that cannot be reached: leaders go on. What cannot be done is said to
     whoever asks whether the node is ready.
@@ -23,6 +23,7 @@ from ropewalk.base.metrics import Sheet
 from ropewalk.broker.groups import Groups
 from ropewalk.broker.membership import Membership
 from ropewalk.broker.partitions import Partitions
+from ropewalk.broker.transactions import Transactions
 from ropewalk.broker.vitals import Vitals
 
 
@@ -48,6 +49,7 @@ class Health:
         self,
         partitions: Partitions,
         groups: Groups,
+        transactions: Transactions,
         vitals: Vitals,
         failure: Callable[[], str | None],
         membership: Membership | None = None,
@@ -58,6 +60,7 @@ class Health:
         self.stage = Stage.OPENING
         self._partitions = partitions
         self._groups = groups
+        self._transactions = transactions
         self._vitals = vitals
         self._failure = failure
         self._membership = membership
@@ -81,7 +84,7 @@ class Health:
         yield
 
     def _ready(self) -> list[Check]:
-        return [*self.live(), self._stage(), *self._place(), self._shards(), self._disk()]
+        return [*self.live(), self._stage(), *self._place(), *self._shards(), self._disk()]
 
     def _stage(self) -> Check:
         return Check("started", self.stage.value or None)
@@ -95,8 +98,12 @@ class Health:
             Check("metadata", _cannot(self._metadata_trouble()), is_tolerable=True),
         ]
 
-    def _shards(self) -> Check:
-        return Check("groups", None if self._groups.is_loaded else "the state of groups is being read")
+    def _shards(self) -> list[Check]:
+        reading = "the state of {} is being read"
+        return [
+            Check("groups", None if self._groups.is_loaded else reading.format("groups")),
+            Check("transactions", None if self._transactions.is_loaded else reading.format("transactions")),
+        ]
 
     def _disk(self) -> Check:
         free_bytes = self._vitals.disk_free_bytes

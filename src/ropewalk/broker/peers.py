@@ -43,6 +43,8 @@ class Lane(Enum):
     METADATA = "metadata"
     REPLICAS = "replicas"
     FORWARDS = "forwards"
+    MARKERS = "markers"
+    TRANSACTIONS = "transactions"
 
 
 class PeerLink:

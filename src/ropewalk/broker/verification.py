@@ -14,6 +14,7 @@ What a reader could get wrong
 from ropewalk.base.errors import InvalidTransactionState, OutOfOrderSequence
 from ropewalk.base.limits import VERIFICATIONS_PER_PARTITION_MAX
 from ropewalk.records.batch import BatchHeader
+from ropewalk.records.marker import OWN_EPOCHS_SINCE, TransactionMarker
 
 
 class VerificationGuard:
@@ -66,3 +67,15 @@ class Guards:
     def void(self, producer_id: int) -> None:
         """What was asked about that producer says nothing any more."""
         self._guards.pop(producer_id, None)
+
+    def on_marker(self, marker: TransactionMarker) -> None:
+        """What was asked about the transaction that ends says nothing any more.
+
+        Where every transaction has an epoch of its own, the marker has that of the next, which a quick producer may have
+        begun to ask about.
+        """
+        guard = self._guards.get(marker.producer_id)
+        if guard is not None:
+            is_next = guard.producer_epoch >= marker.producer_epoch and marker.version >= OWN_EPOCHS_SINCE
+            if not is_next:
+                del self._guards[marker.producer_id]

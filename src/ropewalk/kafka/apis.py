@@ -12,10 +12,15 @@ from ropewalk.broker.groups import Groups
 from ropewalk.broker.leaders import Leaders
 from ropewalk.broker.leadership import Leadership
 from ropewalk.broker.log_directories import LogDirectories
+from ropewalk.broker.marker_writing import MarkerWriting
 from ropewalk.broker.nearest import NearestReplicas
 from ropewalk.broker.quota_changes import QuotaChanges
 from ropewalk.broker.topics import Topics
+from ropewalk.broker.transaction_entry import TransactionEntry
+from ropewalk.broker.transactions import Transactions
 from ropewalk.kafka.handlers import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
     alter_client_quotas,
     alter_configs,
     alter_partition_reassignments,
@@ -33,8 +38,10 @@ from ropewalk.kafka.handlers import (
     describe_log_dirs,
     describe_producers,
     describe_topic_partitions,
+    describe_transactions,
     describe_user_scram_credentials,
     elect_leaders,
+    end_txn,
     fetch,
     find_coordinator,
     heartbeat,
@@ -45,6 +52,7 @@ from ropewalk.kafka.handlers import (
     list_groups,
     list_offsets,
     list_partition_reassignments,
+    list_transactions,
     metadata,
     offset_commit,
     offset_delete,
@@ -52,12 +60,16 @@ from ropewalk.kafka.handlers import (
     offset_for_leader_epoch,
     produce,
     sync_group,
+    txn_offset_commit,
     unregister_broker,
+    write_txn_markers,
 )
 from ropewalk.kafka.handlers.delete_records import Trimming
 from ropewalk.kafka.handlers.init_producer_id import ProducerIds
 from ropewalk.kafka.served import Handle, ServedApi, weigh_objects
 from ropewalk.wire.api import Api
+from ropewalk.wire.messages.add_offsets_to_txn import API as ADD_OFFSETS_TO_TXN
+from ropewalk.wire.messages.add_partitions_to_txn import API as ADD_PARTITIONS_TO_TXN
 from ropewalk.wire.messages.alter_client_quotas import API as ALTER_CLIENT_QUOTAS
 from ropewalk.wire.messages.alter_configs import API as ALTER_CONFIGS
 from ropewalk.wire.messages.alter_partition_reassignments import API as ALTER_PARTITION_REASSIGNMENTS
@@ -76,8 +88,10 @@ from ropewalk.wire.messages.describe_groups import API as DESCRIBE_GROUPS
 from ropewalk.wire.messages.describe_log_dirs import API as DESCRIBE_LOG_DIRS
 from ropewalk.wire.messages.describe_producers import API as DESCRIBE_PRODUCERS
 from ropewalk.wire.messages.describe_topic_partitions import API as DESCRIBE_TOPIC_PARTITIONS
+from ropewalk.wire.messages.describe_transactions import API as DESCRIBE_TRANSACTIONS
 from ropewalk.wire.messages.describe_user_scram_credentials import API as DESCRIBE_USER_SCRAM_CREDENTIALS
 from ropewalk.wire.messages.elect_leaders import API as ELECT_LEADERS
+from ropewalk.wire.messages.end_txn import API as END_TXN
 from ropewalk.wire.messages.fetch import API as FETCH
 from ropewalk.wire.messages.find_coordinator import API as FIND_COORDINATOR
 from ropewalk.wire.messages.heartbeat import API as HEARTBEAT
@@ -88,6 +102,7 @@ from ropewalk.wire.messages.leave_group import API as LEAVE_GROUP
 from ropewalk.wire.messages.list_groups import API as LIST_GROUPS
 from ropewalk.wire.messages.list_offsets import API as LIST_OFFSETS
 from ropewalk.wire.messages.list_partition_reassignments import API as LIST_PARTITION_REASSIGNMENTS
+from ropewalk.wire.messages.list_transactions import API as LIST_TRANSACTIONS
 from ropewalk.wire.messages.metadata import API as METADATA
 from ropewalk.wire.messages.offset_commit import API as OFFSET_COMMIT
 from ropewalk.wire.messages.offset_delete import API as OFFSET_DELETE
@@ -95,7 +110,9 @@ from ropewalk.wire.messages.offset_fetch import API as OFFSET_FETCH
 from ropewalk.wire.messages.offset_for_leader_epoch import API as OFFSET_FOR_LEADER_EPOCH
 from ropewalk.wire.messages.produce import API as PRODUCE
 from ropewalk.wire.messages.sync_group import API as SYNC_GROUP
+from ropewalk.wire.messages.txn_offset_commit import API as TXN_OFFSET_COMMIT
 from ropewalk.wire.messages.unregister_broker import API as UNREGISTER_BROKER
+from ropewalk.wire.messages.write_txn_markers import API as WRITE_TXN_MARKERS
 
 ADVERTISED_MIN: Final = {PRODUCE.key: 0}
 """Kafka says 0 for Produce although it understands 3 and up: older librdkafka stops compressing otherwise."""
@@ -138,6 +155,13 @@ SERVED_APIS: Final[tuple[Api[Any, Any], ...]] = (
     DESCRIBE_USER_SCRAM_CREDENTIALS,
     DESCRIBE_PRODUCERS,
     DESCRIBE_TOPIC_PARTITIONS,
+    ADD_PARTITIONS_TO_TXN,
+    ADD_OFFSETS_TO_TXN,
+    END_TXN,
+    TXN_OFFSET_COMMIT,
+    WRITE_TXN_MARKERS,
+    DESCRIBE_TRANSACTIONS,
+    LIST_TRANSACTIONS,
 )
 """Each in all the versions its codec knows."""
 
@@ -153,6 +177,9 @@ def serve(
     balancing: Balancing,
     quota_changes: QuotaChanges,
     groups: Groups,
+    transactions: Transactions,
+    entry: TransactionEntry,
+    marker_writing: MarkerWriting,
     fetch_sessions: FetchSessions,
     budget: ByteBudget,
     pool: Pool,
@@ -162,7 +189,7 @@ def serve(
     """The table by API key: each handler bound to just what it may touch."""
     image = topics.image
     handlers: dict[int, Handle] = {
-        PRODUCE.key: partial(produce.handle, leaders=leaders, pool=pool),
+        PRODUCE.key: partial(produce.handle, leaders=leaders, pool=pool, join=entry.join),
         FETCH.key: partial(
             fetch.handle,
             leaders=leaders,
@@ -179,7 +206,9 @@ def serve(
         METADATA.key: partial(metadata.handle, image=image, creation=topics),
         OFFSET_COMMIT.key: partial(offset_commit.handle, groups=groups, image=image),
         OFFSET_FETCH.key: partial(offset_fetch.handle, groups=groups, image=image),
-        FIND_COORDINATOR.key: partial(find_coordinator.handle, groups=groups, image=image),
+        FIND_COORDINATOR.key: partial(
+            find_coordinator.handle, groups=groups, transactions=transactions, image=image
+        ),
         JOIN_GROUP.key: partial(join_group.handle, groups=groups),
         HEARTBEAT.key: partial(heartbeat.handle, groups=groups),
         LEAVE_GROUP.key: partial(leave_group.handle, groups=groups),
@@ -190,7 +219,9 @@ def serve(
         CREATE_TOPICS.key: partial(create_topics.handle, topics=topics),
         DELETE_TOPICS.key: partial(delete_topics.handle, topics=topics),
         DELETE_RECORDS.key: partial(delete_records.handle, leaders=leaders, topics=topics, trimming=trimming),
-        INIT_PRODUCER_ID.key: partial(init_producer_id.handle, producer_ids=producer_ids),
+        INIT_PRODUCER_ID.key: partial(
+            init_producer_id.handle, producer_ids=producer_ids, transactions=transactions
+        ),
         OFFSET_FOR_LEADER_EPOCH.key: partial(offset_for_leader_epoch.handle, leaders=leaders),
         DESCRIBE_CONFIGS.key: partial(
             describe_configs.handle, image=image, view=topics.view, node_id=node_id
@@ -218,6 +249,15 @@ def serve(
             image=image,
             partitions_max=topics.broker_settings.max_request_partition_size_limit,
         ),
+        ADD_PARTITIONS_TO_TXN.key: partial(
+            add_partitions_to_txn.handle, transactions=transactions, image=image
+        ),
+        ADD_OFFSETS_TO_TXN.key: partial(add_offsets_to_txn.handle, transactions=transactions, groups=groups),
+        TXN_OFFSET_COMMIT.key: partial(txn_offset_commit.handle, groups=groups, join=entry.join, image=image),
+        END_TXN.key: partial(end_txn.handle, transactions=transactions),
+        WRITE_TXN_MARKERS.key: partial(write_txn_markers.handle_for_administrator, writing=marker_writing),
+        DESCRIBE_TRANSACTIONS.key: partial(describe_transactions.handle, transactions=transactions),
+        LIST_TRANSACTIONS.key: partial(list_transactions.handle, transactions=transactions),
     }
     return {
         api.key: ServedApi(

@@ -18,6 +18,7 @@ CODES: Final[dict[type[RopewalkError], ErrorCode]] = {
     errors.InvalidPartitionCount: ErrorCode.INVALID_PARTITIONS,
     errors.InvalidReplicationFactor: ErrorCode.INVALID_REPLICATION_FACTOR,
     errors.InvalidReplicaAssignment: ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+    errors.TransactionalIdMissing: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     errors.InvalidSetting: ErrorCode.INVALID_CONFIG,
     errors.PolicyViolation: ErrorCode.POLICY_VIOLATION,
     errors.TopicDeletionDisabled: ErrorCode.TOPIC_DELETION_DISABLED,

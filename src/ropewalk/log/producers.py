@@ -26,7 +26,7 @@ from ropewalk.base.errors import (
 from ropewalk.base.limits import PRODUCERS_PER_PARTITION_MAX
 from ropewalk.log.transactions import Transactions
 from ropewalk.records.batch import CONTROL, SEQUENCE_MAX, TRANSACTIONAL, BatchHeader
-from ropewalk.records.marker import Marker, TransactionMarker
+from ropewalk.records.marker import OWN_EPOCHS_SINCE, Marker, TransactionMarker
 
 BATCHES_KEPT: Final = 5
 
@@ -35,8 +35,6 @@ Kept: TypeAlias = tuple[int, int, int, int]
 
 _NO_COORDINATOR: Final = -1
 _NO_MARKER: Final = -1
-_TRANSACTION_EPOCHS_SINCE: Final = 2
-"""The version of transactions from which on each has an epoch of its own (KIP-890)."""
 
 
 class SavedProducer(Struct, frozen=True, gc=False, array_like=True):
@@ -202,7 +200,7 @@ class Producers:
                 f"epoch {producer.coordinator_epoch} has written here"
             )
         is_open = self.transactions.open_of(marker.producer_id) is not None
-        ends_own = marker.version >= _TRANSACTION_EPOCHS_SINCE
+        ends_own = marker.version >= OWN_EPOCHS_SINCE
         if marker.producer_epoch < producer.epoch or (
             ends_own and is_open and marker.producer_epoch == producer.epoch
         ):

@@ -134,6 +134,7 @@ class Node:
         await parts.supervisor.stop(first=(COPYING,))
         parts.place.stop()
         parts.groups.stop()
+        parts.transactions.stop()
         parts.disk.stop()
         if parts.fetchers is not None:
             parts.fetchers.stop()
@@ -150,6 +151,7 @@ class Node:
         await parts.supervisor.stop(first=(COPYING,))
         parts.place.stop()
         parts.groups.stop()
+        parts.transactions.stop()
         parts.disk.stop()
         if parts.fetchers is not None:
             parts.fetchers.stop()
@@ -213,6 +215,7 @@ async def _begin_to_serve(parts: Parts) -> Doors:
     parts.facts.begin()
     await parts.partitions.open_all(held)
     await parts.groups.follow(())
+    await parts.transactions.follow(())
     parts.facts.follow_with(partial(_follow, parts))
     supervisor.start("following the metadata", parts.facts.run_following())
     parts.instruments.health.stage = Stage.JOINING
@@ -224,6 +227,8 @@ async def _begin_to_serve(parts: Parts) -> Doors:
         doors.close()
         raise
     supervisor.start("groups", parts.groups.run())
+    supervisor.start("transactions", parts.transactions.run())
+    supervisor.start("ends of transactions", parts.finisher.run())
     supervisor.start("housekeeping", parts.housekeeping.run())
     return doors
 
@@ -258,6 +263,7 @@ async def _follow(parts: Parts, records: Sequence[Fact]) -> None:
     if parts.fetchers is not None:
         parts.fetchers.follow(records, opened)
     await parts.groups.follow(records)
+    await parts.transactions.follow(records)
 
 
 def _on_failure(failed: asyncio.Future[BaseException], name: str, error: BaseException) -> None:

@@ -11,13 +11,13 @@ from ropewalk.broker.fetch_sessions import FetchSessions
 from ropewalk.broker.leadership import Leadership
 from ropewalk.broker.log_directories import LogDirectories
 from ropewalk.broker.peers import PEER_LISTENER
-from ropewalk.broker.producer_ids import ProducerIds
 from ropewalk.broker.quota_changes import QuotaChanges
 from ropewalk.broker.quotas import ClientQuotas
 from ropewalk.kafka.apis import SERVED_APIS, serve
 from ropewalk.kafka.connections import Connections
 from ropewalk.kafka.figures import KafkaFigures
 from ropewalk.kafka.forwarded import FORWARDED, forwarding
+from ropewalk.kafka.handlers import add_partitions_to_txn, write_txn_markers
 from ropewalk.kafka.listener import KafkaListener
 from ropewalk.kafka.peer.apis import serve_peers
 from ropewalk.kafka.peer.figures import PeerFigures
@@ -134,6 +134,12 @@ async def _listen_to_peers(parts: Parts, served: dict[int, ServedApi]) -> KafkaL
         forwarded=FORWARDED,
         fetch=_serve_replicas(parts, replica_sessions, budget),
         replica_sessions=replica_sessions,
+        add_partitions=partial(
+            add_partitions_to_txn.handle_for_leaders,
+            transactions=parts.transactions,
+            image=parts.cluster.image,
+        ),
+        write_markers=partial(write_txn_markers.handle, writing=parts.marker_writing),
         hears_controller=lambda: parts.cluster.decides or parts.membership.trouble is None,
     )
     door = Door(
@@ -197,12 +203,15 @@ def _serve(parts: Parts) -> dict[int, ServedApi]:
         leaders=parts.partitions,
         topics=parts.topics,
         trimming=parts.partitions,
-        producer_ids=ProducerIds(parts.controller, parts.membership, parts.errands),
+        producer_ids=parts.producer_ids,
         directories=LogDirectories(parts.partitions, parts.disk, parts.memory, parts.ports.pool),
         leadership=Leadership(parts.cluster, parts.topics.settings, parts.ports.clock),
         balancing=Balancing(parts.cluster, parts.topics.settings, parts.upkeep, parts.ports.clock),
         quota_changes=QuotaChanges(parts.cluster),
         groups=parts.groups,
+        transactions=parts.transactions,
+        entry=parts.entry,
+        marker_writing=parts.marker_writing,
         fetch_sessions=fetch_sessions,
         budget=parts.budget,
         pool=parts.ports.pool,

@@ -14,6 +14,7 @@ from ropewalk.broker.groups import Groups
 from ropewalk.broker.health import Health
 from ropewalk.broker.home import Home
 from ropewalk.broker.housekeeping import Housekeeping
+from ropewalk.broker.markers import Finisher
 from ropewalk.broker.membership import Membership
 from ropewalk.broker.node_figures import NodeFigures
 from ropewalk.broker.partition_figures import PartitionFigures
@@ -21,6 +22,8 @@ from ropewalk.broker.partitions import Partitions
 from ropewalk.broker.telemetry import Telemetry
 from ropewalk.broker.telemetry_samples import Sampler
 from ropewalk.broker.topics import Topics
+from ropewalk.broker.transaction_figures import TransactionFigures
+from ropewalk.broker.transactions import Transactions
 from ropewalk.broker.vitals import Vitals
 from ropewalk.http.connections import HttpConnections
 from ropewalk.http.listener import HttpListener
@@ -40,6 +43,8 @@ class Instruments:
         topics: Topics,
         partitions: Partitions,
         groups: Groups,
+        transactions: Transactions,
+        finisher: Finisher,
         membership: Membership | None,
         metadata_trouble: Callable[[], str | None],
         home: Home,
@@ -52,6 +57,7 @@ class Instruments:
         self.health = Health(
             partitions,
             groups,
+            transactions,
             vitals,
             lambda: repr(failed.result()) if failed.done() else None,
             membership,
@@ -68,6 +74,7 @@ class Instruments:
         self._walks: list[Source] = [
             PartitionFigures(image, partitions, node_id, clock),
             GroupFigures(groups, partitions),
+            TransactionFigures(transactions, finisher),
         ]
         self._telemetry: Telemetry | None = None
         if config.telemetry_interval_ms:

@@ -16,13 +16,18 @@ from ropewalk.broker.groups import Groups
 from ropewalk.broker.home import Home
 from ropewalk.broker.housekeeping import Housekeeping
 from ropewalk.broker.load_meter import LoadMeter
+from ropewalk.broker.marker_writing import MarkerWriting
+from ropewalk.broker.markers import Finisher
 from ropewalk.broker.membership import Membership
 from ropewalk.broker.membership_figures import MembershipFigures
 from ropewalk.broker.partitions import Partitions
+from ropewalk.broker.producer_ids import ProducerIds
 from ropewalk.broker.registry import Registry
 from ropewalk.broker.scale_webhook import ScaleWebhook
 from ropewalk.broker.to_controller import ToController
 from ropewalk.broker.topics import Topics
+from ropewalk.broker.transaction_entry import TransactionEntry
+from ropewalk.broker.transactions import Transactions
 from ropewalk.broker.upkeep import Upkeep
 from ropewalk.broker.vitals import Vitals
 from ropewalk.controller.brokers import Registration
@@ -61,6 +66,11 @@ class Parts:
     fetchers: Fetchers | None
     """None on a node that is alone."""
     groups: Groups
+    producer_ids: ProducerIds
+    marker_writing: MarkerWriting
+    finisher: Finisher
+    transactions: Transactions
+    entry: TransactionEntry
     housekeeping: Housekeeping
     instruments: Instruments
     budget: ByteBudget
@@ -137,6 +147,11 @@ def assemble(
     )
     housekeeping = Housekeeping(cluster, partitions, disk, memory, topics.view, ports.pool, clock)
     groups = Groups(topics, partitions, node_id=node_id, pool=ports.pool, clock=clock, rng=ports.rng)
+    producer_ids = ProducerIds(controller, membership, errands)
+    marker_writing = MarkerWriting(partitions, groups)
+    finisher = Finisher(marker_writing, cluster.image, clock, node_id=node_id, links=place.links)
+    transactions = Transactions(topics, partitions, producer_ids, finisher, pool=ports.pool, clock=clock)
+    entry = TransactionEntry(transactions, errands, clock, node_id=node_id, links=place.links)
     instruments = Instruments(
         config,
         ports,
@@ -144,6 +159,8 @@ def assemble(
         topics=topics,
         partitions=partitions,
         groups=groups,
+        transactions=transactions,
+        finisher=finisher,
         membership=None if config.is_alone else membership,
         metadata_trouble=lambda: None if place.log is None else place.log.trouble,
         home=disk,
@@ -173,6 +190,11 @@ def assemble(
         partitions=partitions,
         fetchers=fetchers,
         groups=groups,
+        producer_ids=producer_ids,
+        marker_writing=marker_writing,
+        finisher=finisher,
+        transactions=transactions,
+        entry=entry,
         housekeeping=housekeeping,
         instruments=instruments,
         budget=ByteBudget(NODE_BUFFER_BYTES_MAX),

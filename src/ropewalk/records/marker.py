@@ -22,6 +22,9 @@ from ropewalk.base.errors import CorruptBatch, UnsupportedCompression
 from ropewalk.base.ids import ProducerEpoch, ProducerId
 from ropewalk.records.record import Record, build, iterate_records
 
+OWN_EPOCHS_SINCE: Final = 2
+"""The version of transactions from which on each has an epoch of its own (KIP-890)."""
+
 _KEY: Final = Layout(">hh")
 _VALUE: Final = Layout(">hi")
 _VERSION: Final = 0

@@ -2,8 +2,7 @@
 
 Behaviour worth knowing
     The list is made from the table in `apis.py`, so nothing is advertised that is not served.
-    No feature is finalized that does not work: `transaction.version` in particular would make clients send
-    transactions of the second kind.
+    No feature is finalized that does not work: clients act upon them (`features.py`).
     A client name outside Kafka's pattern is refused with INVALID_REQUEST, as Kafka does, since it ends up in logs.
 """
 
@@ -11,6 +10,7 @@ import re
 from typing import Final
 
 from ropewalk.kafka.caller import Caller
+from ropewalk.kafka.features import FEATURES_EPOCH, FINALIZED, supported
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 
@@ -25,4 +25,10 @@ async def handle(
         and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=())
-    return ApiVersionsResponse(error_code=ErrorCode.NONE, api_keys=advertised)
+    return ApiVersionsResponse(
+        error_code=ErrorCode.NONE,
+        api_keys=advertised,
+        supported_features=supported(caller.version),
+        finalized_features_epoch=FEATURES_EPOCH,
+        finalized_features=FINALIZED,
+    )

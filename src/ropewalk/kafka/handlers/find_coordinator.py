@@ -1,16 +1,16 @@
-"""FindCoordinator: which broker looks after a group.
+"""FindCoordinator: which broker looks after a group or a transactional id.
 
 Behaviour worth knowing
-    The topic that holds the groups is made when somebody first looks for a coordinator, and the answer waits for it.
-    Transactions and share groups are not served: whoever looks for their coordinator is refused for good, not
-    told to try again.
+    The topic that holds the groups, or the transactions, is made when somebody first looks for a coordinator, and the answer
+    waits for it.
+    Share groups are not served: whoever looks for their coordinator is refused for good, not told to try again.
 """
 
 from enum import IntEnum
-from typing import Final
+from typing import Final, Protocol
 
 from ropewalk.base.errors import InvalidRequest, RopewalkError, ShardUnavailable
-from ropewalk.broker.groups import Groups
+from ropewalk.base.ids import NodeId
 from ropewalk.groups.errors import InvalidGroupId
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
@@ -33,16 +33,26 @@ class _KeyType(IntEnum):
     SHARE = 2
 
 
+class Coordinators(Protocol):
+    async def coordinator(self, key: str, /) -> NodeId: ...
+
+
 async def handle(
-    request: FindCoordinatorRequest, caller: Caller, *, groups: Groups, image: Image
+    request: FindCoordinatorRequest,
+    caller: Caller,
+    *,
+    groups: Coordinators,
+    transactions: Coordinators,
+    image: Image,
 ) -> FindCoordinatorResponse:
+    coordinators = transactions if request.key_type == _KeyType.TRANSACTION else groups
     if caller.version >= _MANY_SINCE:
         found: list[Coordinator] = []
         for key in dict.fromkeys(request.coordinator_keys):
             await caller.next_item()
-            found.append(await _find(key, request.key_type, caller, groups, image))
+            found.append(await _find(key, request.key_type, caller, coordinators, image))
         return FindCoordinatorResponse(coordinators=tuple(found))
-    one = await _find(request.key, request.key_type, caller, groups, image)
+    one = await _find(request.key, request.key_type, caller, coordinators, image)
     return FindCoordinatorResponse(
         error_code=one.error_code,
         error_message=one.error_message,
@@ -52,11 +62,13 @@ async def handle(
     )
 
 
-async def _find(key: str, key_type: int, caller: Caller, groups: Groups, image: Image) -> Coordinator:
+async def _find(
+    key: str, key_type: int, caller: Caller, coordinators: Coordinators, image: Image
+) -> Coordinator:
     try:
         _check(key, key_type)
         with caller.hold():
-            node_id = await groups.coordinator(key)
+            node_id = await coordinators.coordinator(key)
         broker = image.brokers.get(node_id)
         endpoint = None if broker is None else broker.endpoint(KAFKA_LISTENER)
         if endpoint is None:
@@ -70,7 +82,7 @@ async def _find(key: str, key_type: int, caller: Caller, groups: Groups, image: 
 
 def _check(key: str, key_type: int) -> None:
     if key_type == _KeyType.TRANSACTION:
-        raise InvalidRequest("transactions are not served")
+        return
     if key_type == _KeyType.SHARE:
         raise InvalidRequest("share groups are not served")
     if key_type != _KeyType.GROUP:

@@ -5,6 +5,7 @@ Behaviour worth knowing
     order however many requests it has in flight. Topics that demand a look into the batch are the exception:
     there the batch is copied, checked in the disk pool, and the connection's next request held back until every
     batch of this one is in its log: those that wait for their turn still lie in the receive buffer.
+    So is a batch that begins a transaction in its partition: its coordinator is asked first (`entering.py`).
     A failure belongs to its partition; the request as a whole fails only for a nonsensical `acks`.
     With acks=0 nothing is answered; an error can then only be told by closing the connection.
 """
@@ -13,13 +14,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from ropewalk.base.errors import InvalidRecord, InvalidRequest, RopewalkError, UnsupportedCompression
-from ropewalk.base.ids import TopicId
+from ropewalk.base.errors import InvalidRecord, RopewalkError, TransactionalIdMissing, UnsupportedCompression
 from ropewalk.base.limits import PRODUCE_PARTITIONS_MAX, UNANSWERED_BYTES_PER_PARTITION
 from ropewalk.base.ports import Pool
 from ropewalk.broker.leaders import Leaders
 from ropewalk.broker.partition import Acks, Ticket
 from ropewalk.kafka.caller import Caller, Disconnect
+from ropewalk.kafka.entering import Join, Leaves, enter, find, refused
 from ropewalk.kafka.errors import code_for
 from ropewalk.records.batch import CODEC_MASK
 from ropewalk.records.codec import Codec
@@ -34,9 +35,9 @@ from ropewalk.wire.messages.produce import (
     TopicProduceResponse,
 )
 
-_BY_ID_SINCE: Final = 13
 _ZSTD_SINCE: Final = 7
 _ATTRIBUTES_LOW_BYTE: Final = 22
+_NONE_NEEDED: Final[Leaves] = {}
 
 
 class _Started(Struct):
@@ -45,7 +46,7 @@ class _Started(Struct):
 
 
 async def handle(
-    request: ProduceRequest, caller: Caller, *, leaders: Leaders, pool: Pool
+    request: ProduceRequest, caller: Caller, *, leaders: Leaders, pool: Pool, join: Join
 ) -> ProduceResponse | None:
     try:
         acks = Acks(request.acks)
@@ -53,8 +54,13 @@ async def handle(
         return _refuse(request)
     if sum([len(topic.partitions) for topic in request.topics]) > PRODUCE_PARTITIONS_MAX:
         raise Disconnect(f"a Produce to more than {PRODUCE_PARTITIONS_MAX} partitions")
+    leaves = _NONE_NEEDED
     try:
-        started = [await _start(topic, request, acks, caller, leaders, pool) for topic in request.topics]
+        if request.transactional_id is not None:
+            leaves = await enter(request, caller, leaders, join)
+        started = [
+            await _start(topic, request, acks, caller, leaders, pool, leaves) for topic in request.topics
+        ]
     finally:
         caller.let_go()
     if acks is Acks.NOBODY:
@@ -75,26 +81,29 @@ async def _start(
     caller: Caller,
     leaders: Leaders,
     pool: Pool,
+    leaves: Leaves,
 ) -> _Started:
     """Suspends only for a topic that opens batches; see the module's docstring."""
     writes: list[tuple[int, Ticket | RopewalkError]] = []
     for data in topic.partitions:
         try:
-            if request.transactional_id is not None:
-                raise InvalidRequest("transactions are not served")
-            if caller.version >= _BY_ID_SINCE:
-                partition = leaders.find_by_id(TopicId(topic.topic_id), data.index)
-            else:
-                partition = leaders.find(topic.name, data.index)
+            partition = find(topic, data.index, caller.version, leaders)
+            leave = leaves.get(partition.name) if leaves else None
+            if isinstance(leave, RopewalkError):
+                raise leave
             batch = _batch(data, caller.version)
             if partition.opens_batches:
                 caller.keep_back()
                 prepared = await pool.run(partition.prepare, memoryview(bytearray(batch)))
             else:
                 prepared = partition.prepare(batch)
-            writes.append((data.index, partition.append(prepared, acks, request.timeout_ms)))
+            if prepared.header.is_transactional and request.transactional_id is None:
+                raise TransactionalIdMissing(
+                    "a batch of a transaction needs the transactional id in its request"
+                )
+            writes.append((data.index, partition.append(prepared, acks, request.timeout_ms, leave)))
         except RopewalkError as error:
-            writes.append((data.index, error))
+            writes.append((data.index, refused(error, caller.version)))
     return _Started(topic, writes)
 
 

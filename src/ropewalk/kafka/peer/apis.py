@@ -29,11 +29,13 @@ from ropewalk.kafka.proxy.routed import ROUTED
 from ropewalk.kafka.served import Handle, ServedApi
 from ropewalk.runtime.errands import Errands
 from ropewalk.wire.api import Api
+from ropewalk.wire.messages.add_partitions_to_txn import API as ADD_PARTITIONS_TO_TXN
 from ropewalk.wire.messages.api_versions import API as API_VERSIONS
 from ropewalk.wire.messages.api_versions import ApiVersion
 from ropewalk.wire.messages.fetch import API as FETCH
 from ropewalk.wire.messages.list_offsets import API as LIST_OFFSETS
 from ropewalk.wire.messages.offset_for_leader_epoch import API as OFFSET_FOR_LEADER_EPOCH
+from ropewalk.wire.messages.write_txn_markers import API as WRITE_TXN_MARKERS
 from ropewalk.wire.peer.allocate_producer_ids import API as ALLOCATE_PRODUCER_IDS
 from ropewalk.wire.peer.alter_partition import API as ALTER_PARTITION
 from ropewalk.wire.peer.fetch_metadata import API as FETCH_METADATA
@@ -50,6 +52,8 @@ PEER_APIS: Final[tuple[Api[Any, Any], ...]] = (
     FETCH,
     LIST_OFFSETS,
     OFFSET_FOR_LEADER_EPOCH,
+    ADD_PARTITIONS_TO_TXN,
+    WRITE_TXN_MARKERS,
     HELLO,
     PROVE,
     FIND_CONTROLLER,
@@ -77,15 +81,19 @@ def serve_peers(
     forwarded: frozenset[int],
     fetch: Handle,
     replica_sessions: FetchSessions,
+    add_partitions: Handle,
+    write_markers: Handle,
     hears_controller: Callable[[], bool],
 ) -> dict[int, ServedApi]:
     """`clients` is what the client listener serves without forwarding; `forwarded` are the keys that may come from other nodes.
-    `fetch` answers replicas, whose sessions are `replica_sessions`."""
+    `fetch` answers replicas, whose sessions are `replica_sessions`; `add_partitions` leaders and `write_markers` coordinators."""
     handlers: dict[int, Handle] = {
         API_VERSIONS.key: partial(api_versions.handle, advertised=advertised()),
         FETCH.key: fetch,
         LIST_OFFSETS.key: clients[LIST_OFFSETS.key].handle,
         OFFSET_FOR_LEADER_EPOCH.key: clients[OFFSET_FOR_LEADER_EPOCH.key].handle,
+        ADD_PARTITIONS_TO_TXN.key: add_partitions,
+        WRITE_TXN_MARKERS.key: write_markers,
         FIND_CONTROLLER.key: partial(
             find_controller.handle, image=cluster.image, hears_controller=hears_controller
         ),

@@ -1,4 +1,4 @@
-"""Which requests a front end passes on, and to whom: the leader of each partition, the coordinator of each group."""
+"""Which requests a front end passes on, and to whom: the leader of each partition, the coordinator of each group or transaction."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -8,25 +8,33 @@ from msgspec import Struct, structs
 from ropewalk.base.ids import NodeId, TopicId
 from ropewalk.base.sharding import shard_of
 from ropewalk.metadata.image import Image, Topic
-from ropewalk.metadata.internal_topics import OFFSETS_TOPIC
+from ropewalk.metadata.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ropewalk.wire.api import AnyApi
 from ropewalk.wire.messages import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
     delete_groups,
     delete_records,
     describe_groups,
     describe_producers,
+    describe_transactions,
+    end_txn,
     fetch,
     heartbeat,
+    init_producer_id,
     join_group,
     leave_group,
     list_groups,
     list_offsets,
+    list_transactions,
     offset_commit,
     offset_delete,
     offset_fetch,
     offset_for_leader_epoch,
     produce,
     sync_group,
+    txn_offset_commit,
+    write_txn_markers,
 )
 from ropewalk.wire.types import UUID_ZERO, Message
 
@@ -56,11 +64,11 @@ def leader(topic: Topic | None, index: int) -> NodeId | None:
     return topic.partitions[index].leader
 
 
-def coordinator(image: Image, group_id: str) -> NodeId | None:
-    topic = image.topics.get(OFFSETS_TOPIC)
+def coordinator(image: Image, key: str, topic_name: str = OFFSETS_TOPIC) -> NodeId | None:
+    topic = image.topics.get(topic_name)
     if topic is None or not topic.partitions:
         return None
-    return leader(topic, shard_of(group_id, len(topic.partitions)))
+    return leader(topic, shard_of(key, len(topic.partitions)))
 
 
 def _by_partition(field: str = "partitions") -> Split:
@@ -119,6 +127,44 @@ def _to_coordinator(request: Any, image: Image) -> Parts:
     return {coordinator(image, request.group_id): request}
 
 
+def _to_transaction_coordinator(request: Any, image: Image) -> Parts:
+    return {coordinator(image, request.transactional_id, TRANSACTIONS_TOPIC): request}
+
+
+def _split_init_producer_id(request: init_producer_id.InitProducerIdRequest, image: Image) -> Parts:
+    """Without a transactional id anybody can answer, this node too."""
+    return {} if request.transactional_id is None else _to_transaction_coordinator(request, image)
+
+
+def _split_add_partitions(request: add_partitions_to_txn.AddPartitionsToTxnRequest, image: Image) -> Parts:
+    """Of clients; what only nodes may ask is refused here."""
+    if request.transactions:
+        return {}
+    return {coordinator(image, request.v3_and_below_transactional_id, TRANSACTIONS_TOPIC): request}
+
+
+def _split_describe_transactions(
+    request: describe_transactions.DescribeTransactionsRequest, image: Image
+) -> Parts:
+    found: dict[NodeId | None, list[str]] = {}
+    for transactional_id in request.transactional_ids:
+        found.setdefault(coordinator(image, transactional_id, TRANSACTIONS_TOPIC), []).append(
+            transactional_id
+        )
+    return {
+        node_id: structs.replace(request, transactional_ids=tuple(each)) for node_id, each in found.items()
+    }
+
+
+def _split_markers(request: write_txn_markers.WriteTxnMarkersRequest, image: Image) -> Parts:
+    found: dict[NodeId | None, list[write_txn_markers.WritableTxnMarker]] = {}
+    for marker in request.markers:
+        for node_id, part in _by_partition("partition_indexes")(marker, image).items():
+            assert isinstance(part, write_txn_markers.WritableTxnMarker)
+            found.setdefault(node_id, []).append(part)
+    return {node_id: structs.replace(request, markers=tuple(each)) for node_id, each in found.items()}
+
+
 def _split_offset_fetch(request: offset_fetch.OffsetFetchRequest, image: Image) -> Parts:
     if not request.groups:
         return _to_coordinator(request, image)
@@ -140,10 +186,13 @@ def _by_group(field: str) -> Split:
     return split
 
 
-def _to_all_coordinators(request: list_groups.ListGroupsRequest, image: Image) -> Parts:
-    topic = image.topics.get(OFFSETS_TOPIC)
-    leaders = {partition.leader for partition in topic.partitions} if topic is not None else set()
-    return dict.fromkeys(sorted(leaders, key=lambda node_id: -1 if node_id is None else node_id), request)
+def _to_all_coordinators(topic_name: str) -> Split:
+    def split(request: Any, image: Image) -> Parts:
+        topic = image.topics.get(topic_name)
+        leaders = {partition.leader for partition in topic.partitions} if topic is not None else set()
+        return dict.fromkeys(sorted(leaders, key=lambda node_id: -1 if node_id is None else node_id), request)
+
+    return split
 
 
 def _merge_list(field: str) -> Merge:
@@ -180,7 +229,25 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route(offset_delete.API, _to_coordinator, _merge_one),
     Route(describe_groups.API, _by_group("groups"), _merge_list("groups"), is_repeatable=True),
     Route(delete_groups.API, _by_group("groups_names"), _merge_list("results")),
-    Route(list_groups.API, _to_all_coordinators, _merge_list("groups"), is_repeatable=True),
+    Route(list_groups.API, _to_all_coordinators(OFFSETS_TOPIC), _merge_list("groups"), is_repeatable=True),
+    Route(init_producer_id.API, _split_init_producer_id, _merge_one),
+    Route(add_partitions_to_txn.API, _split_add_partitions, _merge_one),
+    Route(add_offsets_to_txn.API, _to_transaction_coordinator, _merge_one),
+    Route(txn_offset_commit.API, _to_coordinator, _merge_one),
+    Route(end_txn.API, _to_transaction_coordinator, _merge_one),
+    Route(write_txn_markers.API, _split_markers, _merge_list("markers")),
+    Route(
+        describe_transactions.API,
+        _split_describe_transactions,
+        _merge_list("transaction_states"),
+        is_repeatable=True,
+    ),
+    Route(
+        list_transactions.API,
+        _to_all_coordinators(TRANSACTIONS_TOPIC),
+        _merge_list("transaction_states"),
+        is_repeatable=True,
+    ),
 )
 
 ROUTED: Final = frozenset(route.api.key for route in ROUTES)

@@ -1,0 +1,25 @@
+"""The features that clients are told of, with the levels that are in force.
+
+Clients act upon what is finalized: from `transaction.version` 2 on they leave it to their writes to add partitions to a transaction, and
+expect another epoch with every one that ends.
+"""
+
+from typing import Final
+
+from ropewalk.wire.messages.api_versions import FinalizedFeatureKey, SupportedFeatureKey
+
+FEATURES_EPOCH: Final = 1
+"""Grows whenever the finalized levels change: clients keep what has the highest."""
+
+_SUPPORTED: Final[tuple[SupportedFeatureKey, ...]] = ()
+
+FINALIZED: Final[tuple[FinalizedFeatureKey, ...]] = ()
+
+_FROM_ZERO_SINCE: Final = 4
+
+
+def supported(version: int) -> tuple[SupportedFeatureKey, ...]:
+    """As ApiVersions of that version can say it: clients of older ones fail at a feature that may be off."""
+    if version >= _FROM_ZERO_SINCE:
+        return _SUPPORTED
+    return tuple(feature for feature in _SUPPORTED if feature.min_version > 0)
