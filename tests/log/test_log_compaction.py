@@ -123,14 +123,8 @@ def test_the_horizon_counts_from_the_first_pass_not_from_the_last() -> None:
     assert contents(log)[0] == (1, b"l", b"w" * 200)
 
 
-@pytest.mark.parametrize(
-    "made",
-    [
-        pytest.param(keyed([(b"k", b"v" * 200)], is_control=True), id="a control batch"),
-        pytest.param(keyed([(b"k", b"v" * 200)], is_transactional=True), id="a transactional batch"),
-    ],
-)
-def test_what_belongs_to_transactions_stays_and_makes_nothing_superfluous(made: memoryview) -> None:
+def test_a_control_batch_that_is_no_marker_stays_and_makes_nothing_superfluous() -> None:
+    made = keyed([(b"k", b"v" * 200)], is_control=True)
     _, log = a_log([keyed([(b"k", b"first" * 40)]), *(memoryview(bytearray(made)) for _ in range(2))])
     before = read_all(log)
     compact(log, NOW_MS)

@@ -131,6 +131,8 @@ class Compactor:
                 start_offset=compaction.damaged.start_offset,
                 end_offset=compaction.damaged.end_offset,
             )
+        elif compaction.trouble:
+            _log.error("partition is not compacted", partition=str(partition.name), reason=compaction.trouble)
         elif compaction.is_complete:
             self.pass_count += 1
             self.removed_count += compaction.removed_count

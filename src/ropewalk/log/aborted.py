@@ -144,12 +144,18 @@ class AbortedLookup:
 
 
 class AbortedTransactions:
-    __slots__ = ("_chunks", "_recent", "floor_offset")
+    __slots__ = ("_chunks", "_hidden_offset", "_recent", "floor_offset")
 
     def __init__(self, saved: SavedAborted | None = None) -> None:
         self.floor_offset = saved.floor_offset if saved is not None else 0
         self._chunks = list(saved.chunks) if saved is not None else []
         self._recent = list(saved.recent) if saved is not None else []
+        self._hidden_offset = self.floor_offset
+
+    @property
+    def is_floor_moving(self) -> bool:
+        """Whether readers find less than a start would: nothing that is saved now would be right."""
+        return self._hidden_offset > self.floor_offset
 
     @property
     def recent_count(self) -> int:
@@ -166,7 +172,7 @@ class AbortedTransactions:
 
     def look_up(self, disk: Disk, directory: str, *, start_offset: int, end_offset: int) -> AbortedLookup:
         """Those with records at or above `start_offset` and below `end_offset`."""
-        start_offset = max(start_offset, self.floor_offset)
+        start_offset = max(start_offset, self._hidden_offset)
         return AbortedLookup(
             disk,
             directory,
@@ -198,11 +204,16 @@ class AbortedTransactions:
                 self._chunks.append(each.chunk)
             del self._recent[: _first_from(self._recent, end_offset)]
 
+    def hide_below(self, floor_offset: int) -> None:
+        """Readers are given a log in which nothing is left of what ended below; then `forget_below`."""
+        self._hidden_offset = max(self._hidden_offset, floor_offset)
+
     def forget_below(self, floor_offset: int) -> list[int]:
-        """Nothing is left of what ended below; answers the names of the files that can go."""
+        """Nothing is left for good of what ended below; answers the names of the files that can go."""
         if floor_offset <= self.floor_offset:
             return []
         self.floor_offset = floor_offset
+        self._hidden_offset = max(self._hidden_offset, floor_offset)
         del self._recent[: _first_from(self._recent, floor_offset)]
         gone = [chunk.name_offset for chunk in self._chunks if chunk.last_offset < floor_offset]
         if gone:

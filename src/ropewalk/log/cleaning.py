@@ -59,6 +59,12 @@ class Cleaning:
             contents.epochs,
             compacted_offset=max(self._progress.compacted_offset, segments[0].base_offset),
             batches_kept=contents.producers.offsets_remembered(),
+            aborted=contents.producers.transactions.aborted.look_up(
+                self._storage.disk,
+                directory,
+                start_offset=segments[0].base_offset,
+                end_offset=segments[-1].end_offset,
+            ),
             now_ms=now_ms,
             keys_max=keys_max,
         )
@@ -77,11 +83,14 @@ class Cleaning:
         segment.is_moving = True
         self._storage.files.pin(segment.path, replacement.file)
         self._segments.replace(replaced, segment)
+        self._contents.producers.transactions.aborted.hide_below(replacement.decided_offset)
         return True
 
     def on_installed(self, replacement: Replacement) -> None:
         segment = replacement.segment
         segment.is_moving = False
+        # Files that nobody counts on any more are found and removed at the next start.
+        self._contents.producers.transactions.aborted.forget_below(replacement.decided_offset)
         self._snapshots.on_removed(replacement.snapshot_offsets)
         if segment in self._segments:
             self._storage.files.unpin(segment.path)

@@ -18,21 +18,24 @@ Invariants
     The last record of a key stays. A tombstone stays until its delete horizon, which is set when the records before
     it have gone; segments are replaced from the first on, so they have gone for good by then.
     Nothing is copied that was not verified: compaction would give rotten bytes a valid CRC.
+    Below the limit every transaction has ended. The records of aborted ones go and make no other superfluous. A marker stays
+    while its transaction has records, and then until its delete horizon: readers and followers that met the
+    records meet it.
 
 Behaviour worth knowing
-    Records without a key go, as in Kafka. Control batches and transactional ones stay as they are, and so does a batch
-    that cannot be opened: which of their records count is not for compaction to say.
-    If a batch tells retries of its producer, it stays though empty.
+    Records without a key go, as in Kafka. A control batch that is no marker stays. A batch that cannot be opened stays as it is, unless its transaction was aborted.
+    If a batch tells retries of its producer, it stays though empty; so does the last marker of one that is remembered.
     If the keys are too many for one pass, it ends before the first batch it has no room for, and the next goes on there.
 """
 
 from collections.abc import Generator, Sequence
 
-from ropewalk.base.errors import CorruptBatch, UnsupportedCompression
+from ropewalk.base.errors import CorruptBatch, StorageFailed, UnsupportedCompression
 from ropewalk.base.limits import (
     COMPACTION_MERGED_SEGMENTS_MAX,
     COMPACTION_RECORD_BYTES,
 )
+from ropewalk.log.aborted import AbortedLookup
 from ropewalk.log.damage import DamagedRange
 from ropewalk.log.epochs import LeaderEpochs
 from ropewalk.log.index import RELATIVE_OFFSET_MAX
@@ -41,8 +44,10 @@ from ropewalk.log.rewrite import Replacement, Rewrite
 from ropewalk.log.segment import Segment
 from ropewalk.log.settings import LogSettings
 from ropewalk.log.storage import Storage
+from ropewalk.log.transactions_met import TransactionsMet
 from ropewalk.log.walk import Unreadable, walk
 from ropewalk.records.batch import BatchHeader
+from ropewalk.records.marker import read_marker
 from ropewalk.records.sieve import Entry, OpenedBatch, emptied, is_placeholder, open_batch, rebuild
 
 
@@ -59,6 +64,7 @@ class Compaction:
         *,
         compacted_offset: int,
         batches_kept: frozenset[int],
+        aborted: AbortedLookup,
         now_ms: int,
         keys_max: int,
     ) -> None:
@@ -68,6 +74,8 @@ class Compaction:
         self._settings = settings
         self._epochs = epochs
         self._batches_kept = batches_kept
+        self._aborted = aborted
+        self._transactions = TransactionsMet(())
         self._now_ms = now_ms
         self._latest = LatestOffsets(keys_max)
         self._work = self._pass()
@@ -76,13 +84,16 @@ class Compaction:
         """Up to where keys were noted; once all is over, up to where the log is compacted."""
 
         self.tombstones_due_at_ms: int | None = None
-        """When the first of the tombstones that stay may go."""
+        """When the first of the tombstones and markers that stay may go."""
 
         self.replacement: Replacement | None = None
         """A segment that is ready to take the place of others. Set it to None when it has been seen to."""
 
         self.damaged: DamagedRange | None = None
         """What could not be read, and ended the pass."""
+
+        self.trouble = ""
+        """Why the pass could not go on, if it was not for damage."""
 
         self.is_over = False
         self.is_complete = False
@@ -107,6 +118,9 @@ class Compaction:
         except Unreadable as unreadable:
             self.damaged = unreadable.damaged
             self.abandon()
+        except StorageFailed as error:
+            self.trouble = str(error)
+            self.abandon()
         except OSError as error:
             self.abandon()
             if not isinstance(error, FileNotFoundError):
@@ -124,6 +138,7 @@ class Compaction:
         self._rewrite = self.replacement = None
 
     def _pass(self) -> Generator[int, None, None]:
+        self._transactions = TransactionsMet(self._aborted.run())
         yield from self._note_keys()
         rewrite: Rewrite | None = None
         for segment in self._segments:
@@ -150,7 +165,9 @@ class Compaction:
                 if header.end_offset > self.compacted_offset:
                     if self._latest.is_full:
                         return
-                    opened = _open(header, batch)
+                    opened = None
+                    if not header.is_control and not self._transactions.has_aborted(header):
+                        opened = _open(batch)
                     for entry in opened.entries if opened is not None else ():
                         if entry.key is not None:
                             self._latest.note(entry.key, entry.offset)
@@ -174,6 +191,7 @@ class Compaction:
     def _close(self, rewrite: Rewrite) -> Generator[int, None, None]:
         if rewrite.is_worthwhile:
             self.replacement = rewrite.finish()
+            self.replacement.decided_offset = min(rewrite.segment.end_offset, self.compacted_offset)
         else:
             rewrite.discard()
         self._rewrite = None
@@ -186,23 +204,29 @@ class Compaction:
             return
         if is_placeholder(header):
             rewrite.pass_over(header)
-            return
-        opened = _open(header, batch)
+        elif header.is_control:
+            self._put_control(rewrite, header, batch)
+        elif self._transactions.has_aborted(header):
+            self.removed_count += header.record_count
+            self._put_empty(rewrite, header, batch)
+        else:
+            self._put_records(rewrite, header, batch)
+
+    def _put_records(self, rewrite: Rewrite, header: BatchHeader, batch: memoryview) -> None:
+        opened = _open(batch)
         if opened is None:
+            self._transactions.keep(header)
             rewrite.copy(header, batch)
             return
         kept = [entry for entry in opened.entries if self._stays(entry, header)]
         self.removed_count += len(opened.entries) - len(kept)
+        if not kept:
+            self._put_empty(rewrite, header, batch)
+            return
+        self._transactions.keep(header)
         horizon_ms = header.delete_horizon_ms
         has_tombstones = any(entry.is_tombstone for entry in kept)
-        if not kept:
-            if header.base_offset not in self._batches_kept:
-                rewrite.drop(header)
-            elif header.record_count:
-                rewrite.replace(emptied(header))
-            else:
-                rewrite.copy(header, batch)
-        elif has_tombstones and horizon_ms is None:
+        if has_tombstones and horizon_ms is None:
             horizon_ms = self._now_ms + self._settings.delete_retention_ms
             rewrite.replace(rebuild(opened, kept, delete_horizon_ms=horizon_ms))
         elif len(kept) < len(opened.entries):
@@ -210,8 +234,38 @@ class Compaction:
         else:
             rewrite.copy(header, batch)
         if has_tombstones and horizon_ms is not None:
-            known_ms = self.tombstones_due_at_ms
-            self.tombstones_due_at_ms = horizon_ms if known_ms is None else min(known_ms, horizon_ms)
+            self._note_due(horizon_ms)
+
+    def _put_empty(self, rewrite: Rewrite, header: BatchHeader, batch: memoryview) -> None:
+        """No record of the batch is left."""
+        if header.base_offset not in self._batches_kept:
+            rewrite.drop(header)
+        elif header.record_count:
+            rewrite.replace(emptied(header))
+        else:
+            rewrite.copy(header, batch)
+
+    def _put_control(self, rewrite: Rewrite, header: BatchHeader, batch: memoryview) -> None:
+        """Keep a marker while anybody may need it."""
+        has_records = self._transactions.end(header)
+        opened = None if read_marker(batch) is None else _open(batch)
+        if has_records or opened is None or header.base_offset in self._batches_kept:
+            rewrite.copy(header, batch)
+            return
+        horizon_ms = header.delete_horizon_ms
+        if horizon_ms is None:
+            horizon_ms = self._now_ms + self._settings.delete_retention_ms
+            rewrite.replace(rebuild(opened, opened.entries, delete_horizon_ms=horizon_ms))
+        elif horizon_ms <= self._now_ms:
+            rewrite.drop(header)
+            return
+        else:
+            rewrite.copy(header, batch)
+        self._note_due(horizon_ms)
+
+    def _note_due(self, horizon_ms: int) -> None:
+        known_ms = self.tombstones_due_at_ms
+        self.tombstones_due_at_ms = horizon_ms if known_ms is None else min(known_ms, horizon_ms)
 
     def _stays(self, entry: Entry, header: BatchHeader) -> bool:
         if entry.key is None or self._latest.has_later(entry.key, entry.offset):
@@ -222,10 +276,8 @@ class Compaction:
         return horizon_ms is None or horizon_ms > self._now_ms
 
 
-def _open(header: BatchHeader, batch: memoryview) -> OpenedBatch | None:
-    """None for a batch that stays as it is."""
-    if header.is_control or header.is_transactional:
-        return None
+def _open(batch: memoryview) -> OpenedBatch | None:
+    """None for a batch that cannot be opened."""
     try:
         return open_batch(batch)
     except (CorruptBatch, UnsupportedCompression):

@@ -24,7 +24,7 @@ from ropewalk.base.errors import (
     StorageFailed,
 )
 from ropewalk.base.ids import LeaderEpoch, Offset
-from ropewalk.base.limits import COMPACTION_KEYS_MAX
+from ropewalk.base.limits import ABORTED_CHUNK_COUNT, COMPACTION_KEYS_MAX
 from ropewalk.base.ports import Disk, File
 from ropewalk.log.aborted import ABORTED_SUFFIX, AbortedLookup
 from ropewalk.log.aborted import AbortedTransaction as AbortedTransaction
@@ -465,16 +465,21 @@ class Log:
             self._roll()
 
     def take_snapshot(self, now_ms: int, *, force: bool = False) -> SnapshotWrite | None:
-        """A snapshot to be written in the disk pool, if one is due; then `on_snapshot`."""
-        if force:
+        """A snapshot to be written in the disk pool, if one is due; then `on_snapshot`.
+
+        None while a compacted segment is on its way: what it removed is still in the files.
+        """
+        aborted = self._contents.producers.transactions.aborted
+        if aborted.is_floor_moving:
+            return None
+        if force or aborted.recent_count >= 2 * ABORTED_CHUNK_COUNT:
             if self._snapshots.has(self.end_offset):
                 return None
         elif not self._snapshots.is_due(self.end_offset, self.settings.snapshot_interval_bytes):
             return None
         contents, active = self._contents, self._segments.active
         contents.producers.expire(now_ms=now_ms, expiry_ms=self.settings.producer_expiry_ms)
-        transactions = contents.producers.transactions
-        chunks = transactions.aborted.take_chunks()
+        chunks = aborted.take_chunks()
         snapshot = Snapshot(
             self.end_offset,
             contents.epochs.entries(),
@@ -482,8 +487,8 @@ class Log:
             [ClosedSegment(s.base_offset, s.size_bytes, s.max_timestamp) for s in self._segments.closed],
             Tail(active.base_offset, active.size_bytes, active.max_timestamp, active.opened_at_ms),
             self._cleaning.compacted_offset,
-            transactions.save(),
-            transactions.aborted.save(chunks),
+            contents.producers.transactions.save(),
+            aborted.save(chunks),
         )
         obsolete_offsets = self._snapshots.on_taken(self.end_offset)
         return SnapshotWrite(self._storage.disk, self.directory, snapshot, obsolete_offsets, chunks)

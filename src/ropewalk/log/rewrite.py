@@ -37,6 +37,9 @@ class Replacement:
         self.segment = segment
         self.file = file
         self.sources = sources
+        self.decided_offset = 0
+        """Of the transactions that ended below it no aborted record is left, here and before."""
+
         self.snapshot_offsets: list[int] = []
         """After `run`: the snapshots that are left."""
 

@@ -10,7 +10,8 @@ whose offsets it holds too.
 
 What a reader could get wrong
     A snapshot remembers how long the last segment was when it was taken. If that segment was compacted since, the
-    length means nothing, so such a snapshot goes as well.
+    length means nothing, so such a snapshot goes as well. So does one that speaks of aborted transactions there: none of
+    their records is left, nor, before long, their markers.
     Running it again is harmless: what is done is passed over.
 """
 
@@ -57,8 +58,8 @@ def settle(disk: Disk, directory: str) -> None:
 def _finish(disk: Disk, directory: str, base_offset: int, end_offset: int) -> None:
     names = disk.list(directory)
     for snapshot_offset in offsets_of(names, SNAPSHOT_SUFFIX):
-        if base_offset < snapshot_offset <= end_offset and not _begins_at(
-            disk, directory, snapshot_offset, end_offset
+        if snapshot_offset > base_offset and not _is_true_still(
+            disk, directory, snapshot_offset, base_offset, end_offset
         ):
             disk.remove(path_of(directory, snapshot_offset, SNAPSHOT_SUFFIX))
     for index_offset in offsets_of(names, INDEX_SUFFIX):
@@ -74,10 +75,16 @@ def _finish(disk: Disk, directory: str, base_offset: int, end_offset: int) -> No
     disk.sync_directory(directory)
 
 
-def _begins_at(disk: Disk, directory: str, snapshot_offset: int, end_offset: int) -> bool:
-    """Whether a snapshot's last segment is the one after those that are replaced."""
+def _is_true_still(
+    disk: Disk, directory: str, snapshot_offset: int, base_offset: int, end_offset: int
+) -> bool:
+    """Whether a snapshot's last segment lies behind those that are replaced, and nothing it says is about them."""
     snapshot = read_snapshot(disk, directory, snapshot_offset)
-    return snapshot is not None and snapshot.tail.base_offset == end_offset
+    return (
+        snapshot is not None
+        and snapshot.tail.base_offset >= end_offset
+        and not snapshot.aborted.mentions(base_offset, end_offset)
+    )
 
 
 def _swap_path(directory: str, base_offset: int, end_offset: int) -> str:

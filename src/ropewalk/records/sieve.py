@@ -24,6 +24,7 @@ from ropewalk.records.batch import (
     MAGIC,
     PREFIX_BYTES,
     SEQUENCE_NONE,
+    TRANSACTIONAL,
     BatchHeader,
     decode_header,
     stamp_crc,
@@ -109,10 +110,13 @@ def rebuild(opened: OpenedBatch, kept: Sequence[Entry], *, delete_horizon_ms: in
 
 
 def emptied(header: BatchHeader) -> bytearray:
-    """The batch without any record: it keeps its producer's place."""
+    """The batch without any record: it keeps its producer's place.
+
+    It is part of no transaction any more. Otherwise one would begin with it whose marker may be gone.
+    """
     return _assemble(
         header,
-        attributes=header.attributes & ~(CODEC_MASK | DELETE_HORIZON),
+        attributes=header.attributes & ~(CODEC_MASK | DELETE_HORIZON | TRANSACTIONAL),
         base_timestamp=TIMESTAMP_NONE,
         max_timestamp=TIMESTAMP_NONE,
         record_count=0,
