@@ -15,6 +15,7 @@ from typing import Protocol
 
 IMAGE_BYTES = 1 << 29
 MOUNTED_WITHIN_S = 10.0
+ENDED_WITHIN_S = 2.0
 REPOSITORY = Path(__file__).parents[2]
 
 
@@ -45,7 +46,12 @@ class LossyMount:
 
     def __exit__(self, *_: object) -> None:
         _unmount(self.path)
-        self._process.wait(timeout=10)
+        try:
+            self._process.wait(timeout=ENDED_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            # Another mount namespace, of a node with wires of its own, may have been made while this was mounted. It keeps it.
+            self._process.terminate()
+            self._process.wait(timeout=MOUNTED_WITHIN_S)
 
     def cut_power(self) -> None:
         self._process.send_signal(signal.SIGUSR2 if self._cuts % 2 else signal.SIGUSR1)

@@ -67,3 +67,19 @@ def test_a_name_with_several_addresses_is_a_seed() -> None:
         await nodes.until(lambda: nodes.is_serving(3, seen_by=0))
 
     in_a_cluster(story)
+
+
+def test_nodes_live_on_while_their_controller_stops() -> None:
+    """It answers until its doors are closed, however long the rest of its end takes."""
+
+    async def story(nodes: Nodes) -> list[bool]:
+        decisions = nodes[0]._parts.place.decisions
+        assert decisions is not None
+        decisions.stop()  # which is the first that it does
+        await nodes.until(lambda: all(nodes[node_id]._parts.membership.trouble for node_id in (1, 2)))
+        nodes.members[0].kill()
+        await nodes.members[0].start()
+        await nodes.until(lambda: all(nodes.is_serving(node_id, seen_by=0) for node_id in range(3)))
+        return [nodes[node_id].failed.done() for node_id in (1, 2)]
+
+    assert in_a_cluster(story) == [False, False]

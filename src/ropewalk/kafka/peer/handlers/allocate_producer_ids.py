@@ -6,7 +6,7 @@ from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import NodeId
 from ropewalk.controller.producer_ids import ProducerIdBlock
 from ropewalk.kafka.caller import Caller
-from ropewalk.kafka.errors import code_for
+from ropewalk.kafka.peer.controller_codes import code_for
 from ropewalk.kafka.peer.identity import check_identity
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.peer.allocate_producer_ids import (

@@ -7,7 +7,7 @@ from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import LeaderEpoch, NodeId, TopicId
 from ropewalk.controller.alter_partition import AlteredPartition, PartitionAlteration
 from ropewalk.kafka.caller import Caller
-from ropewalk.kafka.errors import code_for
+from ropewalk.kafka.peer.controller_codes import code_for
 from ropewalk.kafka.peer.identity import check_identity
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.peer import alter_partition

@@ -9,7 +9,7 @@ from typing import Protocol
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.limits import METADATA_WAIT_MS_MAX
 from ropewalk.kafka.caller import Caller
-from ropewalk.kafka.errors import code_for
+from ropewalk.kafka.peer.controller_codes import code_for
 from ropewalk.runtime.errands import Errands
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.peer.fetch_metadata import FetchMetadataRequest, FetchMetadataResponse

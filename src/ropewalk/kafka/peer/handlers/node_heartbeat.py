@@ -11,7 +11,7 @@ from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import NodeId
 from ropewalk.controller.membership import Heartbeat
 from ropewalk.kafka.caller import Caller
-from ropewalk.kafka.errors import code_for
+from ropewalk.kafka.peer.controller_codes import code_for
 from ropewalk.kafka.peer.identity import check_identity
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.peer.node_heartbeat import NodeHeartbeatRequest, NodeHeartbeatResponse, NodeLoad

@@ -10,7 +10,7 @@ from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import NodeId, TopicId
 from ropewalk.controller.brokers import Registration
 from ropewalk.kafka.caller import Caller
-from ropewalk.kafka.errors import code_for
+from ropewalk.kafka.peer.controller_codes import code_for
 from ropewalk.kafka.peer.identity import check_identity
 from ropewalk.metadata.records import Endpoint
 from ropewalk.wire.error_code import ErrorCode
