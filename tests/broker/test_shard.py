@@ -392,6 +392,16 @@ def test_whoever_asks_after_its_partition_has_ended_is_not_left_waiting() -> Non
     hosting(story)
 
 
+def test_what_was_committed_is_not_told_either_once_another_may_lead() -> None:
+    async def story(host: Host) -> None:
+        assert await host.ask(5) == 5
+        host.bench.partition.end(node_stopping(host.bench.partition.name))
+        with pytest.raises(ShardUnavailable):
+            await host.ask("read")
+
+    hosting(story, durable_first=False)
+
+
 def test_an_answer_that_nobody_came_for_is_no_complaint() -> None:
     async def story(host: Host) -> list[dict[str, object]]:
         complaints: list[dict[str, object]] = []

@@ -140,6 +140,23 @@ def test_some_partitions_can_be_reset_and_a_group_made(
     assert groups["fresh"].offsets == {("orders", 0): 3, ("orders", 1): 2}
 
 
+def test_several_topics_are_reset_at_once(broker_with_groups: LoopbackBroker, ropewalk: Ropewalk) -> None:
+    broker_with_groups.cluster.add_topic("bills", 0, 0)
+    fill(broker_with_groups, "bills", b"a", b"b")
+    offsets = broker_with_groups.cluster.groups["idle"].offsets
+    before = dict(offsets)
+    arguments = ("group", "reset", "idle", "-t", "orders:0", "-t", "bills", "--to-datetime", "2000")
+    moves = json.loads(ropewalk(*arguments, "-o", "json").stdout)
+    assert [(move["topic"], move["partition"], move["target"]) for move in moves] == [
+        ("bills", 0, 1),
+        ("bills", 1, 0),
+        ("orders", 0, 1),
+    ]
+    assert offsets == before
+    assert ropewalk(*arguments, "--execute").exit_code == 0
+    assert offsets == before | {("bills", 0): 1, ("bills", 1): 0, ("orders", 0): 1}
+
+
 def test_a_group_with_members_is_not_reset(broker_with_groups: LoopbackBroker, ropewalk: Ropewalk) -> None:
     arguments = ("group", "reset", "busy", "--all-topics", "--to-earliest")
     tried = ropewalk(*arguments)

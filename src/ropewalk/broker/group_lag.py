@@ -1,7 +1,8 @@
 """How far a group is behind, partition by partition and topic by topic.
 
 What a reader could get wrong
-    The lag of a partition that is led elsewhere, or gone, is not known here: that is None, and never 0.
+    Whoever looks after a group need not lead what it reads. A copy of the partition serves, though it is a moment
+    behind; where there is none, or the partition is gone, the lag is not known here: that is None, and never 0.
     An offset may have been committed beyond the end of the log, or the log cut since: that is a lag of 0.
 """
 
@@ -41,7 +42,7 @@ def partition_lags(
     """`offsets` as a sample of the group has them: topic, partition, committed offset."""
     for topic, index, committed_offset in offsets:
         try:
-            partition = partitions.find(topic, index)
+            partition = partitions.find_copy(topic, index)
         except RopewalkError:
             lag = None
         else:

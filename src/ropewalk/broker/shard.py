@@ -267,6 +267,11 @@ class Shard(Generic[C, E, A]):
         if self._latest is not None and self._latest.end_offset == self._end_offset:
             self._latest.replies += replies
             return
+        if self.partition.has_ended:
+            # Another node may lead and know more, though what this one knows is committed.
+            reason = self._outcome_unknown("its partition has ended")
+            _refuse((answer for answer, _ in replies), reason)
+            return
         committed = self.partition.expect(self._end_offset, self._commit_timeout_ms)
         if committed is None:
             _answer(replies)
