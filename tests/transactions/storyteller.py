@@ -118,7 +118,13 @@ class _Story:
         for entry in unfinished.transactions:
             partitions = tuple(map(place, words)) or entry.partitions
             token = self._stage.ask(
-                MarkersWritten(entry.transactional_id, entry.producer_id, entry.producer_epoch, partitions)
+                MarkersWritten(
+                    entry.transactional_id,
+                    entry.producer_id,
+                    entry.producer_epoch,
+                    entry.started_at_ms,
+                    partitions,
+                )
             )
             self._callers[token] = ""
         return self._news() or ["nothing to finish"]

@@ -61,7 +61,11 @@ class _Ending:
 
     def is_about(self, finish: Finish) -> bool:
         ours = self.finish
-        return (ours.producer_id, ours.producer_epoch) == (finish.producer_id, finish.producer_epoch)
+        return (ours.producer_id, ours.producer_epoch, ours.started_at_ms) == (
+            finish.producer_id,
+            finish.producer_epoch,
+            finish.started_at_ms,
+        )
 
     @property
     def marker(self) -> TransactionMarker:
@@ -228,7 +232,11 @@ class Finisher:
         ):  # whoever looks after the shard next finds it, and writes the markers again
             ending.shard.ask(
                 MarkersWritten(
-                    finish.transactional_id, finish.producer_id, finish.producer_epoch, finish.partitions
+                    finish.transactional_id,
+                    finish.producer_id,
+                    finish.producer_epoch,
+                    finish.started_at_ms,
+                    finish.partitions,
                 )
             )
 

@@ -42,6 +42,8 @@ class Finish(Struct, frozen=True):
     partitions: tuple[TopicPartition, ...]
     """Where a marker is still to be written."""
     version: int
+    started_at_ms: int
+    """Tells it from the next one of the same producer, where an epoch stays from one to the next."""
 
 
 class Unfinished(Struct, frozen=True):

@@ -66,7 +66,8 @@ class MarkersWritten(Struct, frozen=True):
     transactional_id: str
     producer_id: int
     producer_epoch: int
-    """Of the markers, as `Finish` has it."""
+    """Of the markers, as `Finish` has it; so is `started_at_ms`."""
+    started_at_ms: int
     partitions: tuple[TopicPartition, ...]
 
 

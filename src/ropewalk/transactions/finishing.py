@@ -34,10 +34,7 @@ class Finishing:
     def is_last(self, command: MarkersWritten) -> bool:
         """Takes note of markers; True when none is left to be written."""
         unfinished = self._transactions.get(command.transactional_id)
-        if unfinished is None:
-            return False
-        record = unfinished.record
-        if (record.producer_id, record.producer_epoch) != (command.producer_id, command.producer_epoch):
+        if unfinished is None or not _is_about(command, unfinished.record):
             return False
         unfinished.remaining.difference_update(command.partitions)
         return not unfinished.remaining
@@ -72,6 +69,15 @@ class _Unfinished:
         self.remaining: set[TopicPartition] = set(record.partitions)
 
 
+def _is_about(command: MarkersWritten, record: TransactionRecorded) -> bool:
+    """Not about an earlier transaction: its markers end nothing of this one."""
+    return (command.producer_id, command.producer_epoch, command.started_at_ms) == (
+        record.producer_id,
+        record.producer_epoch,
+        record.started_at_ms,
+    )
+
+
 def _finish(record: TransactionRecorded, remaining: set[TopicPartition]) -> Finish:
     return Finish(
         transactional_id=record.transactional_id,
@@ -80,4 +86,5 @@ def _finish(record: TransactionRecorded, remaining: set[TopicPartition]) -> Fini
         committed=record.state is TransactionState.PREPARE_COMMIT,
         partitions=tuple(sorted(remaining)),
         version=record.version,
+        started_at_ms=record.started_at_ms,
     )

@@ -100,7 +100,7 @@ def _claimed(command: InitProducer) -> Identity | None:
 
 
 def _first(command: InitProducer, now_ms: int) -> Decision:
-    """Also for one that goes on: the transactional id has expired meanwhile, and nobody can have taken it over since."""
+    """Also for one that goes on: the transactional id has expired meanwhile, and whoever held it is not known either."""
     if command.fresh_producer_id is None:
         return Decision(ProducerIdWanted())
     return _given(
