@@ -1,7 +1,20 @@
 """The client for asyncio: the same as `from ropewalk import …`, on the caller's event loop."""
 
+from ropewalk.base.ids import TopicPartition
+from ropewalk.client.consuming.consumer import Consumer
+from ropewalk.client.consuming.message import Message
+from ropewalk.client.group_offsets import Committed, GroupIdentity, OffsetToCommit
 from ropewalk.client.producing.batch import Acknowledged, Delivery
 from ropewalk.client.producing.producer import Producer
-from ropewalk.client.producing.transaction import GroupIdentity, OffsetToCommit
 
-__all__ = ["Acknowledged", "Delivery", "GroupIdentity", "OffsetToCommit", "Producer"]
+__all__ = [
+    "Acknowledged",
+    "Committed",
+    "Consumer",
+    "Delivery",
+    "GroupIdentity",
+    "Message",
+    "OffsetToCommit",
+    "Producer",
+    "TopicPartition",
+]

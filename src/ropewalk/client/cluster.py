@@ -5,7 +5,8 @@ is out of date (`forget`). Any broker can be asked: first those already connecte
 the bootstrap addresses, which therefore matter only until the first answer and when all else fails.
 
 What a reader could get wrong
-    Each broker has two lanes. Long polls go through their own connection, since a broker answers in order.
+    Each broker has lanes. Long polls, and joining a group, which waits for others, go through connections of their own,
+    since a broker answers in order.
     A topic's leader epoch never goes back: an answer from a broker that lags behind does not replace a
     newer leader.
 """
@@ -69,6 +70,7 @@ class ClusterView(Struct, frozen=True, gc=False):
 class Lane(Enum):
     CALLS = "calls"
     POLLS = "polls"
+    JOINS = "joins"
 
 
 class Cluster:

@@ -6,6 +6,7 @@ from typing import Final, TypeVar
 
 from ropewalk.base.errors import ProtocolError, RopewalkError
 from ropewalk.base.ids import NodeId
+from ropewalk.client.cluster import Lane
 from ropewalk.client.connection import Connection
 from ropewalk.client.errors import RemoteError
 from ropewalk.client.session import Session
@@ -25,9 +26,12 @@ class CoordinatorKind(IntEnum):
 
 
 class Coordinators:
-    def __init__(self, session: Session, kind: CoordinatorKind = CoordinatorKind.GROUP) -> None:
+    def __init__(
+        self, session: Session, kind: CoordinatorKind = CoordinatorKind.GROUP, *, lane: Lane = Lane.CALLS
+    ) -> None:
         self._session = session
         self._kind = kind
+        self._lane = lane
         self._nodes: dict[str, NodeId] = {}
 
     async def ask(
@@ -61,7 +65,7 @@ class Coordinators:
             if not cluster.knows(node):
                 await cluster.metadata([], deadline_ms=deadline_ms)
             self._nodes[group] = node
-        return await cluster.connection(node, deadline_ms=deadline_ms)
+        return await cluster.connection(node, deadline_ms=deadline_ms, lane=self._lane)
 
     async def _find(self, group: str, deadline_ms: float) -> NodeId:
         connection = await self._session.cluster.any_connection(deadline_ms=deadline_ms)

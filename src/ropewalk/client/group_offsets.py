@@ -1,4 +1,4 @@
-"""The offsets that groups have committed: read, set and removed by someone who is not a member."""
+"""The offsets that groups have committed: read, set and removed, by members and by others."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -34,16 +34,61 @@ class Committed(Struct, frozen=True, gc=False):
     metadata: str
 
 
+class GroupIdentity(Struct, frozen=True, gc=False):
+    """A member of a group, in a generation of it: what a former one commits is refused. Without a member it is nobody."""
+
+    group: str
+    generation: int = -1
+    """Or the member's epoch, in groups with assignment by the server."""
+    member_id: str = ""
+    instance_id: str | None = None
+
+
+class OffsetToCommit(Struct, frozen=True, gc=False):
+    """The next offset to be read."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+
+
 PartitionOutcomes = dict[TopicPartition, RemoteError | None]
 
 
 async def fetch(
-    coordinators: Coordinators, group: str, *, deadline_ms: float
+    coordinators: Coordinators,
+    group: str,
+    *,
+    deadline_ms: float,
+    partitions: Iterable[TopicPartition] | None = None,
+    member: GroupIdentity | None = None,
+    require_stable: bool = False,
 ) -> dict[TopicPartition, Committed]:
+    """Of these partitions, or of all. `require_stable` waits while a transaction is about to commit offsets of them."""
+    by_topic = None if partitions is None else _by_topic(partitions)
+    asked = offset_fetch.OffsetFetchRequestGroup(
+        group,
+        member_id=None if member is None else member.member_id or None,
+        member_epoch=-1 if member is None else member.generation,
+        topics=None
+        if by_topic is None
+        else tuple(
+            offset_fetch.OffsetFetchRequestTopics(name=name, partition_indexes=tuple(indexes))
+            for name, indexes in by_topic.items()
+        ),
+    )
+    request = offset_fetch.OffsetFetchRequest(
+        group_id=group,
+        topics=None
+        if by_topic is None
+        else tuple(
+            offset_fetch.OffsetFetchRequestTopic(name, tuple(indexes)) for name, indexes in by_topic.items()
+        ),
+        groups=(asked,),
+        require_stable=require_stable,
+    )
+
     async def once(connection: Connection) -> dict[TopicPartition, Committed]:
-        request = offset_fetch.OffsetFetchRequest(
-            group_id=group, topics=None, groups=(offset_fetch.OffsetFetchRequestGroup(group, topics=None),)
-        )
         version = connection.versions.choose(offset_fetch.API, version_max=_NAMED_TOPICS_VERSION_MAX)
         response = await connection.call(
             offset_fetch.API, request, deadline_ms=deadline_ms, version_max=_NAMED_TOPICS_VERSION_MAX
@@ -57,19 +102,25 @@ async def fetch(
 
 
 async def commit(
-    coordinators: Coordinators, group: str, offsets: Mapping[TopicPartition, int], *, deadline_ms: float
+    coordinators: Coordinators,
+    member: GroupIdentity,
+    offsets: Mapping[TopicPartition, OffsetToCommit],
+    *,
+    deadline_ms: float,
 ) -> PartitionOutcomes:
+    group = member.group
+
     async def once(connection: Connection) -> PartitionOutcomes:
         request = offset_commit.OffsetCommitRequest(
             group_id=group,
+            generation_id_or_member_epoch=member.generation,
+            member_id=member.member_id,
+            instance_id=member.instance_id,
             topics=tuple(
                 offset_commit.OffsetCommitRequestTopic(
                     name=topic,
                     partitions=tuple(
-                        offset_commit.OffsetCommitRequestPartition(
-                            index, offsets[TopicPartition(topic, index)]
-                        )
-                        for index in indexes
+                        _to_commit(index, offsets[TopicPartition(topic, index)]) for index in indexes
                     ),
                 )
                 for topic, indexes in _by_topic(offsets).items()
@@ -112,6 +163,12 @@ async def delete(
         )
 
     return await coordinators.ask(group, once, deadline_ms=deadline_ms) if by_topic else {}
+
+
+def _to_commit(index: int, offset: OffsetToCommit) -> offset_commit.OffsetCommitRequestPartition:
+    return offset_commit.OffsetCommitRequestPartition(
+        index, offset.offset, offset.leader_epoch, offset.metadata
+    )
 
 
 def _committed(

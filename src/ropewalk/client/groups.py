@@ -19,7 +19,7 @@ from ropewalk.client.client import Client
 from ropewalk.client.connection import Connection
 from ropewalk.client.coordinators import Coordinators, only_group
 from ropewalk.client.errors import RemoteError
-from ropewalk.client.group_offsets import Committed, PartitionOutcomes
+from ropewalk.client.group_offsets import Committed, GroupIdentity, OffsetToCommit, PartitionOutcomes
 from ropewalk.client.together import together
 from ropewalk.wire import consumer_protocol
 from ropewalk.wire.error_code import ErrorCode
@@ -122,7 +122,12 @@ class Groups:
     ) -> PartitionOutcomes:
         """Set the group's offsets from outside, which brokers allow only while it has no members."""
         until_ms = self._until(deadline_ms)
-        return await group_offsets.commit(self._coordinators, group, offsets, deadline_ms=until_ms)
+        return await group_offsets.commit(
+            self._coordinators,
+            GroupIdentity(group),
+            {partition: OffsetToCommit(offset) for partition, offset in offsets.items()},
+            deadline_ms=until_ms,
+        )
 
     async def delete_offsets(
         self, group: str, partitions: Iterable[TopicPartition], *, deadline_ms: float | None = None

@@ -130,7 +130,7 @@ def _decode_payload(payload: bytes, header: BatchHeader) -> Iterator[Record]:
     position = 0
     for index in range(header.record_count):
         try:
-            record, position = _decode_record(payload, position, header)
+            record, position = decode_one(payload, position, header)
         except IndexError:
             raise CorruptBatch(f"the batch ends inside record {index} of {header.record_count}") from None
         yield record
@@ -138,7 +138,8 @@ def _decode_payload(payload: bytes, header: BatchHeader) -> Iterator[Record]:
         raise CorruptBatch(f"{len(payload) - position} bytes follow record {header.record_count}, the last")
 
 
-def _decode_record(payload: bytes, position: int, header: BatchHeader) -> tuple[Record, int]:
+def decode_one(payload: bytes, position: int, header: BatchHeader) -> tuple[Record, int]:
+    """The record that begins at `position`, and where it ends. Raises `IndexError` where the payload ends inside it."""
     length, position = decode_varint(payload, position)
     end = position + length
     if length < 0 or end > len(payload):

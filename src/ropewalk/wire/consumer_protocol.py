@@ -47,6 +47,27 @@ class Assignment(Message, frozen=True):
     user_data: bytes | None = None
 
 
+class StickyPast(Message, frozen=True):
+    """What members of the eager sticky assignor send as `user_data`, behind no version."""
+
+    previous_assignment: tuple[TopicPartitions, ...]
+    generation: Int32 = -1
+
+
+def decode_sticky_past(data: bytes | None) -> StickyPast | None:
+    if not data:
+        return None
+    try:
+        past: StickyPast = _decoder(StickyPast, 0)(memoryview(data), 0, len(data))
+    except (UnicodeDecodeError, layout_error, IndexError, ProtocolError):
+        return None
+    return past
+
+
+def encode_sticky_past(past: StickyPast) -> bytes:
+    return b"".join(_encoder(StickyPast, 0)(past))
+
+
 def decode_subscription(data: bytes) -> Subscription | None:
     return _decode(Subscription, data)
 

@@ -24,6 +24,7 @@ from ropewalk.client.address import parse_addresses
 from ropewalk.client.client import Client
 from ropewalk.client.errors import BufferFull, DeliveryFailed, Misuse, RecordTooLarge, TransactionFailed
 from ropewalk.client.formats import Format
+from ropewalk.client.group_offsets import GroupIdentity, OffsetToCommit
 from ropewalk.client.producing.batch import Acknowledged, Batch, Delivery
 from ropewalk.client.producing.outbox import Outbox
 from ropewalk.client.producing.partitioners import ByLoad, Keyed, Partitioner, RoundRobin, Salted
@@ -31,7 +32,7 @@ from ropewalk.client.producing.processed import wait_processed
 from ropewalk.client.producing.sender import Sender
 from ropewalk.client.producing.settings import SettingValue, producer_settings
 from ropewalk.client.producing.topics import Addressed, Topics
-from ropewalk.client.producing.transaction import GroupIdentity, OffsetToCommit, Transactions
+from ropewalk.client.producing.transaction import Transactions
 from ropewalk.records.packing import Headers, entry_bytes
 from ropewalk.runtime.ports import SystemClientPorts
 from ropewalk.runtime.tasks import Supervisor

@@ -15,8 +15,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum
 from typing import Final, TypeVar
 
-from msgspec import Struct
-
 from ropewalk.base.errors import ProducerFenced, RopewalkError, TimedOut
 from ropewalk.base.ids import NO_PRODUCER, ProducerEpoch, ProducerId, TopicPartition
 from ropewalk.client.connection import Connection
@@ -29,6 +27,7 @@ from ropewalk.client.errors import (
     TransactionFailed,
     Unreachable,
 )
+from ropewalk.client.group_offsets import GroupIdentity, OffsetToCommit
 from ropewalk.client.producing.outbox import Identity, Outbox
 from ropewalk.client.producing.settings import ProducerSettings
 from ropewalk.client.session import Session
@@ -62,23 +61,6 @@ _FATAL: Final = frozenset(
         ErrorCode.UNSUPPORTED_VERSION,
     }
 )
-
-
-class GroupIdentity(Struct, frozen=True, gc=False):
-    """A member of a group, as a transaction must know it: a member that was replaced commits nothing."""
-
-    group: str
-    generation: int = -1
-    member_id: str = ""
-    instance_id: str | None = None
-
-
-class OffsetToCommit(Struct, frozen=True, gc=False):
-    """The next offset to be read."""
-
-    offset: int
-    leader_epoch: int = -1
-    metadata: str = ""
 
 
 class _State(Enum):

@@ -1,0 +1,115 @@
+"""What one partition sent in answer to a fetch, opened batch by batch as it is asked for.
+
+What a reader could get wrong
+    Who reads what is committed skips the batches of aborted transactions. The broker names those; a producer's abort marker
+    ends its skipping, so that its next transaction is seen.
+    Markers, aborted and compacted batches move the position and yield nothing.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+
+from ropewalk.base.errors import CorruptBatch
+from ropewalk.base.ids import TopicPartition
+from ropewalk.client.consuming.message import Message
+from ropewalk.records.batch import HEADER_BYTES, BatchHeader, decode_header, verify_crc
+from ropewalk.records.record import decode_records
+from ropewalk.records.unpacking import unpack
+from ropewalk.wire.types import Buffer
+
+_ABORT = 0
+
+
+class Chunk:
+    """`position` is the next offset to be read from it; `end_offset` where it ends."""
+
+    def __init__(
+        self,
+        partition: TopicPartition,
+        records: Buffer,
+        *,
+        fetch_offset: int,
+        aborted: Sequence[tuple[int, int]] = (),
+        checks_crcs: bool = True,
+    ) -> None:
+        """`aborted` are producer ids with the first offset of their transaction."""
+        self.partition = partition
+        self.fetch_offset = fetch_offset
+        self.position = fetch_offset
+        self.end_offset = fetch_offset
+        self.leader_epoch = -1
+        view = memoryview(records)
+        self._batches: deque[tuple[memoryview, BatchHeader]] = deque()
+        self.size_bytes = len(view)
+        self._aborted = deque(sorted(aborted, key=lambda each: each[1]))
+        self._aborting: set[int] = set()
+        self._opened: deque[Message] = deque()
+        self._checks_crcs = checks_crcs
+        position = 0
+        while len(view) - position >= HEADER_BYTES:
+            header = decode_header(view, position)
+            if header.size_bytes > len(view) - position:
+                break
+            if header.end_offset > fetch_offset:
+                self._batches.append((view[position : position + header.size_bytes], header))
+                self.end_offset = header.end_offset
+            position += header.size_bytes
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._batches and not self._opened
+
+    def take(self, count_max: int) -> list[Message]:
+        """Up to so many messages, in order; an empty list once everything was read."""
+        taken: list[Message] = []
+        while len(taken) < count_max:
+            if not self._opened:
+                if not self._batches:
+                    break
+                messages = self._open_next()
+                if len(messages) <= count_max - len(taken):
+                    taken += messages
+                    continue
+                self._opened.extend(messages)
+            opened = self._opened
+            taken += [opened.popleft() for _ in range(min(count_max - len(taken), len(opened)))]
+        if self._opened:
+            self.position = self._opened[0].offset
+        elif not self._batches:
+            self.position = self.end_offset
+        elif taken:
+            self.position = max(self.position, taken[-1].offset + 1)
+        return taken
+
+    def _open_next(self) -> list[Message]:
+        batch, header = self._batches.popleft()
+        if self._checks_crcs and not verify_crc(batch):
+            raise CorruptBatch(
+                f"{self.partition} has a batch at offset {header.base_offset} that fails its CRC"
+            )
+        self.leader_epoch = header.leader_epoch
+        messages: list[Message] = []
+        if header.is_control:
+            self._on_marker(batch, header)
+        elif not (header.is_transactional and self._is_aborted(header)):
+            messages = unpack(
+                batch,
+                header,
+                topic=self.partition.topic,
+                partition=self.partition.partition,
+                from_offset=self.fetch_offset,
+                make=Message,
+            )
+        self.position = header.end_offset
+        return messages
+
+    def _is_aborted(self, header: BatchHeader) -> bool:
+        while self._aborted and self._aborted[0][1] <= header.end_offset - 1:
+            self._aborting.add(self._aborted.popleft()[0])
+        return header.producer_id in self._aborting
+
+    def _on_marker(self, batch: memoryview, header: BatchHeader) -> None:
+        if header.producer_id in self._aborting and header.record_count:
+            key = decode_records(batch)[0].key or b""
+            if int.from_bytes(key[2:4], "big") == _ABORT:
+                self._aborting.discard(header.producer_id)
