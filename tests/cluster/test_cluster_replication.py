@@ -130,8 +130,9 @@ def test_with_too_few_in_sync_a_write_for_all_is_refused() -> None:
     )
 
 
-def test_a_leader_that_is_alone_tells_producers_in_their_own_time() -> None:
-    """However long it waits for a controller that cannot be reached."""
+def test_a_leader_that_is_alone_tells_producers_in_their_own_time_and_then_to_look_elsewhere() -> None:
+    """However long it waits for a controller that cannot be reached. Who is sent away looks for the leader anew;
+    who only hears that time is up asks the same node again, for ever."""
 
     async def story(nodes: Nodes) -> list[tuple[int, bool]]:
         async with nodes.client() as client:
@@ -154,7 +155,7 @@ def test_a_leader_that_is_alone_tells_producers_in_their_own_time() -> None:
         batch = bytes(build([Record(timestamp=EPOCH_MS, value=b"x")]))
         data = produce.TopicProduceData(TOPIC, partitions=(produce.PartitionProduceData(index, batch),))
         answers = []
-        for _ in range(30):  # until its followers are behind for so long that it wants to go on without them
+        for _ in range(30):  # until its followers are behind for so long that others lead
             sent_s = nodes.world.now_s
             answer = await connection.call(
                 produce.API,
@@ -163,10 +164,17 @@ def test_a_leader_that_is_alone_tells_producers_in_their_own_time() -> None:
                 version_max=12,
             )
             answers.append((answer.topics[0].partitions[0].error_code, nodes.world.now_s - sent_s < 1.5))
+        assert nodes[0].image.topics[TOPIC].partitions[index].leader != leader
         connection.close()
         return answers
 
-    assert set(in_a_cluster(story)) == {(ErrorCode.REQUEST_TIMED_OUT, True)}
+    answers = in_a_cluster(story)
+    assert all(is_in_time for _, is_in_time in answers)
+    codes = [code for code, _ in answers]
+    sent_away_at = codes.index(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert 0 < sent_away_at < 12
+    assert set(codes[:sent_away_at]) == {ErrorCode.REQUEST_TIMED_OUT}
+    assert set(codes[sent_away_at:]) == {ErrorCode.NOT_LEADER_OR_FOLLOWER}
 
 
 def test_a_consumer_is_sent_to_the_replica_in_its_rack_and_served_there() -> None:

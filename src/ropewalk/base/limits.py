@@ -492,6 +492,10 @@ STRAGGLER_REJOIN_MS: Final = 10_000
 HIGH_WATERMARKS_SAVED_MS: Final = 5_000
 """How often high watermarks go to disk. After a crash a leader starts from there until its followers have told it more; Kafka's figure."""
 
+DOUBTED_BEHIND_MS: Final = 2_000
+"""How long somebody in sync stays behind a leader that no controller answers before the leader doubts that it still leads.
+Longer than a busy follower takes, shorter than the patience of producers."""
+
 IN_SYNC_TICK_MS: Final = 50
 """How often it is looked whether replicas are in sync, while anything about it may change: half of replica.straggler.ms. A look at
 one partition takes some microseconds."""

@@ -4,9 +4,11 @@ What a reader could get wrong
     Followers are woken by what is appended, consumers by the high watermark. A follower that had to wait for the high
     watermark would wait for itself.
     A partition without other replicas has none of this: its high watermark is how far it is durable.
+    A leader that hears neither from a controller nor from somebody who counts has most likely been replaced. Whatever it
+    took could not be committed, so it sends producers to look for another: they would ask nobody else while they wait.
 """
 
-from ropewalk.base.errors import NotEnoughReplicas
+from ropewalk.base.errors import NotEnoughReplicas, NotLeader
 from ropewalk.base.ids import NodeId, Offset, TopicPartition
 from ropewalk.base.ports import Clock
 from ropewalk.broker.watchers import Watchers
@@ -15,12 +17,15 @@ from ropewalk.replication.leader import Leader, LeaderSettings
 
 
 class Followers:
-    __slots__ = ("_clock", "_name", "core", "watchers")
+    __slots__ = ("_clock", "_name", "core", "is_doubted", "watchers")
 
     def __init__(self, name: TopicPartition, core: Leader, clock: Clock) -> None:
         self.core = core
         self.watchers = Watchers()
         """Told when the log has grown."""
+
+        self.is_doubted = False
+        """Whether another may well lead by now."""
 
         self._name = name
         self._clock = clock
@@ -28,6 +33,10 @@ class Followers:
     def check_enough(self) -> None:
         """Raise if a write that wants everybody's acknowledgement cannot have it."""
         core = self.core
+        if self.is_doubted:
+            raise NotLeader(
+                f"{self._name}: its leader reaches neither a controller nor all replicas; another may lead by now"
+            )
         if core.is_below_minimum:
             raise NotEnoughReplicas(
                 f"{self._name} has {len(core.isr)} in-sync replicas, needs {core.settings.isr_count_min}"

@@ -6,10 +6,12 @@ is behind, missing or waiting. What is to be asked for goes in one request for a
 What a reader could get wrong
     An answer changes nothing by itself: the set counts when the image says so. What it tells is whether to ask again.
     Only a refusal by the controller that decides is one. Whatever else goes wrong leaves open whether the change was made.
+    A node that no controller has answered for a whole session has been fenced by then, if there is a controller. What it leads
+    it doubts as soon as somebody in sync stays behind, since without a controller it can never go on without them.
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, Protocol
 
@@ -23,6 +25,7 @@ from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import (
     ALTERATION_MS_MAX,
     ALTERATIONS_TOGETHER_MAX,
+    DOUBTED_BEHIND_MS,
     IN_SYNC_TICK_MS,
     PARTITIONS_PER_TURN,
 )
@@ -71,7 +74,16 @@ class _Asked(Struct, frozen=True):
 
 
 class InSyncSets:
-    def __init__(self, image: Image, node_id: NodeId, clock: Clock) -> None:
+    def __init__(
+        self,
+        image: Image,
+        node_id: NodeId,
+        clock: Clock,
+        *,
+        is_out_of_touch: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`is_out_of_touch`: whether no controller has answered for longer than it would wait for this node."""
+        self._is_out_of_touch = is_out_of_touch
         self._image = image
         self._node_id = node_id
         self._clock = clock
@@ -123,6 +135,7 @@ class InSyncSets:
         own = self._image.brokers.get(self._node_id)
         cores = [each.followers.core for each in looked_at if each.followers is not None]
         self._stragglers.sweep([core for core in cores if core.settings.straggler_ms is not None], now_ms)
+        is_out_of_touch = self._is_out_of_touch()
         asked: list[_Asked] = []
         for count, partition in enumerate(looked_at, 1):
             if count % PARTITIONS_PER_TURN == 0:
@@ -131,6 +144,10 @@ class InSyncSets:
             if partition.followers is None or partition.has_ended:  # led alone, or elsewhere
                 continue
             core = partition.followers.core
+            if is_out_of_touch and core.behind_ms(now_ms) >= DOUBTED_BEHIND_MS:
+                partition.doubt()
+            else:
+                partition.trust()
             if own is not None:
                 core.broker_epoch = own.epoch  # this process may have had to register again
             proposal = core.propose(self._image.brokers, now_ms)

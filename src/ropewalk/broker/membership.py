@@ -206,6 +206,12 @@ class Membership:
         left_ms = self._lost_since_ms + CONNECTION_GRACE_MS - self._clock.monotonic_ms()
         return left_ms if JOIN_RETRY_MS < left_ms < MEMBERSHIP_CALL_MS else MEMBERSHIP_CALL_MS
 
+    @property
+    def is_out_of_touch(self) -> bool:
+        """Whether no controller has answered for so long that it will have taken this node out of service."""
+        since_ms = self._silent_since_ms
+        return since_ms is not None and self._clock.monotonic_ms() - since_ms >= self._session_timeout_ms
+
     def _hurry(self) -> None:
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)

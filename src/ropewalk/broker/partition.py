@@ -339,6 +339,20 @@ class Partition:
             )
         self._note_sharing()
 
+    def doubt(self) -> None:
+        """Somebody else may lead by now: take nothing that would have to wait, and send away who waits already."""
+        followers = self.followers
+        if followers is not None and not followers.is_doubted:
+            followers.is_doubted = True
+            self._waiters.fail(
+                TimedOut(f"{self.name}: its leader is cut off; whether the write survives is not known")
+            )
+
+    def trust(self) -> None:
+        """A controller is heard, or everybody in sync is: nobody else leads, or the image will tell."""
+        if self.followers is not None:
+            self.followers.is_doubted = False
+
     def is_followed_by(self, node_id: NodeId) -> bool:
         """Whether that node keeps a copy, as far as this one has heard."""
         return self.followers is not None and node_id in self.followers.core.followers

@@ -68,8 +68,10 @@ class Partitions:
         pool: Pool,
         clock: Clock,
         may_lead: Callable[[], bool] = lambda: True,
+        is_out_of_touch: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`may_lead`: whether the image has reached this process's registration; a node that is alone always may."""
+        """`may_lead`: whether the image has reached this process's registration; a node that is alone always may.
+        `is_out_of_touch`: whether no controller has answered for a whole session."""
         self._image = image
         self._settings = settings
         self._node_id = node_id
@@ -77,7 +79,7 @@ class Partitions:
         self._memory = memory
         self._pool = pool
         self._clock = clock
-        self.in_sync = InSyncSets(image, node_id, clock)
+        self.in_sync = InSyncSets(image, node_id, clock, is_out_of_touch=is_out_of_touch)
         self._roles = Roles(
             node_id,
             image=image,

@@ -109,6 +109,7 @@ def assemble(
         pool=ports.pool,
         clock=clock,
         may_lead=lambda: config.is_alone or membership.is_in_image,
+        is_out_of_touch=lambda: not config.is_alone and membership.is_out_of_touch,
     )
     fetchers = None
     if place.links is not None:

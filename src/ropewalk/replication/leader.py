@@ -222,6 +222,17 @@ class Leader:
         self._recount()
         self._advance()
 
+    def behind_ms(self, now_ms: int) -> int:
+        """For how long the slowest of those in sync has not reached the end of the log."""
+        return max(
+            (
+                progress.behind_ms(self.end_offset, now_ms)
+                for node_id, progress in self._followers.items()
+                if node_id in self._isr
+            ),
+            default=0,
+        )
+
     def straggling(self, now_ms: int) -> list[NodeId]:
         """Those in sync that everybody has been waiting for longer than `ack.policy=quorum` allows."""
         straggler_ms = self.settings.straggler_ms
