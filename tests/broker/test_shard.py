@@ -551,3 +551,17 @@ def test_something_sent_that_cannot_be_written_is_uncertain() -> None:
         assert host.thrown_away == [host.shard]
 
     hosting(story, durable_first=False)
+
+
+def test_an_answer_that_is_waited_for_no_more_hinders_nobody() -> None:
+    """A task that is cancelled cancels what it waits for, as tasks do when a node stops."""
+
+    async def story(host: Host) -> None:
+        host.ask("wait").cancel()
+        host.ask(1).cancel()
+        kept = host.ask("wait")
+        host.shard.end(ShardUnavailable("the node is stopping"))
+        with pytest.raises(ShardUnavailable):
+            await kept
+
+    hosting(story)

@@ -433,7 +433,7 @@ def test_api_versions_lists_just_what_is_served(version: int) -> None:
     async def story(door: Door) -> dict[int, tuple[int, int]]:
         request = api_versions.ApiVersionsRequest("client", "1.0")
         response = await door.call(api_versions.API, version, request)
-        assert (response.error_code, response.finalized_features) == (ErrorCode.NONE, ())
+        assert response.error_code == ErrorCode.NONE
         return {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys}
 
     listed = at_the_door(story)

@@ -9,6 +9,7 @@ from ropewalk.records.record import iterate_records
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import (
     add_partitions_to_txn,
+    api_versions,
     describe_transactions,
     fetch,
     find_coordinator,
@@ -472,3 +473,31 @@ def test_answers_wait_while_the_state_is_read() -> None:
         assert codes == {0}
 
     at_the_door(story, *SETTINGS)
+
+
+def test_a_node_that_looks_after_transactions_stops_in_order() -> None:
+    async def story(door: Door) -> None:
+        await door.create("t")
+        await begun(door, tv2=True)
+        await door.node.stop()
+        assert not door.node.failed.done()
+
+    at_the_door(story, *SETTINGS)
+
+
+@pytest.mark.parametrize(("version", "supported"), [(3, []), (4, [("transaction.version", 0, 2)])])
+def test_clients_are_told_that_every_transaction_has_an_epoch(
+    version: int, supported: list[tuple[str, int, int]]
+) -> None:
+    """Of what may be off entirely, clients that do not know such features are told only that it is on."""
+
+    async def story(door: Door) -> None:
+        request = api_versions.ApiVersionsRequest("test", "1.0")
+        answer = await door.call(api_versions.API, version, request)
+        finalized = {each.name: each.max_version_level for each in answer.finalized_features}
+        assert finalized["transaction.version"] == 2
+        assert answer.finalized_features_epoch >= 0
+        found = [(each.name, each.min_version, each.max_version) for each in answer.supported_features]
+        assert [each for each in found if each[0] == "transaction.version"] == supported
+
+    at_the_door(story)

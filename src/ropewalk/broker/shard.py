@@ -355,7 +355,7 @@ def _answer(replies: "list[tuple[asyncio.Future[A], A | RopewalkError]]") -> Non
     for answer, reply in replies:
         if isinstance(reply, RopewalkError):
             _fail(answer, reply)
-        else:
+        elif not answer.cancelled():
             answer.set_result(reply)
 
 
@@ -365,5 +365,7 @@ def _refuse(answers: "Iterable[asyncio.Future[A]]", reason: RopewalkError) -> No
 
 
 def _fail(answer: "asyncio.Future[A]", reason: RopewalkError) -> None:
+    if answer.cancelled():  # a task that waited for it has been ended
+        return
     answer.set_exception(reason)
     answer.exception()  # whoever asked may be gone with its connection, and asyncio would complain of that

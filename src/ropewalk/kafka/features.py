@@ -11,9 +11,9 @@ from ropewalk.wire.messages.api_versions import FinalizedFeatureKey, SupportedFe
 FEATURES_EPOCH: Final = 1
 """Grows whenever the finalized levels change: clients keep what has the highest."""
 
-_SUPPORTED: Final[tuple[SupportedFeatureKey, ...]] = ()
+_SUPPORTED: Final = (SupportedFeatureKey("transaction.version", 0, 2),)
 
-FINALIZED: Final[tuple[FinalizedFeatureKey, ...]] = ()
+FINALIZED: Final = (FinalizedFeatureKey("transaction.version", 2, 2),)
 
 _FROM_ZERO_SINCE: Final = 4
 
