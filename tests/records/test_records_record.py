@@ -15,7 +15,7 @@ from ropewalk.base.errors import CorruptBatch
 from ropewalk.base.ids import Offset, ProducerEpoch, ProducerId
 from ropewalk.records.batch import HEADER_BYTES, decode_header, stamp_crc, verify_crc
 from ropewalk.records.codec import Codec
-from ropewalk.records.record import Record, build, decode_records
+from ropewalk.records.record import Record, build, build_keyed, decode_records
 
 fields = st.one_of(st.none(), st.binary(max_size=200))
 headers = st.lists(st.tuples(st.text(max_size=10), fields), max_size=3).map(tuple)
@@ -208,3 +208,17 @@ def test_noise_as_records_is_corrupt_or_within_the_promises_of_the_header(
         return
     assert len(opened) == max(0, count)
     assert all(record.offset <= last_offset_delta for record in opened)
+
+
+@given(
+    st.lists(st.tuples(st.binary(max_size=300), st.none() | st.binary(max_size=300)), min_size=1, max_size=80)
+)
+def test_keys_and_values_alone_are_built_into_the_same_bytes(
+    entries: list[tuple[bytes, bytes | None]],
+) -> None:
+    records = [Record(timestamp=1000, key=key, value=value) for key, value in entries]
+    assert build_keyed(entries, timestamp=1000) == build(records)
+    producer_id, producer_epoch = ProducerId(7), ProducerEpoch(3)
+    assert build_keyed(
+        entries, timestamp=1000, producer_id=producer_id, producer_epoch=producer_epoch, is_transactional=True
+    ) == build(records, producer_id=producer_id, producer_epoch=producer_epoch, is_transactional=True)

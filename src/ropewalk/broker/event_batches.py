@@ -9,7 +9,7 @@ from ropewalk.base.ids import ProducerEpoch, ProducerId
 from ropewalk.base.limits import SHARD_BATCH_BYTES
 from ropewalk.broker.partition import Prepared
 from ropewalk.records.batch import BatchHeader, decode_header
-from ropewalk.records.record import Record, build
+from ropewalk.records.record import build_keyed
 
 E = TypeVar("E")
 
@@ -29,32 +29,34 @@ def batches(
     enrolment: Enrolment | None = None,
 ) -> Iterator[Prepared]:
     """As few as the size allows; one event may exceed it, whatever clients are allowed."""
-    records: list[Record] = []
+    entries: list[tuple[bytes, bytes | None]] = []
     size_bytes = 0
     for event in events:
-        key, value = encode(event)
+        entry = key, value = encode(event)
         event_bytes = len(key) + len(value or b"")
-        if records and size_bytes + event_bytes > SHARD_BATCH_BYTES:
-            yield _prepared(records, enrolment)
-            records, size_bytes = [], 0
-        records.append(Record(timestamp=now_ms, key=key, value=value))
+        if entries and size_bytes + event_bytes > SHARD_BATCH_BYTES:
+            yield _prepared(entries, now_ms, enrolment)
+            entries, size_bytes = [], 0
+        entries.append(entry)
         size_bytes += event_bytes
-    yield _prepared(records, enrolment)
+    yield _prepared(entries, now_ms, enrolment)
 
 
 def header_of(enrolment: Enrolment) -> BatchHeader:
     """As a partition sees it of a batch with events of that transaction, before there is one."""
-    batch = _prepared([Record()], enrolment)
-    return batch.header
+    return _prepared([(b"", None)], 0, enrolment).header
 
 
-def _prepared(records: list[Record], enrolment: Enrolment | None) -> Prepared:
+def _prepared(
+    entries: list[tuple[bytes, bytes | None]], now_ms: int, enrolment: Enrolment | None
+) -> Prepared:
     """Without a sequence: nobody sends it twice, and a retry is another commit of the same offsets."""
     if enrolment is None:
-        batch = build(records)
+        batch = build_keyed(entries, timestamp=now_ms)
     else:
-        batch = build(
-            records,
+        batch = build_keyed(
+            entries,
+            timestamp=now_ms,
             producer_id=enrolment.producer_id,
             producer_epoch=enrolment.producer_epoch,
             is_transactional=True,

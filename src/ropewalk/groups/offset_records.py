@@ -30,6 +30,10 @@ def encode_key(group_id: str, topic: str, partition: int) -> bytes:
 
 
 def encode_value(committed: CommittedOffset) -> bytes:
+    if not committed.metadata:
+        return _VALUE_WITHOUT_METADATA.pack(
+            _VERSION, committed.offset, committed.leader_epoch, 0, committed.committed_at_ms
+        )
     metadata = committed.metadata.encode()
     start = _VALUE_START.pack(_VERSION, committed.offset, committed.leader_epoch, len(metadata))
     return b"".join((start, metadata, _TIMESTAMP.pack(committed.committed_at_ms)))

@@ -81,7 +81,7 @@ def decide_commit(
     results: list[GroupError | None] = []
     bytes_max = min(metadata_bytes_max, _RECORD_STRING_BYTES_MAX)
     for wanted in command.offsets:
-        size = len(wanted.metadata.encode())
+        size = len(wanted.metadata.encode()) if wanted.metadata else 0
         if size > bytes_max:
             results.append(
                 OffsetMetadataTooLarge(

@@ -102,8 +102,65 @@ def build(
         body = _encode_body(record, offset_delta, timestamp - base_timestamp)
         parts.append(encode_varint(len(body)))
         parts.append(body)
-    stored = compress(codec, b"".join(parts))
-    attributes = codec | (TRANSACTIONAL if is_transactional else 0) | (CONTROL if is_control else 0)
+    return _seal(
+        compress(codec, b"".join(parts)),
+        base_offset=base_offset,
+        leader_epoch=leader_epoch,
+        attributes=codec | (TRANSACTIONAL if is_transactional else 0) | (CONTROL if is_control else 0),
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        record_count=len(records),
+    )
+
+
+def build_keyed(
+    entries: Sequence[tuple[bytes, bytes | None]],
+    *,
+    timestamp: int,
+    producer_id: ProducerId = NO_PRODUCER,
+    producer_epoch: ProducerEpoch = _NO_PRODUCER_EPOCH,
+    is_transactional: bool = False,
+) -> bytearray:
+    """As `build`, of keys and values alone that share a timestamp, at two thirds of the cost."""
+    assert entries
+    parts: list[bytes] = []
+    for offset_delta, (key, value) in enumerate(entries):
+        ending = _NULL_AND_NO_HEADERS if value is None else b"%b%b\x00" % (encode_varint(len(value)), value)
+        # Neither attributes nor a timestamp that differs.
+        body = b"\x00\x00%b%b%b%b" % (encode_varint(offset_delta), encode_varint(len(key)), key, ending)
+        parts.append(encode_varint(len(body)))
+        parts.append(body)
+    return _seal(
+        b"".join(parts),
+        base_offset=_FIRST_OFFSET,
+        leader_epoch=_NO_LEADER_EPOCH,
+        attributes=TRANSACTIONAL if is_transactional else 0,
+        base_timestamp=timestamp,
+        max_timestamp=timestamp,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=SEQUENCE_NONE,
+        record_count=len(entries),
+    )
+
+
+def _seal(
+    stored: bytes,
+    *,
+    base_offset: Offset,
+    leader_epoch: LeaderEpoch,
+    attributes: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    producer_id: ProducerId,
+    producer_epoch: ProducerEpoch,
+    base_sequence: int,
+    record_count: int,
+) -> bytearray:
+    """The records, compressed by now, behind their header."""
     batch = bytearray(
         HEADER_LAYOUT.pack(
             base_offset,
@@ -112,13 +169,13 @@ def build(
             MAGIC,
             0,
             attributes,
-            len(records) - 1,
+            record_count - 1,
             base_timestamp,
             max_timestamp,
             producer_id,
             producer_epoch,
             base_sequence,
-            len(records),
+            record_count,
         )
     )
     batch += stored
@@ -247,3 +304,4 @@ _VARINTS_SHORT_COUNT: Final = 0x400
 """Enough for the lengths of most keys and of small values."""
 _VARINTS_SHORT: Final = tuple(map(_encode_varint, range(_VARINTS_SHORT_COUNT)))
 _VARINT_NULL: Final = b"\x01"
+_NULL_AND_NO_HEADERS: Final = b"\x01\x00"
