@@ -19,6 +19,7 @@ from typing import Final
 from bench.report import machine
 from ropewalk.base.ids import LeaderEpoch, NodeId, TopicId, TopicPartition
 from ropewalk.broker.group_commit import GroupCommit
+from ropewalk.broker.group_topics import GroupTopics
 from ropewalk.broker.partition import Acks, Partition, Prepared
 from ropewalk.broker.shard import Shard
 from ropewalk.broker.steady_time import SteadyTime
@@ -30,6 +31,7 @@ from ropewalk.groups.settings import GroupSettings
 from ropewalk.log.directory import DataDirectory
 from ropewalk.log.settings import LogSettings
 from ropewalk.log.storage import Storage
+from ropewalk.metadata.image import Image
 from ropewalk.records.batch import decode_header
 from ropewalk.records.record import Record, build
 from ropewalk.records.validate import Rules
@@ -52,7 +54,7 @@ class _GroupsKind:
         self._rng = ports.rng
 
     def new_core(self) -> GroupsCore:
-        return GroupsCore(GroupSettings(), self._rng)
+        return GroupsCore(GroupSettings(), self._rng, GroupTopics(Image()))
 
 
 def commits(record_count: int, offset_count: int) -> Iterator[bytearray]:

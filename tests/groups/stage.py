@@ -5,8 +5,10 @@ Every event goes through its encoding on the way to `apply`, as it would after a
 
 from random import Random
 
+from ropewalk.base.ids import TopicId
 from ropewalk.groups.answers import Answer
 from ropewalk.groups.commands import Command, CommitInTransaction, Join, Protocol
+from ropewalk.groups.consumer.subscriptions import TopicFacts
 from ropewalk.groups.core import GroupsCore
 from ropewalk.groups.durable import DurableState
 from ropewalk.groups.errors import GroupError
@@ -14,6 +16,36 @@ from ropewalk.groups.event_codec import decode_event, encode_event
 from ropewalk.groups.events import Event
 from ropewalk.groups.settings import GroupSettings
 from ropewalk.groups.step import Step
+
+
+class FakeTopics:
+    """Topics by name; ids are made of the names."""
+
+    def __init__(self, **partition_counts: int) -> None:
+        self.version = 0
+        self._counts = partition_counts
+
+    def set(self, name: str, partition_count: int) -> None:
+        """Make a topic, or add partitions; 0 deletes it."""
+        self.version += 1
+        if partition_count:
+            self._counts[name] = partition_count
+        else:
+            del self._counts[name]
+
+    def find(self, name: str) -> TopicFacts | None:
+        count = self._counts.get(name)
+        return None if count is None else TopicFacts(topic_id(name), count)
+
+    def name_of(self, wanted: TopicId) -> str | None:
+        return next((name for name in self._counts if topic_id(name) == wanted), None)
+
+    def names(self) -> list[str]:
+        return list(self._counts)
+
+
+def topic_id(name: str) -> TopicId:
+    return TopicId(name.encode().ljust(16, b"."))
 
 
 class Stage:
@@ -28,7 +60,8 @@ class Stage:
         self.replies: dict[int, Answer | GroupError] = {}
         self._rng = Random(seed)
         self._token = 0
-        self.core = GroupsCore(self.settings, self._rng)
+        self.topics = FakeTopics()
+        self.core = GroupsCore(self.settings, self._rng, self.topics)
         self.core.on_loaded(now_ms)
 
     def ask(self, command: Command) -> int:
@@ -72,7 +105,7 @@ class Stage:
 
     def crash(self) -> None:
         """The core is lost, with everyone who waits; another one replays the records."""
-        self.core = GroupsCore(self.settings, self._rng)
+        self.core = GroupsCore(self.settings, self._rng, self.topics)
         self.replay_into(self.core)
         self.core.on_loaded(self.now_ms)
 
@@ -101,11 +134,16 @@ def replay(events: list[Event]) -> DurableState:
     return state
 
 
-def subscription(*topics: str) -> bytes:
-    """What a consumer of version 1 says of itself: its topics, no user data, no partitions it owns."""
+def subscription(*topics: str, owned: dict[str, list[int]] | None = None) -> bytes:
+    """What a consumer of version 1 says of itself: its topics, no user data, the partitions it owns."""
     encoded = [name.encode() for name in topics]
     names = b"".join(len(name).to_bytes(2, "big") + name for name in encoded)
-    return b"\0\1" + len(topics).to_bytes(4, "big") + names + b"\xff\xff\xff\xff" + bytes(4)
+    shares = b""
+    for name, partitions in (owned or {}).items():
+        shares += len(name).to_bytes(2, "big") + name.encode() + len(partitions).to_bytes(4, "big")
+        shares += b"".join(index.to_bytes(4, "big") for index in partitions)
+    head = b"\0\1" + len(topics).to_bytes(4, "big") + names + b"\xff\xff\xff\xff"
+    return head + len(owned or {}).to_bytes(4, "big") + shares
 
 
 def join(group_id: str = "g", member_id: str = "", **changes: object) -> Join:

@@ -14,6 +14,14 @@ word of a command is what is done, the second who does it. Member ids are writte
     txn-end producer=7 committed|aborted
     fetch a [t-0 t-1] [stable]
     list, describe, delete-group, delete-offsets t-0, delete-topic t
+
+Groups whose assignments are made here. Members choose their ids themselves and have their client's name for one.
+
+    topics t=3 u=2                                   there are so many partitions; 0: the topic is gone
+    beat a [epoch=0] [reads=t+u] [pattern=t.*] [owns=t-0+t-1] [instance=x] [assignor=range] [rebalance=60000]
+           [member=b] [nameless]                     nameless: the broker makes the member id
+    describe-consumers
+    join with [owns=t-0], sync with [embedded]: assignments as consumers have them; commit, fetch with [epoch=1] [ancient]
     disconnect a, wait 3000, crash, settings initial_rebalance_delay_ms=0
 """
 
@@ -31,6 +39,7 @@ from ropewalk.groups.answers import (
     GroupsDeleted,
     GroupsDescribed,
     GroupsListed,
+    GroupType,
     HeartbeatTaken,
     Joined,
     Left,
@@ -59,7 +68,15 @@ from ropewalk.groups.commands import (
 from ropewalk.groups.errors import GroupError, MemberIdRequired
 from ropewalk.groups.event_codec import decode_event
 from ropewalk.groups.events import Event, GenerationRecorded, GroupRemoved, OffsetCommitted, OffsetRemoved
-from tests.groups.stage import Stage, subscription
+from tests.groups.consumer_words import (
+    consumer_answer,
+    consumer_command,
+    consumer_event,
+    embedded,
+    owning,
+    spelled,
+)
+from tests.groups.stage import Stage
 
 _UUID = re.compile(r"([\w.]+)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
@@ -96,7 +113,7 @@ class _Story:
         match verb:
             case "settings":
                 stage.settings = msgspec.structs.replace(
-                    stage.settings, **{key: int(value) for key, value in (word.split("=") for word in rest)}
+                    stage.settings, **{key: _value(text) for key, text in (word.split("=") for word in rest)}
                 )
                 stage.crash()
             case "wait":
@@ -112,6 +129,10 @@ class _Story:
                 stage.end_transaction(
                     int(rest[0].removeprefix("producer=")), committed=rest[1] == "committed"
                 )
+            case "topics":
+                for word in rest:
+                    name, _, count = word.partition("=")
+                    stage.topics.set(name, int(count))
             case "delete-topic":
                 stage.carry_out(stage.core.on_topics_deleted(rest))
             case _:
@@ -175,7 +196,10 @@ class _Story:
                     session_timeout_ms=int(given.get("session", 10_000)),
                     rebalance_timeout_ms=int(given.get("rebalance", 60_000)),
                     protocol_type=given.get("type", "consumer"),
-                    protocols=tuple(_protocol(text) for text in given.get("speaks", "range:t").split(",")),
+                    protocols=tuple(
+                        _protocol(text, given.get("owns", ""))
+                        for text in given.get("speaks", "range:t").split(",")
+                    ),
                     member_id=member_id,
                     instance_id=instance_id,
                     client_id=caller,
@@ -184,7 +208,8 @@ class _Story:
                 )
             case "sync":
                 pairs = [pair.split(":") for pair in given.get("assigns", "").split(",") if pair]
-                assignments = tuple(Assignment(self._full(name), share.encode()) for name, share in pairs)
+                encode = embedded if "embedded" in given else str.encode
+                assignments = tuple(Assignment(self._full(name), encode(share)) for name, share in pairs)
                 protocol = given.get("protocol")
                 return Sync(
                     "g",
@@ -202,14 +227,22 @@ class _Story:
                 return Leave("g", tuple(leaving))
             case "commit":
                 offsets = tuple(_offset(word) for word in words if re.match(r"\w+-\d+=", word))
-                return Commit("g", offsets, generation, member_id, instance_id)
+                generation = int(given.get("epoch", generation))
+                is_modern = "ancient" not in given
+                return Commit("g", offsets, generation, member_id, instance_id, speaks_epochs=is_modern)
             case "txn-commit":
                 offsets = tuple(_offset(word) for word in words if re.match(r"\w+-\d+=", word))
                 producer_id = int(given["producer"])
                 return CommitInTransaction("g", producer_id, 0, offsets, generation, member_id, instance_id)
             case "fetch":
-                places = tuple(_place(word) for word in words if word != "stable")
-                return FetchOffsets("g", places or None, require_stable="stable" in words)
+                places = tuple(_place(word) for word in words if word != "stable" and "=" not in word)
+                return FetchOffsets(
+                    "g",
+                    places or None,
+                    require_stable="stable" in words,
+                    member_id=given.get("member"),
+                    member_epoch=int(given.get("epoch", -1)),
+                )
             case "list":
                 return ListGroups()
             case "describe":
@@ -218,7 +251,14 @@ class _Story:
                 return DeleteGroups(("g",))
             case "delete-offsets":
                 return DeleteOffsets("g", tuple(map(_place, words)))
-        raise ValueError(f"no such command: {verb}")
+        command = consumer_command(verb, caller, given)
+        if command is None:
+            raise ValueError(f"no such command: {verb}")
+        return command
+
+
+def _value(text: str) -> int | str:
+    return int(text) if text.isdigit() else text
 
 
 def _listed(text: str) -> list[str]:
@@ -237,9 +277,9 @@ def _offset(text: str) -> OffsetToCommit:
     return OffsetToCommit(place.topic, place.partition, int(offset), leader_epoch=3, metadata=note)
 
 
-def _protocol(text: str) -> Protocol:
+def _protocol(text: str, owned: str) -> Protocol:
     name, _, topics = text.partition(":")
-    return Protocol(name, subscription(*(topic for topic in topics.split("+") if topic)))
+    return Protocol(name, owning((topic for topic in topics.split("+") if topic), owned))
 
 
 def _event(event: Event) -> str:
@@ -253,10 +293,12 @@ def _event(event: Event) -> str:
         case GenerationRecorded(
             generation=generation, protocol=protocol, leader_id=leader_id, members=members
         ):
-            shares = " ".join(f"{member.member_id}:{member.assignment.decode()}" for member in members)
+            shares = " ".join(f"{member.member_id}:{spelled(member.assignment)}" for member in members)
             return f"generation {generation}: {protocol} led by {leader_id}, {shares}"
         case GroupRemoved():
             return "no group"
+        case _:
+            return consumer_event(event)
 
 
 def _answer(answer: Answer | GroupError) -> str:
@@ -273,7 +315,7 @@ def _answer(answer: Answer | GroupError) -> str:
                 + (" (assigned already)" if answer.skip_assignment else "")
             )
         case Synced():
-            return f"assigned {answer.assignment.decode() or 'nothing'}"
+            return f"assigned {spelled(answer.assignment) or 'nothing'}"
         case HeartbeatTaken():
             return "alive"
         case Left(results) | Committed(results) | GroupsDeleted(results) | OffsetsDeleted(results):
@@ -291,9 +333,18 @@ def _answer(answer: Answer | GroupError) -> str:
                 for entry in offsets
             )
         case GroupsListed(groups):
-            return " ".join(f"{group.group_id}:{group.state.value}" for group in groups) or "nothing"
+            return (
+                " ".join(
+                    f"{group.group_id}:{group.state.value}"
+                    + (":consumer" if group.group_type is GroupType.CONSUMER else "")
+                    for group in groups
+                )
+                or "nothing"
+            )
         case GroupsDescribed((DescribedGroup() as group,)):
-            shares = " ".join(f"{member.member_id}:{member.assignment.decode()}" for member in group.members)
+            shares = " ".join(f"{member.member_id}:{spelled(member.assignment)}" for member in group.members)
             return f"{group.state.value} {group.protocol} {shares}".strip()
         case GroupsDescribed(groups):
             return " ".join(type(group).__name__ for group in groups)
+        case _:
+            return consumer_answer(answer)

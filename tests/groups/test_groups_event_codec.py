@@ -7,7 +7,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ropewalk.base.errors import InvalidRecord
+from ropewalk.base.ids import TopicId
 from ropewalk.groups.answers import CommittedOffset
+from ropewalk.groups.commands import Protocol
+from ropewalk.groups.consumer.events import (
+    ClassicDetails,
+    Current,
+    CurrentRecorded,
+    Details,
+    EpochRecorded,
+    MemberRecorded,
+    MemberState,
+    Part,
+    PartRemoved,
+    PatternRecorded,
+    TargetEpochRecorded,
+    TargetRecorded,
+)
 from ropewalk.groups.event_codec import decode_event, encode_event
 from ropewalk.groups.events import (
     Event,
@@ -90,7 +106,7 @@ def test_other_versions_of_a_generation_are_read() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", [-1, 3, 8, 999])
+@pytest.mark.parametrize("kind", [-1, 4, 9, 999])
 def test_records_of_other_kinds_are_skipped(kind: int) -> None:
     assert decode_event(kind.to_bytes(2, "big", signed=True) + b"anything", b"\0\0whatever") is None
     assert decode_event(b"", b"") is None
@@ -103,10 +119,43 @@ committed_offsets = st.builds(CommittedOffset, large_numbers, numbers, names, la
 members = st.builds(
     RecordedMember, names, st.none() | names, names, names, numbers, numbers, st.binary(), st.binary()
 )
+shares = st.frozensets(
+    st.tuples(st.binary(min_size=16, max_size=16).map(TopicId), st.integers(0, 2**31 - 1)), max_size=5
+)
+details = st.builds(
+    Details,
+    names,
+    names,
+    st.none() | names,
+    st.none() | names,
+    st.lists(names).map(tuple),
+    st.none() | names.filter(bool),
+    numbers,
+    st.none() | names,
+    st.none()
+    | st.builds(
+        ClassicDetails, numbers, st.lists(st.builds(Protocol, names, st.binary()), max_size=3).map(tuple)
+    ),
+)
 events = st.one_of(
     st.builds(OffsetCommitted, names, names, numbers, committed_offsets),
     st.builds(OffsetRemoved, names, names, numbers),
     st.builds(GroupRemoved, names),
+    st.builds(EpochRecorded, names, numbers, large_numbers),
+    st.builds(MemberRecorded, names, names, details),
+    st.builds(TargetEpochRecorded, names, numbers, large_numbers),
+    st.builds(TargetRecorded, names, names, shares),
+    st.builds(
+        CurrentRecorded,
+        names,
+        names,
+        st.builds(Current, numbers, numbers, st.sampled_from(MemberState), shares, shares),
+    ),
+    st.builds(PatternRecorded, names, names, st.lists(names).map(tuple), large_numbers, large_numbers),
+    st.builds(PartRemoved, names, st.sampled_from([Part.EPOCH, Part.TARGET_EPOCH])),
+    st.builds(
+        PartRemoved, names, st.sampled_from([Part.MEMBER, Part.TARGET, Part.CURRENT, Part.PATTERN]), names
+    ),
     st.builds(
         GenerationRecorded,
         names,

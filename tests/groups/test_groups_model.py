@@ -44,7 +44,7 @@ from ropewalk.groups.event_codec import decode_event, encode_event
 from ropewalk.groups.events import Event, GenerationRecorded
 from ropewalk.groups.settings import GroupSettings
 from ropewalk.groups.step import Reply, Step
-from tests.groups.stage import replay, subscription
+from tests.groups.stage import FakeTopics, replay, subscription
 
 PARTITIONS = range(6)
 SESSION_MS = 10_000
@@ -106,7 +106,7 @@ class Host:
         return [event for event in events if event is not None]
 
     def _load(self) -> GroupsCore:
-        core = GroupsCore(self._settings, self._chance)
+        core = GroupsCore(self._settings, self._chance, FakeTopics())
         events = self.events()
         for event in events:
             core.apply(event, self.now_ms)

@@ -21,7 +21,7 @@ from ropewalk.groups.core import GroupsCore
 from ropewalk.groups.event_codec import decode_event
 from ropewalk.groups.events import Event
 from ropewalk.groups.settings import GroupSettings
-from tests.groups.stage import Stage, join, replay
+from tests.groups.stage import FakeTopics, Stage, join, replay
 
 SETTINGS = GroupSettings(
     initial_rebalance_delay_ms=0, offsets_retention_ms=40_000, offsets_check_interval_ms=5_000
@@ -86,7 +86,7 @@ def test_replaying_the_records_rebuilds_the_state(steps: list[tuple[str, str, st
                 stage.ask(CommitInTransaction(group_id, producer_id, 0, (offset,), generation, member_id))
             case "7 commits" | "7 aborts" | "8 commits" | "8 aborts":
                 stage.end_transaction(int(action[0]), committed=action.endswith("commits"))
-        replayed = GroupsCore(SETTINGS, Random(0))
+        replayed = GroupsCore(SETTINGS, Random(0), FakeTopics())
         stage.replay_into(replayed)
         assert replayed.durable == stage.core.durable
     for producer_id in (7, 8):

@@ -210,7 +210,7 @@ def test_offsets_of_a_deleted_topic_go_with_it() -> None:
             committing(1, partition=9), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="no such partition"
         ),
         pytest.param(
-            committing(1, generation=3, member_id="x"), ErrorCode.ILLEGAL_GENERATION, id="no such group"
+            committing(1, generation=3, member_id="x"), ErrorCode.GROUP_ID_NOT_FOUND, id="no such group"
         ),
         pytest.param(
             committing(1, metadata="x" * 5000), ErrorCode.OFFSET_METADATA_TOO_LARGE, id="a long note"

@@ -429,6 +429,12 @@ request's size, and a record must fit a segment (100 MiB by default). A thousand
 GROUP_PENDING_MEMBERS_MAX: Final = 10_000
 """Member ids of one group that were given out and not used yet; each costs some 300 bytes for a session timeout."""
 
+GROUP_PATTERN_BYTES_MAX: Final = 1 << 20
+"""What RE2 may use for one regular expression of a client. Its default is 8 MiB; a subscription takes some kilobytes."""
+
+GROUP_PATTERNS_COMPILED_MAX: Final = 256
+"""Regular expressions that are kept compiled, each within the bound above; to compile one takes some 20 µs."""
+
 GROUP_ALARMS_PER_TICK_MAX: Final = 1000
 """Sessions, rounds and expiry checks that one tick carries out, some 10 ms of them; the rest are due at once again."""
 

@@ -11,6 +11,7 @@ from ropewalk.base.ids import NodeId, Offset, ProducerEpoch, ProducerId, TopicPa
 from ropewalk.base.ports import Clock, Pool, Rng
 from ropewalk.base.sharding import shard_of
 from ropewalk.broker.event_batches import Enrolment
+from ropewalk.broker.group_topics import GroupTopics
 from ropewalk.broker.partitions import Partitions
 from ropewalk.broker.shard import Asked, Shard
 from ropewalk.broker.shards import Shards
@@ -18,6 +19,7 @@ from ropewalk.broker.topics import Topics
 from ropewalk.broker.verification import VerificationGuard
 from ropewalk.controller.topics import CreateTopic
 from ropewalk.groups.answers import Answer, GroupState
+from ropewalk.groups.assignors.catalogue import DEFAULT_ASSIGNOR
 from ropewalk.groups.commands import Command, CommitInTransaction
 from ropewalk.groups.core import GroupsCore
 from ropewalk.groups.event_codec import decode_event, encode_event
@@ -45,9 +47,10 @@ class Groups:
     ) -> None:
         self._topics = topics
         self._node_id = node_id
+        self._group_topics = GroupTopics(topics.image)
         settings = topics.broker_settings
         self._shards: Shards[Command, Event, Answer] = Shards(
-            _GroupsKind(_group_settings(settings), rng),
+            _GroupsKind(_group_settings(settings), rng, self._group_topics),
             OFFSETS_TOPIC,
             image=topics.image,
             partitions=partitions,
@@ -111,6 +114,7 @@ class Groups:
 
     async def follow(self, records: Sequence[Fact]) -> None:
         """The cluster's facts have changed by `records`, and the partitions have followed them."""
+        self._group_topics.follow(records)
         await self._shards.follow()
         if not any(isinstance(record, TopicDeleted) for record in records):
             return
@@ -160,14 +164,15 @@ class Groups:
 
 
 class _GroupsKind:
-    def __init__(self, settings: GroupSettings, rng: Rng) -> None:
+    def __init__(self, settings: GroupSettings, rng: Rng, topics: GroupTopics) -> None:
         self._settings = settings
         self._rng = rng
+        self._topics = topics
         self.encode = encode_event
         self.decode = decode_event
 
     def new_core(self) -> GroupsCore:
-        return GroupsCore(self._settings, self._rng)
+        return GroupsCore(self._settings, self._rng, self._topics)
 
 
 def _group_settings(settings: BrokerSettings) -> GroupSettings:
@@ -179,4 +184,9 @@ def _group_settings(settings: BrokerSettings) -> GroupSettings:
         offsets_retention_ms=settings.offsets_retention_minutes * 60_000,
         offsets_check_interval_ms=settings.offsets_retention_check_interval_ms,
         offset_metadata_bytes_max=settings.offset_metadata_max_bytes,
+        consumer_session_ms=settings.group_consumer_session_timeout_ms,
+        consumer_heartbeat_interval_ms=settings.group_consumer_heartbeat_interval_ms,
+        consumer_member_count_max=settings.group_consumer_max_size,
+        consumer_assignors=settings.group_consumer_assignors or (DEFAULT_ASSIGNOR,),
+        migration_policy=settings.group_consumer_migration_policy,
     )

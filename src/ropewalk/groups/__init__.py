@@ -1,4 +1,4 @@
-"""Consumer groups of the classic protocol, as decisions: who is a member, who leads, and how far each group has read.
+"""Consumer groups, as decisions: who is a member, who reads what, and how far each group has read.
 
 `GroupsCore` holds all groups of one shard. It is told a command or the time and answers with a `Step`: events for
 the log, and replies that may be sent once those events (and all before them) are committed. It owns no socket,
@@ -8,16 +8,18 @@ file, task or clock, so the same object runs inside a broker and inside the simu
     commands.py    what members, tools and administrators ask; answers.py, errors.py  what they hear
     events.py      what is durable; event_codec.py  the same as Kafka's own `__consumer_offsets` records
     durable.py     the state that the events add up to
-    group.py       one group with its members, as it is at the moment
+    group.py       one classic group with its members, as it is at the moment
     rounds.py      how a rebalance begins, waits and ends; joining.py  who may take part
     membership.py  what members do between joins
     offsets.py     commit, fetch, delete; expiry.py  when offsets and groups are forgotten
     overview.py    groups as administrators see them
     pending.py     offsets of transactions that are open
+    consumer/      groups whose assignments are made here (KIP-848); assignors/  how
+    embedded.py    what consumers say to each other through the classic protocol; versioned.py  structures with a version
 
 Invariants
     What `apply` has not seen is not durable: offsets are changed by events only, and replaying the events of a
-    shard rebuilds them exactly. Who is joining, and whose session ends when, is not durable: it is lost with the
+    shard rebuilds them exactly. Who is joining a classic group, and whose session ends when, is not durable: it is lost with the
     core, and clients join again.
     An assignment is handed out only with the event that records it, so a generation has one assignment, ever.
     A commit that names a generation is taken from a member of the current generation only.

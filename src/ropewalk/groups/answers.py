@@ -6,6 +6,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from ropewalk.base.ids import TopicPartition
+from ropewalk.groups.assignors.model import Share
 from ropewalk.groups.errors import GroupError, UnstableOffset
 
 
@@ -18,6 +19,19 @@ class GroupState(Enum):
     COMPLETING_REBALANCE = "CompletingRebalance"
     """A generation has begun; the leader's assignments are awaited."""
     STABLE = "Stable"
+    ASSIGNING = "Assigning"
+    """What members are to have has changed and will be worked out with the next heartbeat (KIP-848)."""
+    RECONCILING = "Reconciling"
+    """Members are on their way to what they are to have (KIP-848)."""
+
+
+class GroupType(Enum):
+    """Who makes the assignments, by the names that tools print."""
+
+    CLASSIC = "classic"
+    """A member does."""
+    CONSUMER = "consumer"
+    """The broker does."""
 
 
 class JoinedMember(Struct, frozen=True, gc=False):
@@ -50,6 +64,17 @@ class HeartbeatTaken(Struct, frozen=True, gc=False):
     """The session goes on, and the generation too."""
 
 
+class ConsumerHeartbeatTaken(Struct, frozen=True):
+    """The member goes on, in this epoch."""
+
+    member_id: str
+    epoch: int
+    interval_ms: int
+    """When to come again."""
+    assigned: Share | None
+    """All that it has; None: as before."""
+
+
 class Left(Struct, frozen=True):
     members: tuple[GroupError | None, ...]
 
@@ -80,6 +105,7 @@ class ListedGroup(Struct, frozen=True, gc=False):
     protocol_type: str
     """Empty for a group that only stores offsets."""
     state: GroupState
+    group_type: GroupType = GroupType.CLASSIC
 
 
 class GroupsListed(Struct, frozen=True):
@@ -109,6 +135,33 @@ class GroupsDescribed(Struct, frozen=True):
     groups: tuple[DescribedGroup | GroupError, ...]
 
 
+class DescribedConsumerMember(Struct, frozen=True):
+    member_id: str
+    instance_id: str | None
+    rack_id: str | None
+    epoch: int
+    client_id: str
+    client_host: str
+    topics: tuple[str, ...]
+    pattern: str | None
+    assigned: Share
+    target: Share
+    is_classic: bool
+
+
+class DescribedConsumerGroup(Struct, frozen=True):
+    group_id: str
+    state: GroupState
+    epoch: int
+    target_epoch: int
+    assignor: str
+    members: tuple[DescribedConsumerMember, ...]
+
+
+class ConsumerGroupsDescribed(Struct, frozen=True):
+    groups: tuple[DescribedConsumerGroup | GroupError, ...]
+
+
 class GroupsDeleted(Struct, frozen=True):
     groups: tuple[GroupError | None, ...]
 
@@ -121,11 +174,13 @@ Answer: TypeAlias = (
     Joined
     | Synced
     | HeartbeatTaken
+    | ConsumerHeartbeatTaken
     | Left
     | Committed
     | OffsetsFetched
     | GroupsListed
     | GroupsDescribed
+    | ConsumerGroupsDescribed
     | GroupsDeleted
     | OffsetsDeleted
 )

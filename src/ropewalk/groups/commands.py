@@ -5,9 +5,15 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from ropewalk.base.ids import TopicPartition
+from ropewalk.groups.assignors.model import Share
 
 GENERATION_NONE: Final = -1
 """The generation of a commit that comes from no member: an administrator, or a consumer that assigns itself."""
+
+EPOCH_JOIN: Final = 0
+EPOCH_LEAVE: Final = -1
+EPOCH_AWAY: Final = -2
+"""What a member of the consumer protocol says as its epoch to come, to go, and to go for a while."""
 
 
 class Protocol(Struct, frozen=True, gc=False):
@@ -76,6 +82,27 @@ class Leave(Struct, frozen=True):
     members: tuple[LeavingMember, ...]
 
 
+class ConsumerHeartbeat(Struct, frozen=True):
+    """All that a member of the consumer protocol ever says (KIP-848). None is as it was."""
+
+    group_id: str
+    member_id: str
+    epoch: int
+    instance_id: str | None = None
+    rack_id: str | None = None
+    rebalance_timeout_ms: int | None = None
+    topics: tuple[str, ...] | None = None
+    pattern: str | None = None
+    """A regular expression for topics; empty: none any more."""
+    assignor: str | None = None
+    owned: Share | None = None
+    """What the member has and has not given up yet."""
+    client_id: str = ""
+    client_host: str = ""
+    makes_own_id: bool = True
+    """Clients choose their member ids themselves, except for the oldest."""
+
+
 class OffsetToCommit(Struct, frozen=True, gc=False):
     topic: str
     partition: int
@@ -90,8 +117,11 @@ class Commit(Struct, frozen=True):
     group_id: str
     offsets: tuple[OffsetToCommit, ...]
     generation: int = GENERATION_NONE
+    """Or the member's epoch."""
     member_id: str = ""
     instance_id: str | None = None
+    speaks_epochs: bool = True
+    """Whether the request can name a member's epoch, and so be told that it is over."""
 
 
 class CommitInTransaction(Struct, frozen=True):
@@ -115,14 +145,25 @@ class FetchOffsets(Struct, frozen=True):
     """None: all that the group has committed."""
     require_stable: bool = False
     """Refuse where a transaction is open that may change the offset (KIP-447)."""
+    member_id: str | None = None
+    """Who asks, where it says so; only members of the consumer protocol do."""
+    member_epoch: int = GENERATION_NONE
 
 
 class ListGroups(Struct, frozen=True):
     states: tuple[str, ...] = ()
     """By the names of `GroupState`, in any case; empty: all."""
+    types: tuple[str, ...] = ()
+    """By the names of `GroupType`, likewise."""
 
 
 class DescribeGroups(Struct, frozen=True):
+    group_ids: tuple[str, ...]
+
+
+class DescribeConsumerGroups(Struct, frozen=True):
+    """Groups whose assignments are made here; others are unknown as far as this goes."""
+
     group_ids: tuple[str, ...]
 
 
@@ -140,11 +181,13 @@ Command: TypeAlias = (
     | Sync
     | Heartbeat
     | Leave
+    | ConsumerHeartbeat
     | Commit
     | CommitInTransaction
     | FetchOffsets
     | ListGroups
     | DescribeGroups
+    | DescribeConsumerGroups
     | DeleteGroups
     | DeleteOffsets
 )

@@ -21,19 +21,24 @@ from ropewalk.base.ports import Rng
 from ropewalk.base.timers import Timers
 from ropewalk.groups.answers import (
     Answer,
+    ConsumerGroupsDescribed,
+    DescribedConsumerGroup,
     DescribedGroup,
     GroupsDeleted,
     GroupsDescribed,
     GroupsListed,
     GroupState,
     Left,
+    ListedGroup,
 )
 from ropewalk.groups.commands import (
     Command,
     Commit,
     CommitInTransaction,
+    ConsumerHeartbeat,
     DeleteGroups,
     DeleteOffsets,
+    DescribeConsumerGroups,
     DescribeGroups,
     FetchOffsets,
     Heartbeat,
@@ -42,6 +47,15 @@ from ropewalk.groups.commands import (
     ListGroups,
     Sync,
 )
+from ropewalk.groups.consumer.events import EpochRecorded
+from ropewalk.groups.consumer.groups import (
+    ConsumerGroups,
+    check_consumer_committer,
+    check_consumer_fetcher,
+    check_consumer_transaction,
+)
+from ropewalk.groups.consumer.overview import consumer_group_overview, listed_consumer_group
+from ropewalk.groups.consumer.subscriptions import Topics
 from ropewalk.groups.durable import DurableState
 from ropewalk.groups.errors import (
     GroupError,
@@ -68,7 +82,7 @@ from ropewalk.groups.step import Draft, Step
 
 
 class GroupsCore:
-    def __init__(self, settings: GroupSettings, rng: Rng) -> None:
+    def __init__(self, settings: GroupSettings, rng: Rng, topics: Topics) -> None:
         self.durable = DurableState()
         """To be read by whoever likes, and written by `apply` alone."""
         self._settings = settings
@@ -77,8 +91,10 @@ class GroupsCore:
         self._joining = Joining(settings, self._rounds, rng)
         self._membership = Membership(self._rounds)
         self._groups: dict[str, Group] = {}
-        """Groups that have, had or expect members; a group that only stores offsets is not among them."""
+        """Classic groups that have, had or expect members; a group that only stores offsets is not among them."""
+        self._consumers = ConsumerGroups(settings, topics, self._timers, self._rounds, self._groups, rng)
         self._is_loaded = False
+        self._expiry_wait_ms = min(settings.offsets_retention_ms, settings.offsets_check_interval_ms)
 
     def apply(self, event: Event, now_ms: int) -> None:
         self.durable.apply(event)
@@ -107,6 +123,8 @@ class GroupsCore:
             if len(group.members) > self._settings.member_count_max:
                 # A round lets go of those who come last.
                 self._rounds.prepare(group, Draft(), now_ms)
+        for consumers in self.durable.consumers.values():
+            self._consumers.on_loaded(consumers, now_ms)
         for group_id in sorted(self.durable.group_ids()):  # alarms that are due together keep this order
             self._timers.set((Alarm.EXPIRY, group_id, ""), now_ms + self._settings.offsets_check_interval_ms)
 
@@ -121,6 +139,8 @@ class GroupsCore:
                 return self.heartbeat(token, command, now_ms)
             case Leave():
                 return self.leave(token, command, now_ms)
+            case ConsumerHeartbeat():
+                return self.consumer_heartbeat(token, command, now_ms)
             case Commit():
                 return self.commit(token, command, now_ms)
             case CommitInTransaction():
@@ -131,6 +151,8 @@ class GroupsCore:
                 return self.list_groups(token, command, now_ms)
             case DescribeGroups():
                 return self.describe_groups(token, command, now_ms)
+            case DescribeConsumerGroups():
+                return self.describe_consumer_groups(token, command, now_ms)
             case DeleteGroups():
                 return self.delete_groups(token, command, now_ms)
             case DeleteOffsets():
@@ -139,14 +161,22 @@ class GroupsCore:
     def join(self, token: int, command: Join, now_ms: int) -> Step:
         """Answered with `Joined` when the next generation begins, at once where that is known already."""
 
-        def decide(draft: Draft) -> None:
+        def decide(draft: Draft) -> Answer | None:
             self._joining.check(command)
             group = self._groups.get(command.group_id)
+            consumers = self.durable.consumers.get(command.group_id)
+            if consumers is not None and consumers.members:
+                group = self._consumers.turn_classic(consumers, command, draft, now_ms)
+                if group is None:
+                    return self._consumers.classic_members.join(consumers, command, draft, now_ms)
             if group is None:
                 if command.member_id:
                     raise UnknownMember(f"{command.group_id} has no members, so not {command.member_id!r}")
                 group = self._groups[command.group_id] = Group(command.group_id)
+                if consumers is not None:
+                    draft.events += consumers.removal()  # nobody is in it, so it may be of either kind
             self._joining.join(group, token, command, draft, now_ms)
+            return None
 
         step = self._step(token, decide)
         self._let_go(command.group_id)
@@ -156,6 +186,9 @@ class GroupsCore:
         """Answered with `Synced` when the leader's assignments are there."""
 
         def decide(draft: Draft) -> Answer | None:
+            consumers = self.durable.consumers.get(command.group_id)
+            if consumers is not None:
+                return self._consumers.classic_members.sync(consumers, command, now_ms)
             group = self._group_of_member(command.group_id)
             return self._membership.sync(group, token, command, draft, now_ms)
 
@@ -163,13 +196,27 @@ class GroupsCore:
 
     def heartbeat(self, token: int, command: Heartbeat, now_ms: int) -> Step:
         def decide(_: Draft) -> Answer:
+            consumers = self.durable.consumers.get(command.group_id)
+            if consumers is not None:
+                return self._consumers.classic_members.heartbeat(consumers, command, now_ms)
             return self._membership.heartbeat(self._group_of_member(command.group_id), command, now_ms)
+
+        return self._step(token, decide)
+
+    def consumer_heartbeat(self, token: int, command: ConsumerHeartbeat, now_ms: int) -> Step:
+        """Answered at once, whoever else is in the group (KIP-848)."""
+
+        def decide(draft: Draft) -> Answer:
+            return self._consumers.heartbeat(self.durable, command, draft, now_ms)
 
         return self._step(token, decide)
 
     def leave(self, token: int, command: Leave, now_ms: int) -> Step:
         def decide(draft: Draft) -> Answer:
             check_group_id(command.group_id)
+            consumers = self.durable.consumers.get(command.group_id)
+            if consumers is not None:
+                return self._consumers.classic_members.leave(consumers, command, draft, now_ms)
             group = self._groups.get(command.group_id)
             if group is None:
                 gone = UnknownMember(f"{command.group_id} has no members")
@@ -183,9 +230,14 @@ class GroupsCore:
     def commit(self, token: int, command: Commit, now_ms: int) -> Step:
         def decide(draft: Draft) -> Answer:
             group = self._groups.get(command.group_id)
-            member = check_committer(group, command)
-            if group is not None and member is not None:
-                self._rounds.refresh_session(group, member, now_ms)
+            consumers = self.durable.consumers.get(command.group_id)
+            if consumers is not None:
+                check_consumer_committer(consumers, command)
+            else:
+                has_offsets = self.durable.has_offsets(command.group_id)
+                member = check_committer(group, command, has_offsets=has_offsets)
+                if group is not None and member is not None:
+                    self._rounds.refresh_session(group, member, now_ms)
             events, answer = decide_commit(
                 command, metadata_bytes_max=self._settings.offset_metadata_bytes_max, now_ms=now_ms
             )
@@ -198,7 +250,11 @@ class GroupsCore:
         """The events are for `apply_pending`. Nothing changes by the decision itself: the partition may refuse the producer."""
 
         def decide(draft: Draft) -> Answer:
-            check_transactional_committer(self._groups.get(command.group_id), command)
+            consumers = self.durable.consumers.get(command.group_id)
+            if consumers is not None:
+                check_consumer_transaction(consumers, command)
+            else:
+                check_transactional_committer(self._groups.get(command.group_id), command)
             events, answer = decide_commit(
                 command, metadata_bytes_max=self._settings.offset_metadata_bytes_max, now_ms=now_ms
             )
@@ -208,20 +264,33 @@ class GroupsCore:
         return self._step(token, decide)
 
     def fetch(self, token: int, command: FetchOffsets, _now_ms: int) -> Step:
-        return self._step(token, lambda _: fetch(self.durable, command))
+        def decide(_: Draft) -> Answer:
+            consumers = self.durable.consumers.get(command.group_id)
+            if consumers is not None:
+                check_consumer_fetcher(consumers, command)
+            return fetch(self.durable, command)
+
+        return self._step(token, decide)
 
     def list_groups(self, token: int, command: ListGroups, _now_ms: int) -> Step:
-        wanted = {state.lower() for state in command.states}
-        listed = (
-            listed_group(group_id, self._groups.get(group_id))
+        states = {state.lower() for state in command.states}
+        types = {group_type.lower() for group_type in command.types}
+        groups = tuple(
+            group
             for group_id in sorted(self._groups.keys() | self.durable.group_ids())
+            if (group := self._listed(group_id))
+            and (not states or group.state.value.lower() in states)
+            and (not types or group.group_type.value in types)
         )
-        groups = tuple(group for group in listed if not wanted or group.state.value.lower() in wanted)
         return self._step(token, lambda _: GroupsListed(groups))
 
     def describe_groups(self, token: int, command: DescribeGroups, _now_ms: int) -> Step:
         groups = tuple(self._described(group_id) for group_id in command.group_ids)
         return self._step(token, lambda _: GroupsDescribed(groups))
+
+    def describe_consumer_groups(self, token: int, command: DescribeConsumerGroups, _now_ms: int) -> Step:
+        groups = tuple(self._described_consumers(group_id) for group_id in command.group_ids)
+        return self._step(token, lambda _: ConsumerGroupsDescribed(groups))
 
     def delete_groups(self, token: int, command: DeleteGroups, _now_ms: int) -> Step:
         def decide(draft: Draft) -> Answer:
@@ -260,13 +329,19 @@ class GroupsCore:
         return draft.finish()
 
     def tick(self, now_ms: int) -> Step:
-        """Do what is due. With very much to do it stops in between, and `deadline_ms` is in the past."""
+        """Do what is due. With very much to do it stops in between, and `deadline_ms` is in the past.
+
+        So it does when something durable is changed: what is due next may build on that.
+        """
         draft = Draft()
         for _ in range(GROUP_ALARMS_PER_TICK_MAX):
             alarm = self._timers.pop_due(now_ms)
             if alarm is None:
                 break
+            is_durable = alarm[1] in self.durable.consumers
             self._on_alarm(alarm, draft, now_ms)
+            if is_durable and draft.events:
+                break
         return draft.finish()
 
     def deadline_ms(self) -> float | None:
@@ -276,7 +351,11 @@ class GroupsCore:
     def overviews(self) -> Iterator[GroupOverview]:
         """Every group, for those who count and watch."""
         for group_id in self._groups.keys() | self.durable.group_ids():
-            yield overview(group_id, self._groups.get(group_id))
+            consumers = self.durable.consumers.get(group_id)
+            if consumers is None:
+                yield overview(group_id, self._groups.get(group_id))
+            else:
+                yield consumer_group_overview(consumers)
 
     def _step(self, token: int, decide: Callable[[Draft], Answer | None]) -> Step:
         """What was drafted before a refusal stays: a member that is refused may have lost its place."""
@@ -295,6 +374,10 @@ class GroupsCore:
         if kind is Alarm.EXPIRY:
             self._expire(group_id, draft, now_ms)
             return
+        consumers = self.durable.consumers.get(group_id)
+        if consumers is not None:
+            self._consumers.fence(consumers, member_id, draft, now_ms)
+            return
         assert group is not None
         match kind:
             case Alarm.SESSION:
@@ -310,7 +393,9 @@ class GroupsCore:
         draft.events += expired.events
         if any(isinstance(event, GroupRemoved) for event in expired.events):
             del self._groups[group_id]
-        if expired.check_at_ms is not None:
+        if expired.check_at_ms is None:
+            self._consumers.forget(group_id)
+        else:
             self._timers.set((Alarm.EXPIRY, group_id, ""), expired.check_at_ms)
 
     def _watch_expiry(self, event: Event, now_ms: int) -> None:
@@ -320,9 +405,10 @@ class GroupsCore:
                 self._timers.set_earlier((Alarm.EXPIRY, group_id, ""), now_ms + retention_ms)
             case GenerationRecorded(group_id, members=()) | OffsetRemoved(group_id):
                 # The group may have nothing left that is worth keeping it for.
-                wait_ms = min(retention_ms, self._settings.offsets_check_interval_ms)
-                self._timers.set_earlier((Alarm.EXPIRY, group_id, ""), now_ms + wait_ms)
-            case GenerationRecorded() | GroupRemoved():
+                self._timers.set_earlier((Alarm.EXPIRY, group_id, ""), now_ms + self._expiry_wait_ms)
+            case EpochRecorded(group_id) if not self.durable.consumers[group_id].members:
+                self._timers.set_earlier((Alarm.EXPIRY, group_id, ""), now_ms + self._expiry_wait_ms)
+            case _:
                 pass
 
     def _group_of_member(self, group_id: str) -> Group:
@@ -345,8 +431,13 @@ class GroupsCore:
 
     def _delete(self, group_id: str) -> list[Event]:
         group = self._groups.get(group_id)
-        if group is None and not self.durable.has_offsets(group_id):
+        consumers = self.durable.consumers.get(group_id)
+        if group is None and consumers is None and not self.durable.has_offsets(group_id):
             raise UnknownGroup(f"there is no group {group_id}")
+        if consumers is not None:
+            if consumers.members:
+                raise GroupNotEmpty(f"{group_id} has members")
+            self._consumers.forget(group_id)
         if group is not None:
             if group.state is not GroupState.EMPTY:
                 raise GroupNotEmpty(f"{group_id} has members")
@@ -359,10 +450,26 @@ class GroupsCore:
         ]
         if group_id in self.durable.generations:
             events.append(GroupRemoved(group_id))
+        if consumers is not None:
+            events += consumers.removal()
         return events
 
     def _described(self, group_id: str) -> DescribedGroup | GroupError:
         group = self._groups.get(group_id)
+        if group_id in self.durable.consumers:
+            return UnknownGroup(f"{group_id} is not a classic group")
         if group is None and not self.durable.has_offsets(group_id):
             return UnknownGroup(f"there is no group {group_id}")
         return described_group(group_id, group)
+
+    def _described_consumers(self, group_id: str) -> DescribedConsumerGroup | GroupError:
+        consumers = self.durable.consumers.get(group_id)
+        if consumers is None:
+            return UnknownGroup(f"{group_id} is not a group whose assignments are made here")
+        return self._consumers.described(consumers)
+
+    def _listed(self, group_id: str) -> ListedGroup:
+        consumers = self.durable.consumers.get(group_id)
+        if consumers is None:
+            return listed_group(group_id, self._groups.get(group_id))
+        return listed_consumer_group(consumers)

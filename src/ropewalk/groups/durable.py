@@ -1,23 +1,27 @@
-"""The state that a shard's events add up to: committed offsets, those of open transactions, and the last recorded
-generation of each group.
+"""The state that a shard's events add up to: committed offsets, those of open transactions, the last recorded
+generation of each classic group, and all of the groups whose assignments are made here.
 
 `apply` never fails and looks at nothing but the event, so a replay of the events, whole or compacted, gives the
-same state. Everything else about a group is not durable and lives in `group.py`.
+same state. Everything else about a classic group is not durable and lives in `group.py`.
 """
 
 from collections.abc import Iterator
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.groups.answers import CommittedOffset
+from ropewalk.groups.consumer.events import ConsumerEvent, PartRemoved
+from ropewalk.groups.consumer.group import ConsumerGroup
 from ropewalk.groups.events import Event, GenerationRecorded, GroupRemoved, OffsetCommitted, OffsetRemoved
 from ropewalk.groups.pending import PendingOffsets
 
 
 class DurableState:
-    __slots__ = ("_offsets", "generations", "pending")
+    __slots__ = ("_offsets", "consumers", "generations", "pending")
 
     def __init__(self) -> None:
         self.generations: dict[str, GenerationRecorded] = {}
+        self.consumers: dict[str, ConsumerGroup] = {}
+        """Groups whose assignments are made here. No group is among these and `generations` both."""
         self.pending = PendingOffsets()
         self._offsets: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
         """By group, topic and partition. Nothing empty is kept, so what is here exists."""
@@ -26,6 +30,7 @@ class DurableState:
         return (
             isinstance(other, DurableState)
             and self.generations == other.generations
+            and self.consumers == other.consumers
             and self._offsets == other._offsets
             and self.pending == other.pending
         )
@@ -45,6 +50,8 @@ class DurableState:
                 self.generations[group_id] = event
             case GroupRemoved(group_id):
                 self.generations.pop(group_id, None)
+            case _:
+                self._apply_to_consumers(event)
 
     def apply_pending(self, producer_id: int, event: Event) -> None:
         """As `apply`, once the producer's transaction is committed. Nothing but offsets is ever part of one."""
@@ -64,7 +71,8 @@ class DurableState:
 
     def group_ids(self) -> set[str]:
         """All that anything is known about."""
-        return self.generations.keys() | self._offsets.keys() | self.pending.group_ids()
+        named = self.generations.keys() | self.consumers.keys()
+        return named | self._offsets.keys() | self.pending.group_ids()
 
     def has_offsets(self, group_id: str) -> bool:
         """Whether it has any, or would have if a transaction were committed."""
@@ -108,6 +116,16 @@ class DurableState:
         if partitions is None:
             partitions = topics[topic] = {}
         partitions[partition] = committed
+
+    def _apply_to_consumers(self, event: ConsumerEvent) -> None:
+        group = self.consumers.get(event.group_id)
+        if group is None:
+            if isinstance(event, PartRemoved):
+                return
+            group = self.consumers[event.group_id] = ConsumerGroup(event.group_id)
+        group.apply(event)
+        if group.is_forgotten:
+            del self.consumers[event.group_id]
 
     def _remove(self, group_id: str, topic: str, partition: int) -> None:
         topics = self._offsets.get(group_id, {})

@@ -17,6 +17,15 @@ RopewalkError
     UnknownGroup            no such group
     SubscribedToTopic       the offsets of a topic that members read cannot be deleted
     UnstableOffset          an open transaction may be about to change the offset; ask again
+
+    of groups whose assignments are made here (KIP-848)
+    InvalidHeartbeat        a heartbeat that says too little, or what cannot be
+    InvalidPattern          not a regular expression
+    UnsupportedAssignor     no assignor of that name
+    FencedMemberEpoch       an epoch that the member is not in; give everything up and join again
+    StaleMemberEpoch        a commit or a fetch in an epoch that the member is no longer in
+    UnreleasedInstance      the static member of that name has not left
+    EpochsNotSpoken         the request's version cannot name epochs
 """
 
 from ropewalk.base.errors import RopewalkError
@@ -87,4 +96,32 @@ class SubscribedToTopic(GroupError):
 
 
 class UnstableOffset(GroupError):
+    pass
+
+
+class InvalidHeartbeat(GroupError):
+    pass
+
+
+class InvalidPattern(GroupError):
+    pass
+
+
+class UnsupportedAssignor(GroupError):
+    pass
+
+
+class FencedMemberEpoch(GroupError):
+    pass
+
+
+class StaleMemberEpoch(GroupError):
+    pass
+
+
+class UnreleasedInstance(GroupError):
+    pass
+
+
+class EpochsNotSpoken(GroupError):
     pass

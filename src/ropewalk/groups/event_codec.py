@@ -1,16 +1,15 @@
 """Events as records of Kafka's `__consumer_offsets`, so that Kafka's own tools can read the topic.
 
-A key begins with a number that says what it is a key of: 0 and 1 an offset, 2 a group. A value begins with its own
-version. We write what Kafka writes (key 1 with value 3, key 2 with value 3; a record without a value removes) and read
-every version of these; records of other kinds, which newer protocols put into the same topic, are skipped.
+A key begins with a number that says what it is a key of: 0 and 1 an offset, 2 a classic group; those of groups whose
+assignments are made here are in `consumer/event_codec.py`. A value begins with its own version. We write what Kafka
+writes (key 1 with value 3, key 2 with value 3; a record without a value removes) and read every version of these;
+records of other kinds, which other protocols put into the same topic, are skipped.
 """
 
-from collections.abc import Callable
-from struct import error as layout_error
-from typing import Annotated, Final, Generic, TypeVar
+from typing import Annotated, Final
 
-from ropewalk.base.errors import InvalidRecord, ProtocolError
 from ropewalk.groups.answers import CommittedOffset
+from ropewalk.groups.consumer.event_codec import PARTS, decode_consumer_event, encode_consumer_event
 from ropewalk.groups.events import (
     Event,
     GenerationRecorded,
@@ -20,10 +19,8 @@ from ropewalk.groups.events import (
     RecordedMember,
 )
 from ropewalk.groups.offset_records import decode_key, decode_value, encode_key, encode_value
-from ropewalk.wire.compile import compile_decoder, compile_encoder
-from ropewalk.wire.types import Buffer, Int32, Int64, Message, since
-
-M = TypeVar("M", bound=Message)
+from ropewalk.groups.versioned import Versioned
+from ropewalk.wire.types import Int32, Int64, Message, since
 
 
 class OffsetCommitKey(Message, frozen=True):
@@ -68,41 +65,11 @@ class GroupMetadataValue(Message, frozen=True):
     members: tuple[MemberMetadata, ...] = ()
 
 
-class _Codec(Generic[M]):
-    """One structure behind its version number; the compiled codecs are kept."""
-
-    def __init__(self, message: type[M], *, versions: range, flexible_since: int, written: int) -> None:
-        self._message = message
-        self._versions = versions
-        self._flexible_since = flexible_since
-        self._prefix = written.to_bytes(2, "big")
-        self._encode = compile_encoder(message, written, flexible=False)
-        self._decoders: dict[int, Callable[[memoryview, int, int], M]] = {}
-
-    def encode(self, message: M) -> bytes:
-        chunks: list[Buffer] = [self._prefix, *self._encode(message)]
-        return b"".join(chunks)
-
-    def decode(self, data: Buffer) -> M:
-        view = memoryview(data)
-        try:
-            version = int.from_bytes(view[:2], "big", signed=True)
-            if version not in self._versions:
-                raise InvalidRecord(f"{self._message.__name__} v{version} is not known")
-            decode = self._decoders.get(version)
-            if decode is None:
-                flexible = version >= self._flexible_since
-                decode = self._decoders[version] = compile_decoder(self._message, version, flexible=flexible)
-            return decode(view, 2, len(view))
-        except (ProtocolError, layout_error, IndexError, UnicodeDecodeError) as problem:
-            raise InvalidRecord(f"{self._message.__name__} is cut short or garbled") from problem
-
-
 _NEVER: Final = 999
-_OFFSET_KEY: Final = _Codec(OffsetCommitKey, versions=range(2), flexible_since=_NEVER, written=1)
-_OFFSET_VALUE: Final = _Codec(OffsetCommitValue, versions=range(5), flexible_since=4, written=3)
-_GROUP_KEY: Final = _Codec(GroupMetadataKey, versions=range(2, 3), flexible_since=_NEVER, written=2)
-_GROUP_VALUE: Final = _Codec(GroupMetadataValue, versions=range(5), flexible_since=4, written=3)
+_OFFSET_KEY: Final = Versioned(OffsetCommitKey, versions=range(2), flexible_since=_NEVER, written=1)
+_OFFSET_VALUE: Final = Versioned(OffsetCommitValue, versions=range(5), flexible_since=4, written=3)
+_GROUP_KEY: Final = Versioned(GroupMetadataKey, versions=range(2, 3), flexible_since=_NEVER, written=2)
+_GROUP_VALUE: Final = Versioned(GroupMetadataValue, versions=range(5), flexible_since=4, written=3)
 
 
 def encode_event(event: Event) -> tuple[bytes, bytes | None]:
@@ -116,6 +83,8 @@ def encode_event(event: Event) -> tuple[bytes, bytes | None]:
             return _GROUP_KEY.encode(GroupMetadataKey(group_id)), _GROUP_VALUE.encode(_group_value(event))
         case GroupRemoved(group_id):
             return _GROUP_KEY.encode(GroupMetadataKey(group_id)), None
+        case _:
+            return encode_consumer_event(event)
 
 
 def decode_event(key: bytes, value: bytes | None) -> Event | None:
@@ -124,10 +93,14 @@ def decode_event(key: bytes, value: bytes | None) -> Event | None:
     Raises `InvalidRecord` for one of ours that cannot be read: to skip it would be to forget something.
     """
     kind = int.from_bytes(key[:2], "big", signed=True)
-    if len(key) < 2 or kind not in (0, 1, 2):
+    if len(key) < 2:
         return None
-    if kind != 2:
+    if kind in (0, 1):  # most are
         return _offset(key, value)
+    if kind in PARTS:
+        return decode_consumer_event(key, value)
+    if kind != 2:
+        return None
     group_id = _GROUP_KEY.decode(key).group
     if value is None:
         return GroupRemoved(group_id)

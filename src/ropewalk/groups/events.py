@@ -1,5 +1,6 @@
 """The durable facts about groups. Each replaces what was known about the same thing before, so a log of them can be
-compacted: about one partition's offset in one group, or about one group's generation.
+compacted: about one partition's offset in one group, about one group's generation, or about one part of a group whose
+assignments are made here.
 """
 
 from typing import TypeAlias
@@ -7,6 +8,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from ropewalk.groups.answers import CommittedOffset
+from ropewalk.groups.consumer.events import ConsumerEvent
 
 
 class OffsetCommitted(Struct, frozen=True, gc=False):
@@ -57,4 +59,4 @@ class GroupRemoved(Struct, frozen=True, gc=False):
     group_id: str
 
 
-Event: TypeAlias = OffsetCommitted | OffsetRemoved | GenerationRecorded | GroupRemoved
+Event: TypeAlias = OffsetCommitted | OffsetRemoved | GenerationRecorded | GroupRemoved | ConsumerEvent

@@ -2,7 +2,8 @@
 
     a group that never had members    each offset, a retention time after it was committed
     a group that has become empty     each offset, a retention time after that, or after its commit if later
-    a stable group of consumers       offsets of topics that nobody reads, a retention time after their commit
+    a stable group of consumers       offsets of topics that nobody reads, a retention time after their commit;
+                                      likewise any group whose assignments are made here
     any other group                   nothing: its members are the ones to know
 
 Kafka counts from the time a group became empty even for offsets committed since, so that an administrator's
@@ -30,8 +31,13 @@ def decide_expiry(
 ) -> Expired:
     removed: list[Event] = []
     due_at_ms: list[int] = []
-    has_members = group is not None and group.state is not GroupState.EMPTY
-    subscribed = _kept_topics(group)
+    consumers = durable.consumers.get(group_id)
+    if consumers is None:
+        has_members = group is not None and group.state is not GroupState.EMPTY
+        subscribed = _kept_topics(group)
+    else:
+        has_members = bool(consumers.members)
+        subscribed = frozenset(consumers.subscribed_names())
     interval_ms = min(settings.offsets_check_interval_ms, settings.offsets_retention_ms)
     for place, committed in durable.offsets(group_id):
         if durable.pending.has(group_id, place):
@@ -47,6 +53,8 @@ def decide_expiry(
         due_at_ms.append(now_ms + interval_ms)  # what they read may change at any time
     elif not due_at_ms and group_id in durable.generations:
         removed.append(GroupRemoved(group_id))
+    elif not due_at_ms and consumers is not None:
+        removed += consumers.removal()
     return Expired(tuple(removed), min(due_at_ms, default=None))
 
 

@@ -99,7 +99,7 @@ class Joining:
                 return True
             case GroupState.PREPARING_REBALANCE:
                 return member_id in group.joined or len(group.joined) < count_max
-            case GroupState.COMPLETING_REBALANCE | GroupState.STABLE:
+            case _:
                 return member_id in group.members or len(group.members) < count_max
 
     def _give_member_id(self, group: Group, command: Join, now_ms: int) -> None:

@@ -10,6 +10,8 @@ Behaviour worth knowing
     A refused offset does not keep the others of its commit from being stored.
 """
 
+from collections.abc import Set
+
 from ropewalk.base.ids import TopicPartition
 from ropewalk.base.limits import GROUP_NAME_CHARACTERS_MAX
 from ropewalk.groups.answers import (
@@ -42,7 +44,7 @@ _RECORD_STRING_BYTES_MAX = 32767
 """What a record about an offset can hold, whatever the settings allow."""
 
 
-def check_committer(group: Group | None, command: Commit) -> Member | None:
+def check_committer(group: Group | None, command: Commit, *, has_offsets: bool) -> Member | None:
     """The member that commits, None where it is nobody's; refuses whoever must not."""
     # The empty name is allowed here, as Kafka does for the sake of its oldest clients.
     if len(command.group_id) > GROUP_NAME_CHARACTERS_MAX:
@@ -50,6 +52,8 @@ def check_committer(group: Group | None, command: Commit) -> Member | None:
     if command.generation < 0 and (group is None or group.state is GroupState.EMPTY):
         return None
     if group is None:
+        if command.speaks_epochs and not has_offsets:
+            raise UnknownGroup(f"there is no group {command.group_id}")
         raise StaleGeneration(f"{command.group_id} has no generation {command.generation}: it has no members")
     if command.generation < 0 and not command.member_id and command.instance_id is None:
         raise UnknownMember(f"{command.group_id} has members; only they commit")
@@ -119,11 +123,12 @@ def decide_delete(
     durable: DurableState, group: Group | None, command: DeleteOffsets
 ) -> tuple[list[Event], OffsetsDeleted]:
     """What is not there is deleted already."""
-    if group is None and not durable.has_offsets(command.group_id):
+    consumers = durable.consumers.get(command.group_id)
+    if group is None and consumers is None and not durable.has_offsets(command.group_id):
         raise UnknownGroup(f"there is no group {command.group_id}")
     events: dict[TopicPartition, Event] = {}
     results: list[GroupError | None] = []
-    subscribed = _subscribed_topics(group)
+    subscribed = _subscribed_topics(group) if consumers is None else consumers.subscribed_names()
     for place in command.partitions:
         if subscribed is None or place.topic in subscribed:
             results.append(SubscribedToTopic(f"members of {command.group_id} read {place.topic}"))
@@ -136,7 +141,7 @@ def decide_delete(
     return list(events.values()), OffsetsDeleted(tuple(results))
 
 
-def _subscribed_topics(group: Group | None) -> frozenset[str] | None:
+def _subscribed_topics(group: Group | None) -> Set[str] | None:
     """None where it could be any; only of consumers can it be known."""
     if group is None or group.state is GroupState.EMPTY:
         return frozenset()

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from ropewalk.groups.answers import DescribedGroup, DescribedMember, GroupState, ListedGroup
+from ropewalk.groups.answers import DescribedGroup, DescribedMember, GroupState, GroupType, ListedGroup
 from ropewalk.groups.group import Group
 
 
@@ -10,6 +10,7 @@ class GroupOverview(Struct, frozen=True, gc=False):
     group_id: str
     state: GroupState
     member_count: int
+    group_type: GroupType = GroupType.CLASSIC
 
 
 def overview(group_id: str, group: Group | None) -> GroupOverview:

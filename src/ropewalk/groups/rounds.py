@@ -32,10 +32,12 @@ class Alarm(IntEnum):
     """Members of a generation have not asked for their assignments for long enough."""
     EXPIRY = 3
     """Something of the group may have to be forgotten."""
+    REVOCATION = 4
+    """A member has been told to give partitions up, and has not."""
 
 
 AlarmKey: TypeAlias = tuple[Alarm, str, str]
-"""The kind, the group, and for sessions the member."""
+"""The kind, the group, and the member where it is about one."""
 
 
 class Rounds:
@@ -63,6 +65,13 @@ class Rounds:
 
     def end_session(self, group: Group, member_id: str) -> None:
         self._timers.cancel((Alarm.SESSION, group.group_id, member_id))
+
+    def end(self, group: Group) -> None:
+        """The group is no longer one of the classic kind; whoever waits has been answered."""
+        for member_id in (*group.members, *group.pending):
+            self.end_session(group, member_id)
+        self._timers.cancel((Alarm.JOIN, group.group_id, ""))
+        self._timers.cancel((Alarm.SYNC, group.group_id, ""))
 
     def await_join(self, group: Group, member: Member, token: int, draft: Draft) -> None:
         """The member has come for the next round and waits for it to begin."""

@@ -25,6 +25,8 @@ from ropewalk.kafka.handlers import (
     alter_configs,
     alter_partition_reassignments,
     api_versions,
+    consumer_group_describe,
+    consumer_group_heartbeat,
     create_partitions,
     create_topics,
     delete_groups,
@@ -75,6 +77,8 @@ from ropewalk.wire.messages.alter_configs import API as ALTER_CONFIGS
 from ropewalk.wire.messages.alter_partition_reassignments import API as ALTER_PARTITION_REASSIGNMENTS
 from ropewalk.wire.messages.api_versions import API as API_VERSIONS
 from ropewalk.wire.messages.api_versions import ApiVersion
+from ropewalk.wire.messages.consumer_group_describe import API as CONSUMER_GROUP_DESCRIBE
+from ropewalk.wire.messages.consumer_group_heartbeat import API as CONSUMER_GROUP_HEARTBEAT
 from ropewalk.wire.messages.create_partitions import API as CREATE_PARTITIONS
 from ropewalk.wire.messages.create_topics import API as CREATE_TOPICS
 from ropewalk.wire.messages.delete_groups import API as DELETE_GROUPS
@@ -162,6 +166,8 @@ SERVED_APIS: Final[tuple[Api[Any, Any], ...]] = (
     WRITE_TXN_MARKERS,
     DESCRIBE_TRANSACTIONS,
     LIST_TRANSACTIONS,
+    CONSUMER_GROUP_HEARTBEAT,
+    CONSUMER_GROUP_DESCRIBE,
 )
 """Each in all the versions its codec knows."""
 
@@ -214,6 +220,8 @@ def serve(
         LEAVE_GROUP.key: partial(leave_group.handle, groups=groups),
         SYNC_GROUP.key: partial(sync_group.handle, groups=groups),
         DESCRIBE_GROUPS.key: partial(describe_groups.handle, groups=groups),
+        CONSUMER_GROUP_HEARTBEAT.key: partial(consumer_group_heartbeat.handle, groups=groups),
+        CONSUMER_GROUP_DESCRIBE.key: partial(consumer_group_describe.handle, groups=groups, image=image),
         LIST_GROUPS.key: partial(list_groups.handle, groups=groups),
         API_VERSIONS.key: partial(api_versions.handle, advertised=advertised()),
         CREATE_TOPICS.key: partial(create_topics.handle, topics=topics),

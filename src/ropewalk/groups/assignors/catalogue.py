@@ -1,4 +1,4 @@
-"""The assignors by the names that clients use. The first is what a group has whose members ask for none."""
+"""The assignors by the names that clients use."""
 
 from typing import Final
 
@@ -12,3 +12,6 @@ ASSIGNORS: Final[dict[str, Assignor]] = {
     "range": assign_range,
     "sticky": assign_sticky,
 }
+
+DEFAULT_ASSIGNOR: Final = "uniform"
+"""For groups whose members ask for none, unless the settings say otherwise."""

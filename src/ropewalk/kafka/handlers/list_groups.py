@@ -5,8 +5,6 @@ Behaviour worth knowing
     While a shard is being loaded the answer says so instead of leaving groups out.
 """
 
-from typing import Final
-
 from ropewalk.base.errors import RopewalkError
 from ropewalk.broker.groups import Groups
 from ropewalk.groups import commands
@@ -15,20 +13,16 @@ from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
-_CLASSIC: Final = "classic"
-
 
 async def handle(request: ListGroupsRequest, caller: Caller, *, groups: Groups) -> ListGroupsResponse:
     del caller
-    if request.types_filter and _CLASSIC not in {each.lower() for each in request.types_filter}:
-        return ListGroupsResponse()
     listed: list[ListedGroup] = []
     try:
-        for asked in groups.ask_all(commands.ListGroups(request.states_filter)):
+        for asked in groups.ask_all(commands.ListGroups(request.states_filter, request.types_filter)):
             answer = await asked.answer
             assert isinstance(answer, GroupsListed)
             listed += [
-                ListedGroup(group.group_id, group.protocol_type, group.state.value, _CLASSIC)
+                ListedGroup(group.group_id, group.protocol_type, group.state.value, group.group_type.value)
                 for group in answer.groups
             ]
     except RopewalkError as error:

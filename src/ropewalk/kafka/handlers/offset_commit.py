@@ -4,6 +4,7 @@ Behaviour worth knowing
     The answer comes when the offsets are as durable as a write with acks=all.
     A partition that does not exist is refused by itself; the others are stored. A caller who must not commit
     at all hears so for every partition.
+    From v9 on a member may name its epoch (KIP-848), and a group that does not exist is GROUP_ID_NOT_FOUND.
     From v10 on topics are named by id.
 """
 
@@ -27,6 +28,7 @@ from ropewalk.wire.messages.offset_commit import (
     OffsetCommitResponseTopic,
 )
 
+_EPOCHS_SINCE: Final = 9
 _BY_ID_SINCE: Final = 10
 
 
@@ -43,6 +45,7 @@ async def handle(
         generation=request.generation_id_or_member_epoch,
         member_id=request.member_id,
         instance_id=request.instance_id,
+        speaks_epochs=caller.version >= _EPOCHS_SINCE,
     )
     try:
         committed = await groups.ask(request.group_id, command).answer

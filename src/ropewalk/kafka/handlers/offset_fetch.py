@@ -78,7 +78,10 @@ def _ask(
             for index in topic.partition_indexes
         )
     try:
-        return groups.ask(group.group_id, FetchOffsets(group.group_id, partitions, require_stable))
+        command = FetchOffsets(
+            group.group_id, partitions, require_stable, group.member_id, group.member_epoch
+        )
+        return groups.ask(group.group_id, command)
     except RopewalkError as error:
         return error
 

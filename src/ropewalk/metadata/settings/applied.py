@@ -84,6 +84,11 @@ class BrokerSettings(Struct, frozen=True, kw_only=True):
     delete_topic_enable: bool
     fetch_max_bytes: int
     follower_replication_throttled_rate: int
+    group_consumer_assignors: tuple[str, ...]
+    group_consumer_heartbeat_interval_ms: int
+    group_consumer_max_size: int
+    group_consumer_migration_policy: str
+    group_consumer_session_timeout_ms: int
     group_initial_rebalance_delay_ms: int
     group_max_session_timeout_ms: int
     group_max_size: int

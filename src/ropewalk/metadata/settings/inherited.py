@@ -68,28 +68,6 @@ _ROWS: Final[tuple[tuple[str, Kind, str | None, int | None, str], ...]] = (
     ),
     # Groups and their offsets.
     (
-        "group.consumer.assignors",
-        Kind.LIST,
-        "uniform,range",
-        None,
-        "Assignments the broker can compute for groups of the newer protocol.",
-    ),
-    (
-        "group.consumer.heartbeat.interval.ms",
-        Kind.INT,
-        "5000",
-        1,
-        "How often members of the newer protocol are heard from.",
-    ),
-    (
-        "group.consumer.session.timeout.ms",
-        Kind.INT,
-        "45000",
-        1,
-        "When a silent member of the newer protocol is given up.",
-    ),
-    ("group.consumer.max.size", Kind.INT, "2147483647", 1, "Members a group of the newer protocol may have."),
-    (
         "offsets.topic.compression.codec",
         Kind.INT,
         "0",
