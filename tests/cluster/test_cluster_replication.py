@@ -4,7 +4,9 @@ import asyncio
 
 import pytest
 
+from ropewalk.base.errors import StorageFailed
 from ropewalk.base.ids import Offset, TopicPartition
+from ropewalk.base.limits import DAMAGE_CHECK_MS
 from ropewalk.base.ports import Pool
 from ropewalk.broker.hosted import Hosted
 from ropewalk.broker.replica import Replica
@@ -21,6 +23,7 @@ from ropewalk.metadata.settings.replication import RACK_AWARE_SELECTOR
 from ropewalk.records.batch import iterate
 from ropewalk.records.record import Record, build
 from ropewalk.replication.follower import Truncate
+from ropewalk.sim.storage import StoredFile
 from ropewalk.sim.world import EPOCH_MS
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import fetch, produce
@@ -310,3 +313,64 @@ def test_a_node_stops_in_order_while_it_cuts_a_log(seed: int) -> None:
             assert one == two == three
 
     in_a_cluster(story, seed=seed, limit_s=60)
+
+
+def segment_of(nodes: Nodes, node_id: int) -> StoredFile:
+    (segment,) = (
+        file
+        for path, file in nodes.members[node_id].machine.platters.files()
+        if f"/{TOPIC}-0/" in path and path.endswith(".log")
+    )
+    return segment
+
+
+async def find_damage(nodes: Nodes, node_id: int) -> None:
+    """Bytes rot on disk, and a read comes upon them."""
+    nodes.members[node_id].machine.platters.evict()
+    segment = segment_of(nodes, node_id)
+    segment.rot(len(segment.data) // 2, 1)
+    log = hosted(nodes, node_id).log
+    span = log.locate(log.start_offset, limit_offset=log.end_offset, bytes_max=1 << 20)
+    assert span is not None
+    assert span.read_cached() is None, "it has left the cache"
+    with pytest.raises(StorageFailed):
+        await whole_log(log, nodes[node_id]._parts.ports.pool)
+    assert log.damaged
+
+
+@pytest.mark.parametrize("is_leader", [True, False], ids=["leader", "follower"])
+def test_a_copy_found_damaged_while_it_counts_is_made_whole_from_another(is_leader: bool) -> None:
+    async def story(nodes: Nodes) -> None:
+        async with nodes.client() as client:
+            await create(client)
+            producer = Producer(client, TOPIC)
+            await send(producer, *(str(number) for number in range(10)))
+            leader = facts(nodes, 0).leader
+            victim = next(node_id for node_id in range(3) if (node_id == leader) is is_leader)
+            await find_damage(nodes, victim)
+            await nodes.until(lambda: victim not in facts(nodes, 0).isr)
+            assert facts(nodes, 0).leader not in (victim, None)
+            await nodes.until(lambda: set(facts(nodes, 0).isr) == {0, 1, 2})
+            await send(producer, "last")
+            assert hosted(nodes, victim).log.damaged == ()
+            one, two, three = await copies(nodes, 0, 1, 2)
+            assert one == two == three
+
+    in_a_cluster(story)
+
+
+def test_the_last_copy_in_sync_is_not_given_up_for_its_damage() -> None:
+    async def story(nodes: Nodes) -> None:
+        async with nodes.client() as client:
+            await create(client)
+            await send(Producer(client, TOPIC), *(str(number) for number in range(10)))
+            for other in (1, 2):
+                nodes.members[other].kill()
+            await nodes.until(lambda: facts(nodes, 0).isr == (0,))
+            epoch = nodes[0]._parts.membership.broker_epoch
+            await find_damage(nodes, 0)
+            await asyncio.sleep(3 * DAMAGE_CHECK_MS / 1000)
+            assert nodes[0]._parts.membership.broker_epoch == epoch
+            assert facts(nodes, 0).leader == 0
+
+    in_a_cluster(story)

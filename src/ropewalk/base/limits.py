@@ -332,6 +332,12 @@ CLOCK_SKEW_MS_MAX: Final = 5 * 60 * 1000
 """How far the clock of a node that joins may be off. Beyond it records would expire early or late on another leader; networks
 that keep time at all keep it a thousand times better."""
 
+DAMAGE_CHECK_MS: Final = 5_000
+"""How often it is looked whether a read or the scrub has found a copy damaged that others can do without."""
+
+REPAIR_INTERVAL_MS_MIN: Final = 60_000
+"""How often a node gives damaged copies up at most: each time it is out of service for a moment."""
+
 CONNECTION_GRACE_MS: Final = 500
 """From the loss of the connection that a broker's heartbeats came by until it is fenced. A connection that broke by itself is
 back by then; a killed process is not, and waiting longer only delays the next leader."""

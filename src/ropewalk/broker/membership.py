@@ -53,12 +53,13 @@ class Membership:
         *,
         interval_ms: int,
         session_timeout_ms: int,
-        registration: Callable[[], Registration],
+        registration: Callable[[bool], Registration],
         load: Callable[[], NodeLoad | None],
         on_controller_lost: Callable[[NodeId], None],
         on_controller_back: Callable[[], None],
     ) -> None:
-        """`load` answers what there is to tell of it; None where nothing is new.
+        """`registration` is told whether it is the first of this process.
+        `load` answers what there is to tell of it; None where nothing is new.
         `on_controller_lost` hears of a controller that was reached before and cannot be reached any more, `on_controller_back` of one that answers."""
         self.node_id = node_id
         self._controller = controller
@@ -82,6 +83,7 @@ class Membership:
         """Set while heartbeats are answered by another node."""
         self._wants_to_stop = False
         self._has_registered = False
+        self._is_to_register = False
         self._may_stop = False
         self.broker_epoch = -1
         """-1 before the first registration."""
@@ -120,8 +122,16 @@ class Membership:
         """Heartbeats, until cancelled."""
         await self._facts.reached(self.broker_epoch + 1)
         while True:
+            if self._is_to_register:
+                self._is_to_register = False
+                await self._register_again()
             await self._beat()
             await self._rest()
+
+    def register_again(self) -> None:
+        """There is something to say that is said at a registration. `run` does it; whoever asks looks whether it was heard."""
+        self._is_to_register = True
+        self._hurry()
 
     async def run_watch(self) -> None:
         """Beside `run`: when the connection to the controller is lost, try it again at once."""
@@ -146,7 +156,7 @@ class Membership:
             self._hurry()
 
     async def _register(self) -> None:
-        registration = self._registration()
+        registration = self._registration(not self._has_registered)
         if self._has_registered:  # in the same life: nothing that this process has written is in doubt
             registration = structs.replace(registration, is_clean=True)
         registered = await self._controller.register(registration, timeout_ms=MEMBERSHIP_CALL_MS)

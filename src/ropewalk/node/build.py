@@ -250,6 +250,7 @@ async def _join(parts: Parts, held: Sequence[Held]) -> None:
     await parts.partitions.remove_strays(held)
     parts.supervisor.start("heartbeats", membership.run())
     parts.supervisor.start("watch on the controller", membership.run_watch())
+    parts.supervisor.start("damaged copies", parts.wholeness.run(membership.register_again))
     parts.supervisor.start("replicas in sync", parts.partitions.in_sync.run(parts.controller))
     if parts.fetchers is not None:
         parts.fetchers.follow(None)

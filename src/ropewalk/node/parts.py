@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ropewalk.base.budget import ByteBudget
-from ropewalk.base.ids import NodeId, parse_id
+from ropewalk.base.ids import NodeId, TopicId, parse_id
 from ropewalk.base.limits import CONNECTION_GRACE_MS, ERRANDS_MAX, NODE_BUFFER_BYTES_MAX, TAKE_OVER_GRACE_MS
 from ropewalk.base.ports import Ports
 from ropewalk.broker.cluster import Cluster
@@ -30,6 +30,7 @@ from ropewalk.broker.transaction_entry import TransactionEntry
 from ropewalk.broker.transactions import Transactions
 from ropewalk.broker.upkeep import Upkeep
 from ropewalk.broker.vitals import Vitals
+from ropewalk.broker.wholeness import Wholeness
 from ropewalk.controller.brokers import Registration
 from ropewalk.controller.sessions import Sessions
 from ropewalk.log.directory import DataDirectory
@@ -57,6 +58,7 @@ class Parts:
     meter: LoadMeter
     controller: ToController
     membership: Membership
+    wholeness: Wholeness
     errands: Errands
     forwarding: Forwarding | None
     """None on a node that is alone."""
@@ -134,6 +136,7 @@ def assemble(
     meter = LoadMeter(partitions, vitals, clock)
     upkeep = Upkeep(node_id, cluster, topics, registry.sessions, meter, clock, is_alone=config.is_alone)
     webhook = ScaleWebhook(cluster, topics, upkeep, ports.network, ports.pool, clock)
+    wholeness = Wholeness(node_id, cluster.image, partitions, clock)
     membership = Membership(
         node_id,
         controller,
@@ -141,7 +144,13 @@ def assemble(
         clock,
         interval_ms=int(config["node.heartbeat.interval.ms"]),
         session_timeout_ms=int(config["node.session.timeout.ms"]),
-        registration=lambda: _registration(config, ports, place, endpoints, partitions),
+        registration=lambda is_first: _registration(
+            config,
+            ports,
+            place,
+            endpoints,
+            damaged=wholeness.damaged() if is_first else wholeness.given_up(),
+        ),
         load=meter.take,
         on_controller_lost=_nobody_else if place.seat is None else place.seat.on_connection_lost,
         on_controller_back=_nobody if place.seat is None else place.seat.on_connection_back,
@@ -184,6 +193,7 @@ def assemble(
         meter=meter,
         controller=controller,
         membership=membership,
+        wholeness=wholeness,
         errands=errands,
         forwarding=forwarding,
         disk=disk,
@@ -224,7 +234,12 @@ def _registry(config: Config, ports: Ports, place: Place, topics: Topics) -> Reg
 
 
 def _registration(
-    config: Config, ports: Ports, place: Place, endpoints: Sequence[Endpoint], partitions: Partitions
+    config: Config,
+    ports: Ports,
+    place: Place,
+    endpoints: Sequence[Endpoint],
+    *,
+    damaged: frozenset[tuple[TopicId, int]],
 ) -> Registration:
     identity = place.directory.identity
     return Registration(
@@ -236,11 +251,7 @@ def _registration(
         cluster_id=identity.cluster_id,
         clock_ms=ports.clock.now_ms(),
         is_clean=place.directory.was_clean,
-        damaged=frozenset(
-            (partition.topic_id, partition.name.partition)
-            for partition in partitions
-            if partition.log.damaged
-        ),
+        damaged=damaged,
     )
 
 
