@@ -3,13 +3,16 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from ropewalk.sim.eos.scenario import FAULTS_MIN, OPERATIONS_MIN, WORK_S, run_seed
 
+MUTANTS = sorted((Path(__file__).parent.parent / "mutants" / "eos").glob("*.patch"))
 
-@pytest.mark.parametrize("seed", range(6))
+
+@pytest.mark.parametrize("seed", range(8))
 def test_exactly_once_over_a_cluster_under_faults(seed: int) -> None:
     outcome = run_seed(seed)
     assert outcome.violations == ()
@@ -28,3 +31,20 @@ def _verbose_line(hash_seed: str) -> str:
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return result.stdout.splitlines()[0]
+
+
+def test_there_is_a_mutant_for_every_promise() -> None:
+    assert [patch.stem for patch in MUTANTS] == [
+        "answer_from_uncommitted_state",
+        "marker_again_refused",
+        "older_marker_accepted",
+        "producers_lost_at_failover",
+        "stable_beyond_open",
+        "stale_generation_in_cluster",
+        "zero_for_unknown_offset",
+    ]
+
+
+@pytest.mark.parametrize("patch", MUTANTS, ids=[patch.stem for patch in MUTANTS])
+def test_a_mutant_still_fits_the_source(patch: Path) -> None:
+    subprocess.run(["git", "apply", "--check", str(patch)], cwd=patch.parents[3], check=True)

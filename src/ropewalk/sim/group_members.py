@@ -44,7 +44,7 @@ class GroupMember:
         self._newcomer = Identity(group, instance_id=instance_id)
         self._identity = self._newcomer
         self._former: Identity | None = None
-        """Whom it was before a crash; somebody still commits in that name."""
+        """Whom it was before a crash or in the generation before; somebody still commits in that name."""
         self._share: tuple[TopicPartition, ...] = ()
         self._session_timeout_ms = self._rng.choice([600, 1500, 3000])
         self._rebalance_timeout_ms = self._rng.choice([500, 1000, 2000])
@@ -180,6 +180,8 @@ class GroupMember:
             if code in _FENCED and code != ErrorCode.ILLEGAL_GENERATION:
                 self._identity = self._newcomer
             else:
+                if self._identity.generation >= 0:
+                    self._former = self._identity
                 self._identity = replace(self._identity, generation=-1)
 
 

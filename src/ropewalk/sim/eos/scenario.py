@@ -34,7 +34,6 @@ from ropewalk.sim.sometimes import EXPECTED as EXPECTED_OF_A_NODE
 from ropewalk.sim.sometimes import Sometimes
 from ropewalk.sim.world import World
 from ropewalk.wire.error_code import ErrorCode
-from ropewalk.wire.messages import end_txn
 
 WORK_S: Final = 20.0
 OPERATIONS_MIN: Final = 100
@@ -49,6 +48,7 @@ _SETTINGS: Final = (
     "offsets.topic.num.partitions=2",
     "group.min.session.timeout.ms=100",
     "group.initial.rebalance.delay.ms=100",
+    "transaction.state.log.num.partitions=2",
 )
 
 
@@ -68,15 +68,12 @@ class EosScenario:
         self._journal = EosJournal()
         self._timeout_ms = self._rng.choice([1500, 3000, 6000])
         self._is_complete = False
-        self._has_transactions = False
         self._findings: list[Violation] = []
 
     async def play(self) -> None:
         async with asyncio.TaskGroup() as group:
             keeping = await self.stage.form(group)
             await self._make_topics()
-            link = await self._guide("curious").connect_to(None)
-            self._has_transactions = link.offers(end_txn.API)
             self._workload.until_s = self._world.now_s + WORK_S
             async with asyncio.TaskGroup() as clients:
                 self._start_clients(clients)
@@ -113,8 +110,7 @@ class EosScenario:
             reader = Reader(self._guide(f"reader-{number}"), is_committed_only=number != 1)
             clients.create_task(reader.run())
         self._start_members(clients)
-        if self._has_transactions:
-            self._start_transactions(clients)
+        self._start_transactions(clients)
 
     def _start_transactions(self, clients: asyncio.TaskGroup) -> None:
         rng = self._rng
@@ -144,8 +140,7 @@ class EosScenario:
         await self._until(
             "a transaction hangs", lambda: not hanging(self.stage.members, self.stage.judge.image)
         )
-        if self._has_transactions:
-            await self._transform_the_rest()
+        await self._transform_the_rest()
         if self._rng.random() < 0.5:
             self.stage.cut_power()
         await self.stage.until_at_rest(within_s=REST_S)
@@ -172,7 +167,7 @@ class EosScenario:
         for partition in self._workload.topics.partitions:
             await final.read(partition, is_committed_only=True)
             await final.read(partition, is_committed_only=False)
-        while self._has_transactions:
+        while True:
             if await read_committed_offsets(guide, WORKERS, self._partitions(INPUT), is_stable=True):
                 break
             await asyncio.sleep(0.2)

@@ -13,7 +13,7 @@ EXPECTED: Final = (
     "the end of a transaction was asked for again",
     "the end of a transaction stayed unknown",
     "a producer was fenced",
-    "a write to a transaction that was over was refused",
+    "a write of a fenced producer was refused",
     "a partition was stable only up to an open transaction",
     # Consuming, transforming, producing.
     "records were made from others",

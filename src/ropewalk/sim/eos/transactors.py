@@ -54,9 +54,11 @@ class Transactor:
                 partition = rng.choice(self._partitions)
                 values = tuple(guide.workload.next_value() for _ in range(rng.randrange(1, 4)))
                 await producer.send(partition, values)
+                if rng.random() < 0.03:
+                    await self._fall_silent()
         except Refused as refusal:
-            if refusal.code == ErrorCode.INVALID_TXN_STATE:
-                guide.workload.sometimes.note("a write to a transaction that was over was refused")
+            if refusal.is_fenced:
+                guide.workload.sometimes.note("a write of a fenced producer was refused")
             await producer.abort()
             raise
         fate = rng.random()

@@ -7,6 +7,7 @@ What a reader could get wrong
 
 import asyncio
 from collections.abc import Sequence
+from typing import Final
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.sim.eos.committed import read_committed_offsets
@@ -18,6 +19,10 @@ from ropewalk.sim.group_calls import GroupCalls, Identity
 from ropewalk.sim.group_members import GroupMember
 from ropewalk.sim.link import LinkLost
 from ropewalk.wire.error_code import ErrorCode
+
+_LEFT_BEHIND: Final = frozenset(
+    {ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.REBALANCE_IN_PROGRESS}
+)
 
 
 class Transformer:
@@ -36,6 +41,7 @@ class Transformer:
         self._member = GroupMember(guide, group, inputs, instance_id=None, knows_instances=False)
         self._positions: dict[TopicPartition, int] | None = None
         self._positioned_as: Identity | None = None
+        self._has_dawdled = False
 
     async def run(self) -> None:
         guide = self._guide
@@ -68,7 +74,11 @@ class Transformer:
     async def _is_member(self, calls: GroupCalls) -> bool:
         if not await self._member.take_part_once(calls):
             return False
-        self._member.heed(await calls.heartbeat(self._member.identity))
+        code = await calls.heartbeat(self._member.identity)
+        if self._has_dawdled and code in _LEFT_BEHIND:
+            self._guide.workload.sometimes.note("a group was rebalanced during a transaction")
+        self._has_dawdled = False
+        self._member.heed(code)
         return self._member.identity.generation >= 0
 
     async def _is_positioned(self) -> bool:
@@ -112,7 +122,6 @@ class Transformer:
 
     async def _make(self, partition: TopicPartition, answer: Answer) -> Outcome:
         guide, rng, producer = self._guide, self._guide.rng, self._producer
-        generation = self._member.identity.generation
         operation = producer.begin()
         guide.journal.note(
             Polled(operation, guide.name, partition, answer.records, True, answer.stable_offset)
@@ -122,26 +131,31 @@ class Transformer:
                 sources = tuple((self._group, partition, offset) for offset, _ in records)
                 values = tuple(guide.workload.next_value() for _ in records)
                 await producer.send(rng.choice(self._outputs), values, sources)
-            if rng.random() < 0.08:
-                await asyncio.sleep(rng.uniform(0.5, 4.0))
-                guide.workload.sometimes.note("a member was slow within a transaction")
+            await self._dawdle()
             await producer.send_offsets(self._member.identity, [(partition, answer.next_offset)])
         except Refused as refusal:
-            if refusal.code in (ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID):
+            if refusal.code in _LEFT_BEHIND:
                 guide.workload.sometimes.note("offsets of a stale member were refused in a transaction")
             if refusal.code is not None:
                 self._member.heed(refusal.code)
             await producer.abort()
             raise
+        await self._dawdle()
         if rng.random() < 0.1:
             await producer.abort()
             return Outcome.ABORTED
         outcome = await producer.commit()
         if outcome is Outcome.COMMITTED:
             guide.workload.sometimes.note("records were made from others")
-            if self._member.identity.generation != generation:
-                guide.workload.sometimes.note("a group was rebalanced during a transaction")
         return outcome
+
+    async def _dawdle(self) -> None:
+        """Now and then long enough for the group to go on without this member, or for the transaction to time out."""
+        rng = self._guide.rng
+        if rng.random() < 0.06:
+            await asyncio.sleep(rng.uniform(0.5, 4.0))
+            self._has_dawdled = True
+            self._guide.workload.sometimes.note("a member was slow within a transaction")
 
     async def _is_at_end(self, partition: TopicPartition) -> bool:
         assert self._positions is not None
