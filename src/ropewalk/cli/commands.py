@@ -13,6 +13,7 @@ COMMANDS: Final = {
     "produce": "ropewalk.cli.produce",
     "consume": "ropewalk.cli.consume",
     "group": "ropewalk.cli.group",
+    "txn": "ropewalk.cli.txn",
     "quota": "ropewalk.cli.quota",
     "cluster": "ropewalk.cli.cluster",
     "bench": "ropewalk.cli.bench",

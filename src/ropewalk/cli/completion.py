@@ -38,6 +38,15 @@ def complete_group(ctx: typer.Context, incomplete: str) -> list[str]:
     return _complete(ctx, names, incomplete)
 
 
+def complete_transactional_id(ctx: typer.Context, incomplete: str) -> list[str]:
+    async def names(client: "Client") -> list[str]:
+        from ropewalk.client.transactions import Transactions
+
+        return [each.transactional_id for each in await Transactions(client).list()]
+
+    return _complete(ctx, names, incomplete)
+
+
 def _complete(
     ctx: typer.Context, names: "Callable[[Client], Awaitable[list[str]]]", incomplete: str
 ) -> list[str]:
