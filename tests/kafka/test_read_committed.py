@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from ropewalk.base import limits
 from ropewalk.base.ids import ProducerEpoch, ProducerId
 from ropewalk.broker.partition import Acks, Partition, Prepared
+from ropewalk.http.exposition import Exposition
 from ropewalk.log import aborted
 from ropewalk.records.batch import decode_header, iterate
 from ropewalk.records.marker import TransactionMarker
@@ -221,3 +222,35 @@ def test_what_was_aborted_long_ago_is_read_from_its_file(
         assert found == [(producer, producer * 2) for producer in range(20)]
 
     at_the_door(story)
+
+
+def test_a_transaction_that_nobody_ends_is_counted_as_hanging() -> None:
+    async def story(door: Door) -> None:
+        await door.create("t")
+        await write(door, 1)
+
+        def figures() -> dict[str, float]:
+            sheet = Exposition(per_partition=False)
+            for source in door.node.sources():
+                for _ in source.collect(sheet):
+                    pass
+            lines = b"".join(sheet.chunks()).decode().splitlines()
+            return {
+                name: float(value)
+                for name, _, value in (line.partition(" ") for line in lines if not line.startswith("#"))
+                if "ransactions" in name and "{" not in name
+            }
+
+        shown = figures()
+        assert shown["ropewalk_partition_transactions_open"] == 1
+        assert shown["ropewalk_partitions_with_hanging_transactions"] == 0
+        await asyncio.sleep(15 * 60 + 5 * 60 - 10)
+        assert figures()["ropewalk_partitions_with_hanging_transactions"] == 0
+        await asyncio.sleep(20)
+        assert figures()["ropewalk_partitions_with_hanging_transactions"] == 1
+        await end(door, 1, committed=False)
+        shown = figures()
+        assert shown["ropewalk_partition_transactions_open"] == 0
+        assert shown["ropewalk_partitions_with_hanging_transactions"] == 0
+
+    at_the_door(story, limit_s=2000)

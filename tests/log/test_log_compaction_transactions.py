@@ -121,3 +121,24 @@ def test_an_emptied_batch_begins_no_transaction() -> None:
     assert [(header.producer_id, header.record_count, header.is_transactional) for header in headers][:1] == [
         (1, 0, False)
     ]
+
+
+def test_readers_of_a_compacted_segment_hear_of_nothing_that_it_lost() -> None:
+    """Not even before its file has its name. What is saved then would not be true of the files."""
+    log = a_log()
+    write(log, producer=1, key=b"k")
+    end(log, producer=1, committed=False)
+    finish(log)
+    compaction = log.take_compaction(limit_offset=log.end_offset, now_ms=NOW_MS)
+    assert compaction is not None
+    while compaction.replacement is None:
+        compaction.run(1 << 20)
+    assert aborted(log) == [(1, 0, 1)]
+    replacement = compaction.replacement
+    assert log.install(replacement)
+    assert aborted(log) == []
+    assert log.take_snapshot(NOW_MS, force=True) is None
+    replacement.run()
+    log.on_installed(replacement)
+    assert aborted(log) == []
+    assert log.take_snapshot(NOW_MS, force=True) is not None

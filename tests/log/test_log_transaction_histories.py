@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from ropewalk.base.errors import ProducerFenced
 from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, ProducerEpoch, ProducerId, TopicPartition
+from ropewalk.base.ports import Disk
 from ropewalk.log import aborted
 from ropewalk.log.aborted import AbortedTransaction
 from ropewalk.log.compaction import Compaction
@@ -154,6 +155,8 @@ class Machine:
         storage = Storage(SimulatedDisk(self.platters, self.process, loop), files_max=3, index_bytes_max=400)
         self.directory = DataDirectory.open(storage, "/data", node_id=NodeId(0), rng=self.rng)
         self.directory.create_partition(NAME, TOPIC_ID)
+        if self.rng.random() < 0.3:
+            self.lose_snapshots(storage.disk)
         self.log = self.directory.open_log(
             NAME, TOPIC_ID, self.settings, now_ms=self.now_ms, leader_epoch_max=LeaderEpoch(0)
         )
@@ -164,6 +167,14 @@ class Machine:
         self.durable = self.log.durable_offset
         self.start = self.log.start_offset
         self.check()
+
+    def lose_snapshots(self, disk: Disk) -> None:
+        """They are only a shortcut: without them all is read again."""
+        directory = f"/data/{NAME}"
+        for name in disk.list(directory):
+            if name.endswith(".snapshot"):
+                disk.remove(f"{directory}/{name}")
+        disk.sync_directory(directory)
 
     # What must be true
 
@@ -216,7 +227,7 @@ class Machine:
     def step(self) -> None:
         rng, log = self.rng, self.log
         self.now_ms += rng.randrange(300)
-        match rng.randrange(14):
+        match rng.randrange(18):
             case 0 | 1 | 2 | 3:
                 self.write(rng.choice(PRODUCERS))
             case 4 | 5 | 6:
@@ -241,7 +252,7 @@ class Machine:
                     self.cut()
             case _:
                 self.compact()
-        if rng.random() < 0.3:
+        if rng.random() < 0.2:
             self.check()
 
     def write(self, producer: int) -> None:
@@ -348,8 +359,8 @@ class Machine:
         if self.rng.random() < 0.3:
             self.platters.cut_power_after(self.rng.randrange(25), self.cut_power)
         self.open()
-        self.platters.cut_power_after(self.rng.randrange(1, 300), self.cut_power)
-        while self.rng.random() < 0.985:
+        self.platters.cut_power_after(self.rng.randrange(1, 500), self.cut_power)
+        while self.rng.random() < 0.99:
             self.step()
         if self.compaction is None and self.rng.random() < 0.4:
             close(self.log, self.now_ms)

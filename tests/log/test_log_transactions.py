@@ -9,8 +9,11 @@ from ropewalk.base.errors import (
     RopewalkError,
     TransactionCoordinatorFenced,
 )
-from tests.log.given import Producer, a_disk, append, batch, close, open_log, settings, sync
-from tests.log.transacted import aborted, end, stable, write
+from ropewalk.log import transactions
+from ropewalk.log.transactions import Transactions
+from ropewalk.records.batch import decode_header
+from tests.log.given import Producer, a_disk, append, batch, close, open_log, read_all, settings, sync
+from tests.log.transacted import aborted, end, stable, transacted, write
 
 
 def test_an_open_transaction_holds_readers_back() -> None:
@@ -214,3 +217,38 @@ def test_a_cut_takes_a_marker_back() -> None:
     end(log, committed=True)
     assert stable(log) == 2
     assert aborted(log) == []
+
+
+def test_a_follower_knows_what_its_leader_knows() -> None:
+    leader, follower = open_log(a_disk()), open_log(a_disk())
+    write(leader, producer=1)
+    write(leader, producer=2)
+    end(leader, producer=1, committed=False, coordinator=4)
+    write(leader, producer=3)
+    end(leader, producer=3)
+    for one in read_all(leader):
+        follower.append_as_follower(memoryview(one), decode_header(one), now_ms=1000)
+    assert follower.open_transactions == leader.open_transactions
+    assert aborted(follower) == aborted(leader) == [(1, 0, 2)]
+    assert [stable(follower, at) for at in (2, 5)] == [stable(leader, at) for at in (2, 5)] == [0, 1]
+    with pytest.raises(TransactionCoordinatorFenced):
+        end(follower, producer=1, epoch=1, coordinator=3)
+
+
+def test_very_many_that_ended_above_the_high_watermark_hold_nobody_back_too_short(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(transactions, "UNSETTLED_TRANSACTIONS_MAX", 8)
+    exact, coarse = open_log(a_disk()), Transactions()
+    for number in range(50):
+        write(exact, producer=number)
+        coarse.write(decode_header(transacted(producer=number)), number * 2, 1000)
+        end(exact, producer=number)
+        coarse.end(number, committed=True, marker_offset=number * 2 + 1)
+    assert len(coarse.save().unsettled) <= 9
+    before = 0
+    for high_watermark in range(101):
+        found = coarse.stable_offset(high_watermark)
+        assert before <= found <= stable(exact, high_watermark)
+        before = found
+    assert before == 100

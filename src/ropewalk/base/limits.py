@@ -264,6 +264,10 @@ a partition whose followers have fallen far behind, or one that is read from its
 ABORTED_CHUNK_COUNT: Final = 4_096
 """Aborted transactions that leave memory together for a file of some 80 KB, which is read whole in less than a millisecond."""
 
+HANGING_SLACK_MS: Final = 5 * 60 * 1000
+"""How long after the longest time that a transaction may take it counts as hanging: Kafka's measure. A coordinator that has
+just failed over needs some of it."""
+
 VERIFICATIONS_PER_PARTITION_MAX: Final = 4_096
 """Producers of a partition that may be waiting for leave to begin a transaction there. The earliest lose their turn."""
 

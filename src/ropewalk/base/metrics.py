@@ -167,6 +167,14 @@ TRANSACTIONS_ENDING: Final = _gauge(
     "ropewalk_transactions_ending",
     "Transactions whose outcome is decided and whose markers are being written.",
 )
+PARTITION_TRANSACTIONS: Final = _gauge(
+    "ropewalk_partition_transactions_open",
+    "Transactions with records in partitions this node leads, once for each of them.",
+)
+TRANSACTIONS_HANGING: Final = _gauge(
+    "ropewalk_partitions_with_hanging_transactions",
+    "Partitions with a transaction that should have been aborted for its age: readers of committed records wait there.",
+)
 MARKERS_WRITTEN: Final = _counter(
     "ropewalk_transaction_markers_total", "Markers that this node has had written, wherever they belong."
 )

@@ -29,6 +29,7 @@ from ropewalk.base.errors import (
     UnknownTopic,
 )
 from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, TopicId, TopicPartition
+from ropewalk.base.limits import HANGING_SLACK_MS
 from ropewalk.base.ports import Clock
 from ropewalk.broker.followers import Followers
 from ropewalk.broker.leader_epochs import check_leader_epoch
@@ -266,6 +267,11 @@ class Partition:
     def open_transactions(self) -> tuple[OpenTransaction, ...]:
         """In the order of their first records."""
         return self.log.open_transactions
+
+    def hanging_transactions(self, *, timeout_ms_max: int) -> tuple[OpenTransaction, ...]:
+        """Those that their coordinators should have aborted by now, whatever time their producers gave them."""
+        began_before_ms = self._clock.now_ms() - timeout_ms_max - HANGING_SLACK_MS
+        return tuple([each for each in self.log.open_transactions if each.started_at_ms < began_before_ms])
 
     def expect(self, end_offset: Offset, timeout_ms: int) -> asyncio.Future[None] | None:
         """Done when the high watermark has passed `end_offset`; fails when the time is over. None: it has passed already."""

@@ -4,7 +4,7 @@ What a reader could get wrong
     The image and the partitions may change between two slices. Every row is of one moment; the page as a whole is not.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from ropewalk.base import metrics
@@ -33,14 +33,23 @@ _ROW: Final[tuple[Metric, ...]] = (
 
 
 class PartitionFigures:
-    def __init__(self, image: Image, partitions: Partitions, node_id: NodeId, clock: Clock) -> None:
+    def __init__(
+        self,
+        image: Image,
+        partitions: Partitions,
+        node_id: NodeId,
+        clock: Clock,
+        transaction_ms_max: Callable[[], int],
+    ) -> None:
+        """`transaction_ms_max`: the longest time that a transaction may be given."""
         self._image = image
         self._partitions = partitions
         self._node_id = node_id
         self._clock = clock
+        self._transaction_ms_max = transaction_ms_max
 
     def collect(self, sheet: Sheet) -> Iterator[None]:
-        totals = _Totals(self._clock.now_ms())
+        totals = _Totals(self._clock.now_ms(), self._transaction_ms_max())
         led = self._partitions.led
         row_count = 0
         for topic in list(self._image.topics.values()):
@@ -83,8 +92,11 @@ def _row(partition: Partition, facts: PartitionFacts, size_bytes: int) -> tuple[
 class _Totals:
     """What all partitions add up to."""
 
-    def __init__(self, now_ms: int) -> None:
+    def __init__(self, now_ms: int, transaction_ms_max: int) -> None:
         self._now_ms = now_ms
+        self._transaction_ms_max = transaction_ms_max
+        self.transaction_count = 0
+        self.hanging_count = 0
         self.partition_count = 0
         self.damaged_count = 0
         self.size_bytes = 0
@@ -103,6 +115,11 @@ class _Totals:
         if not size_bytes:  # most of thousands of partitions: nothing below could matter
             return 0
         self.size_bytes += size_bytes
+        open_count = len(log.open_transactions)
+        if open_count:
+            self.transaction_count += open_count
+            if partition.hanging_transactions(timeout_ms_max=self._transaction_ms_max):
+                self.hanging_count += 1
         settings = log.settings
         self.used_by_bytes = max(self.used_by_bytes, _share(size_bytes, settings.retention_bytes))
         self.used_by_time = max(self.used_by_time, _share(_age_ms(log, self._now_ms), settings.retention_ms))
@@ -111,6 +128,8 @@ class _Totals:
     def write(self, sheet: Sheet) -> None:
         sheet.add(metrics.PARTITIONS, self.partition_count)
         sheet.add(metrics.PARTITIONS_DAMAGED, self.damaged_count)
+        sheet.add(metrics.PARTITION_TRANSACTIONS, self.transaction_count)
+        sheet.add(metrics.TRANSACTIONS_HANGING, self.hanging_count)
         sheet.add(metrics.LOG_BYTES, self.size_bytes)
         sheet.add(metrics.LOG_SEGMENTS, self.segment_count)
         sheet.add(metrics.RETENTION_USED, round(self.used_by_bytes, 4), "bytes")

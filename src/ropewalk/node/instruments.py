@@ -72,7 +72,13 @@ class Instruments:
             NodeFigures(image, partitions, home.commits, housekeeping.compactor, node_id),
         ]
         self._walks: list[Source] = [
-            PartitionFigures(image, partitions, node_id, clock),
+            PartitionFigures(
+                image,
+                partitions,
+                node_id,
+                clock,
+                lambda: topics.broker_settings.transaction_max_timeout_ms,
+            ),
             GroupFigures(groups, partitions),
             TransactionFigures(transactions, finisher),
         ]
