@@ -151,6 +151,9 @@ CONTROLLER_SILENCE_MS_MAX: Final = 2_000
 """Silence of the controller, over connections that nobody closed, after which others ask each other whether to go on without it. A busy
 one is heard of long before."""
 
+FURTHEST_COPY_MS_MAX: Final = 1_000
+"""For a node to say how far its copy of a partition is, before one out of sync is made to lead it. The operator waits."""
+
 SECOND_OPINION_MS_MAX: Final = 400
 """For another node to say whether it hears of the controller. One that is slower is not counted on."""
 

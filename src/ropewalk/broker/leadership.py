@@ -1,19 +1,36 @@
-"""Elections and reassignments, as any door may ask for them."""
+"""Elections and reassignments, as any door may ask for them.
+
+Behaviour worth knowing
+    Where a replica out of sync is to lead, it is the one that holds most of those that say what they hold. They are asked before
+    it is decided, so what is told is a little old; nobody writes to a partition that nobody leads.
+"""
 
 from collections.abc import Iterator, Sequence
 
 from ropewalk.base.ids import NodeId
 from ropewalk.base.ports import Clock
 from ropewalk.broker.cluster import Cluster
+from ropewalk.broker.furthest import FurthestCopy
 from ropewalk.controller.leadership import decide_elect_preferred, decide_elect_unclean
 from ropewalk.controller.reassignment import decide_reassign, moves
 from ropewalk.metadata.image import Image, Partition, Topic
 from ropewalk.metadata.settings.applied import AppliedSettings
+from ropewalk.runtime.errands import Errands
 
 
 class Leadership:
-    def __init__(self, cluster: Cluster, settings: AppliedSettings, clock: Clock) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        settings: AppliedSettings,
+        clock: Clock,
+        *,
+        furthest: FurthestCopy,
+        errands: Errands,
+    ) -> None:
         self._cluster = cluster
+        self._furthest = furthest
+        self._errands = errands
         self._settings = settings
         self._clock = clock
 
@@ -27,9 +44,26 @@ class Leadership:
 
     async def elect(self, topic: str, index: int, *, preferred: bool) -> None:
         """Otherwise by force, where nobody leads. Raises ElectionNotNeeded where there is nothing to do."""
-        decide = decide_elect_preferred if preferred else decide_elect_unclean
+        if preferred:
+            await self._cluster.propose(
+                lambda image: decide_elect_preferred(
+                    image, topic, index, settings=self._settings, now_ms=self._clock.now_ms()
+                )
+            )
+            return
+        self._cluster.check_decides()
+        furthest = None
+        if self.image.partition(topic, index).leader is None:
+            furthest = await self._errands.begin(self._furthest.find(topic, index))
         await self._cluster.propose(
-            lambda image: decide(image, topic, index, settings=self._settings, now_ms=self._clock.now_ms())
+            lambda image: decide_elect_unclean(
+                image,
+                topic,
+                index,
+                settings=self._settings,
+                now_ms=self._clock.now_ms(),
+                leader=furthest,
+            )
         )
 
     async def reassign(

@@ -4,7 +4,7 @@ What a reader could get wrong
     What would be lost cannot be counted: whoever holds it is not there. What is there can be compared, and it says who holds all.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -21,7 +21,7 @@ class Leaderless(Struct, frozen=True):
     held_by: tuple[int, ...]
     """Those who hold all that was acknowledged; if one of them comes back, nothing is lost."""
     would_lead: int | None
-    """The first replica in service; None where there is none, and nobody can be elected."""
+    """Of the replicas in service the one that holds most, or the first where none says; None where there is none to be elected."""
     replicas: tuple[tuple[NodeId, Copy | str | None], ...]
     """In their order: what each holds, why that is not known, or None where the node is not in service."""
 
@@ -36,11 +36,21 @@ async def leaderless(client: Client, state: ClusterState, names: Sequence[str]) 
                 str(name),
                 partition.leader_epoch,
                 tuple(dict.fromkeys((*partition.isr, *partition.eligible))),
-                online[0] if online else None,
+                _furthest(online, held),
                 tuple((node, held.get(node)) for node in partition.replicas),
             )
         )
     return found
+
+
+def _furthest(online: Sequence[NodeId], held: Mapping[NodeId, Copy | str]) -> NodeId | None:
+    """As the cluster chooses: by the last epoch, then by the end; of equals the first."""
+
+    def place(node: NodeId) -> tuple[int, int]:
+        copy = held.get(node)
+        return (copy.last_epoch, copy.end_offset) if isinstance(copy, Copy) else (-2, -1)
+
+    return max(online, key=place, default=None)
 
 
 def lines(found: Leaderless) -> Iterator[str]:

@@ -8,6 +8,7 @@ from ropewalk.base.budget import ByteBudget
 from ropewalk.base.limits import PEER_BUFFER_BYTES_MAX, PEER_ENVELOPE_BYTES, REPLICA_SESSIONS_MAX
 from ropewalk.broker.balancing import Balancing
 from ropewalk.broker.fetch_sessions import FetchSessions
+from ropewalk.broker.furthest import FurthestCopy
 from ropewalk.broker.leadership import Leadership
 from ropewalk.broker.log_directories import LogDirectories
 from ropewalk.broker.peers import PEER_LISTENER
@@ -205,7 +206,15 @@ def _serve(parts: Parts) -> dict[int, ServedApi]:
         trimming=parts.partitions,
         producer_ids=parts.producer_ids,
         directories=LogDirectories(parts.partitions, parts.disk, parts.memory, parts.ports.pool),
-        leadership=Leadership(parts.cluster, parts.topics.settings, parts.ports.clock),
+        leadership=Leadership(
+            parts.cluster,
+            parts.topics.settings,
+            parts.ports.clock,
+            furthest=FurthestCopy(
+                parts.config.node_id, parts.cluster.image, parts.partitions, parts.place.links
+            ),
+            errands=parts.errands,
+        ),
         balancing=Balancing(parts.cluster, parts.topics.settings, parts.upkeep, parts.ports.clock),
         quota_changes=QuotaChanges(parts.cluster),
         groups=parts.groups,
