@@ -26,9 +26,10 @@ def tools_class_path() -> str:
     return _fetch("kafka-tools", "4.3.1")
 
 
-def class_path_of(program: str) -> str:
-    """The class path of one of our small programs on the newest client; it is compiled when its source is newer."""
-    jars = _fetch("kafka-clients", "4.4.0")
+def class_path_of(program: str, artifact: str = "kafka-clients", version: str = "4.4.0") -> str:
+    """The class path of one of our small programs, on the newest client unless it needs more than that; it is compiled when
+    its source is newer."""
+    jars = _fetch(artifact, version)
     classes = _CACHE / "classes"
     source, compiled = _SOURCES / f"{program}.java", classes / f"{program}.class"
     if not compiled.exists() or compiled.stat().st_mtime < source.stat().st_mtime:
