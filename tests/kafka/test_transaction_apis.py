@@ -399,6 +399,39 @@ def test_only_nodes_may_add_partitions_for_others() -> None:
     at_the_door(story, *SETTINGS)
 
 
+@pytest.mark.parametrize("internal", ["__transaction_state", "__consumer_offsets"])
+def test_the_clusters_own_topics_take_part_in_no_clients_transaction(internal: str) -> None:
+    async def story(door: Door) -> None:
+        await door.create("t")
+        await find_group(door)
+        old = await begun(door, tv2=False, name="old")
+        assert await old.add(internal, 0) == [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
+        quick = await begun(door, tv2=True, name="quick")
+        assert (await quick.send(internal, "x")).error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+        for name in ("old", "quick"):
+            (found,) = await describe(door, name)
+            assert [topic.name for topic in found.topics] == ["t"]
+
+    at_the_door(story, *SETTINGS)
+
+
+def test_no_marker_gets_behind_the_back_of_the_coordinator() -> None:
+    async def story(door: Door) -> None:
+        await door.create("t")
+        producer = await begun(door, tv2=True)
+        topic = write_txn_markers.WritableTxnMarkerTopic("__transaction_state", (0, 1, 2))
+        marker = write_txn_markers.WritableTxnMarker(
+            producer.producer_id, producer.producer_epoch, False, (topic,), 0
+        )
+        request = write_txn_markers.WriteTxnMarkersRequest((marker,))
+        (answer,) = (await door.call(write_txn_markers.API, 1, request)).markers
+        codes = {each.error_code for found in answer.topics for each in found.partitions}
+        assert codes == {ErrorCode.INVALID_TOPIC_EXCEPTION}
+        assert await producer.end(committed=True) == 0
+
+    at_the_door(story, *SETTINGS)
+
+
 def test_a_partition_that_does_not_exist_fails_all_that_were_to_be_added() -> None:
     async def story(door: Door) -> None:
         await door.create("t")

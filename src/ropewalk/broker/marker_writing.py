@@ -2,7 +2,8 @@
 
 What a reader could get wrong
     Offsets that a transaction commits belong to a group, whose state must hear of the end in the order of the log: a marker for
-    `__consumer_offsets` is written by the shard that is hosted on the partition, not past it.
+    `__consumer_offsets` is written by the shard that is hosted on the partition, not past it. No other topic that nodes keep for themselves
+    gets any: whoever hosts a shard there alone writes to its log.
 """
 
 import asyncio
@@ -11,11 +12,11 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ropewalk.base.errors import RopewalkError
+from ropewalk.base.errors import InvalidTopicName, RopewalkError
 from ropewalk.base.ids import TopicPartition
 from ropewalk.broker.leaders import Leaders
 from ropewalk.broker.partition import Acks
-from ropewalk.metadata.internal_topics import OFFSETS_TOPIC
+from ropewalk.metadata.internal_topics import INTERNAL_TOPICS, OFFSETS_TOPIC
 from ropewalk.records.marker import TransactionMarker
 
 
@@ -46,6 +47,8 @@ class MarkerWriting:
         try:
             if topic == OFFSETS_TOPIC:
                 return self._offsets.end_transaction(index, wanted.marker)
+            if topic in INTERNAL_TOPICS:
+                raise InvalidTopicName(f"{topic} takes no part in transactions")
             return (
                 self._leaders.find(topic, index)
                 .append_marker(wanted.marker, Acks.ALL, timeout_ms)

@@ -3,7 +3,8 @@
 Behaviour worth knowing
     Up to v3 it comes from producers, before they write. From v4 on it comes from the leaders of partitions, for many transactions at
     once, which may only want to know whether a partition has been added; on a client's listener that is refused.
-    A partition that does not exist fails its transaction as a whole: the others are OPERATION_NOT_ATTEMPTED.
+    A partition that does not exist fails its transaction as a whole: the others are OPERATION_NOT_ATTEMPTED. So does one of a topic that the
+    cluster keeps for itself, though nodes add those of groups' offsets.
     A producer that goes on at once waits a little for its former transaction to be finished. A leader does not: others would wait with it.
 """
 
@@ -17,6 +18,7 @@ from ropewalk.broker.shard import Asked
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.fencing import code_for_producer
 from ropewalk.metadata.image import Image
+from ropewalk.metadata.internal_topics import INTERNAL_TOPICS, OFFSETS_TOPIC
 from ropewalk.transactions.answers import Answer, PartitionsAdded
 from ropewalk.transactions.commands import AddPartitions, Command
 from ropewalk.transactions.events import VERSION_ORIGINAL, VERSION_OWN_EPOCH
@@ -32,6 +34,7 @@ from ropewalk.wire.messages.add_partitions_to_txn import (
 )
 
 _FROM_LEADERS_SINCE: Final = 4
+_NOBODYS_TO_WRITE: Final = INTERNAL_TOPICS - {OFFSETS_TOPIC}
 
 
 class Transactions(Protocol):
@@ -53,7 +56,7 @@ async def handle(
         version=VERSION_ORIGINAL,
         patience_ms=TRANSACTION_PATIENCE_MS,
     )
-    begun = _begin(command, transactions, image)
+    begun = _begin(command, transactions, image, INTERNAL_TOPICS)
     codes = await _codes(begun, command.partitions, caller.version)
     return AddPartitionsToTxnResponse(0, results_by_topic_v3_and_below=_results(topics, codes))
 
@@ -73,7 +76,7 @@ async def handle_for_leaders(
         )
         for each in request.transactions
     ]
-    begun = [_begin(command, transactions, image) for command in commands]
+    begun = [_begin(command, transactions, image, _NOBODYS_TO_WRITE) for command in commands]
     results: list[AddPartitionsToTxnResult] = []
     for asked, command, outcome in zip(request.transactions, commands, begun, strict=True):
         codes = await _codes(outcome, command.partitions, caller.version)
@@ -84,15 +87,16 @@ async def handle_for_leaders(
 _Begun = Asked[Answer] | RopewalkError | dict[TopicPartition, ErrorCode]
 
 
-def _begin(command: AddPartitions, transactions: Transactions, image: Image) -> _Begun:
-    unknown = {place for place in command.partitions if not _exists(place, image)}
-    if unknown:
-        return {
-            place: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            if place in unknown
-            else ErrorCode.OPERATION_NOT_ATTEMPTED
-            for place in command.partitions
-        }
+def _begin(
+    command: AddPartitions, transactions: Transactions, image: Image, barred: frozenset[str]
+) -> _Begun:
+    refused = {
+        place: code
+        for place in command.partitions
+        if (code := _refusal(place, image, barred)) is not ErrorCode.NONE
+    }
+    if refused:
+        return {place: refused.get(place, ErrorCode.OPERATION_NOT_ATTEMPTED) for place in command.partitions}
     try:
         return transactions.ask(command.transactional_id, command)
     except RopewalkError as error:
@@ -117,9 +121,13 @@ async def _codes(
     }
 
 
-def _exists(place: TopicPartition, image: Image) -> bool:
+def _refusal(place: TopicPartition, image: Image, barred: frozenset[str]) -> ErrorCode:
+    if place.topic in barred:
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     topic = image.topics.get(place.topic)
-    return topic is not None and 0 <= place.partition < len(topic.partitions)
+    if topic is None or not 0 <= place.partition < len(topic.partitions):
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return ErrorCode.NONE
 
 
 def _places(topics: Sequence[AddPartitionsToTxnTopic]) -> tuple[TopicPartition, ...]:
