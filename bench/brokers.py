@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from bench.processes import descendants
+
 ROOT: Final = Path(__file__).resolve().parent.parent
 CACHE: Final = ROOT / ".cache" / "bench"
 
@@ -184,6 +186,20 @@ def _together(commands: Sequence[Sequence[str | Path]]) -> list[str]:
     lines = ["trap 'kill $(jobs -p); wait' TERM"]
     lines += [" ".join(shlex.quote(str(word)) for word in command) + " &" for command in commands]
     return ["sh", "-c", "\n".join([*lines, "wait"])]
+
+
+def node_processes(broker: Broker) -> dict[int, int]:
+    """The process of every node, by the node's id, of a broker that is a cluster."""
+    ready_file = broker.directory / "ready.json"
+    if ready_file.exists():
+        return dict(enumerate(json.loads(ready_file.read_text())["pids"]))
+    found: dict[int, int] = {}
+    for pid in descendants(broker.pid):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        for node_id in range(broker.node_count):
+            if str(broker.directory / f"server-{node_id}.properties").encode() in words:
+                found[node_id] = pid
+    return found
 
 
 def fetch_kafka() -> Path:

@@ -69,8 +69,17 @@ def _machine_cpu_seconds() -> float:
     return (user + nice + system + hard + soft) / TICKS_PER_SECOND
 
 
+def descendants(pid: int) -> list[int]:
+    """All living processes below one."""
+    return [member for member in _members(pid) if member != pid]
+
+
 def _tree(pid: int) -> list[list[str]]:
     """The stat fields of a process and of all its living descendants."""
+    return list(_members(pid).values())
+
+
+def _members(pid: int) -> dict[int, list[str]]:
     found = {int(name): fields for name in os.listdir("/proc") if name.isdigit() and (fields := _stat(name))}
     members = {pid}
     grown = True
@@ -78,7 +87,7 @@ def _tree(pid: int) -> list[list[str]]:
         children = {child for child, fields in found.items() if int(fields[_PARENT]) in members}
         grown = not children <= members
         members |= children
-    return [found[member] for member in members if member in found]
+    return {member: found[member] for member in members if member in found}
 
 
 def _stat(name: str) -> list[str] | None:

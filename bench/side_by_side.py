@@ -8,7 +8,9 @@
 Modes: produce (1 KiB and 100 B, acks=all, 6 partitions), consume (1 KiB), latency (acknowledgements at 1,000
 records/s), fsync (every acknowledged record on disk), startup (to the first acknowledged record; memory at rest),
 sessions (fetches of one record in a session of 500 and of 2,000 partitions, all others quiet), commit (offsets of
-groups), join (until all members of a group have their assignment).
+groups), join (until all members of a group have their assignment), join848 (the same where the broker makes the
+assignments), txn (transactions of a hundred records), failover (with --rf 3: until a group whose coordinator was killed
+can commit again).
 
 Both brokers run all the time and are loaded in turn. Nothing is fsynced by either, except where fsync is named.
 """
@@ -26,11 +28,32 @@ from typing import Final
 import confluent_kafka
 from confluent_kafka import KafkaException
 
-from bench import client_load, commit_load, join_load, raw_load, session_load
+from bench import (
+    client_load,
+    commit_load,
+    failover_load,
+    join848_load,
+    join_load,
+    raw_load,
+    session_load,
+    txn_load,
+)
 from bench.brokers import KAFKA_VERSION, Broker, Unavailable, start_kafka, start_ropewalk
 from bench.report import Row, Samples, Target, at_least, at_most, compare, markdown
 
-MODES: Final = ("produce", "consume", "latency", "fsync", "startup", "sessions", "commit", "join")
+MODES: Final = (
+    "produce",
+    "consume",
+    "latency",
+    "fsync",
+    "startup",
+    "sessions",
+    "commit",
+    "join",
+    "join848",
+    "txn",
+    "failover",
+)
 
 _SMALL_RECORDS_MAX: Final = 2_000_000
 _RAW_CONNECTIONS: Final = 4
@@ -43,6 +66,9 @@ _COMMIT_DEPTH: Final = 4
 _COMMIT_GROUPS: Final = 128
 _KEEPS_UP_P50_MS: Final = 50.0
 _MEMBER_COUNTS: Final = (1, 20, 200)
+_SHARED_PARTITIONS: Final = 200
+_TXN_PRODUCERS: Final = 16
+_TXN_ORDINARY_PRODUCERS: Final = 4
 _GROUPS_AT_ONCE: Final = {"group.initial.rebalance.delay.ms": "0"}
 """For both brokers: else the first members of a group are made to wait three seconds for others."""
 
@@ -267,6 +293,90 @@ class Comparison:
                     load,
                     {"ms": at_most(1), "generations": None},
                 )
+
+    def join848(self) -> None:
+        kafka = self._kafka()
+        for flush in ("group", "os"):
+            for member_count in _MEMBER_COUNTS:
+
+                def load(broker: Broker, member_count: int = member_count) -> dict[str, float]:
+                    topic = client_load.create_topic(broker, "join848", _SHARED_PARTITIONS)
+                    sample = join848_load.join(
+                        broker, topic, member_count=member_count, partition_count=_SHARED_PARTITIONS
+                    )
+                    client_load.delete_topic(broker, topic)
+                    return sample
+
+                brokers = [self._ropewalk(flush), kafka]
+                self._warm_up(brokers, load)
+                self._compare(
+                    f"join to assignment by the broker, {member_count} members, flush={flush}",
+                    brokers,
+                    load,
+                    {"ms": at_most(1), "heartbeats": None},
+                )
+
+    def txn(self) -> None:
+        """Kafka's are in the page cache when they are answered, those of `flush=group` on disk."""
+        kafka = self._kafka()
+        seconds = min(4, self._seconds)
+
+        def raw(broker: Broker) -> dict[str, float]:
+            topic = client_load.create_topic(broker, "txn")
+            sample = txn_load.transact(broker, topic, producer_count=_TXN_PRODUCERS, seconds=seconds)
+            client_load.delete_topic(broker, topic)
+            return sample
+
+        def ordinary(broker: Broker) -> dict[str, float]:
+            topic = client_load.create_topic(broker, "txn")
+            sample = txn_load.transact_ordinarily(
+                broker, topic, producer_count=_TXN_ORDINARY_PRODUCERS, seconds=seconds
+            )
+            client_load.delete_topic(broker, topic)
+            return sample
+
+        for flush in ("group", "os"):
+            brokers = [self._ropewalk(flush), kafka]
+            if self._node_count == 1:  # the raw client knows one node
+                self._warm_up(brokers, raw)
+                self._compare(
+                    f"transactions of {txn_load.RECORDS} records, {_TXN_PRODUCERS} producers, raw client, flush={flush}",
+                    brokers,
+                    raw,
+                    {"transactions/s": at_least(1), "p99 ms": None, "CPU µs each": None},
+                )
+            self._warm_up(brokers, ordinary)
+            self._compare(
+                f"transactions of {txn_load.RECORDS} records, {_TXN_ORDINARY_PRODUCERS} producers, flush={flush}",
+                brokers,
+                ordinary,
+                {"transactions/s": at_least(1), "CPU µs each": None},
+            )
+
+    def failover(self) -> None:
+        """Clusters of its own, started and stopped one after the other: each of them loses a node."""
+        if self._node_count < 3:
+            _progress("failover is left out: it takes --rf 3")
+            return
+
+        def load(start: Callable[[], Broker]) -> dict[str, float]:
+            broker = start()
+            try:
+                return failover_load.lose_coordinator(broker)
+            finally:
+                broker.stop()
+
+        starts: dict[str, Callable[[], Broker]] = {
+            "ropewalk": lambda: start_ropewalk("group", node_count=self._node_count),
+            "kafka": lambda: start_kafka(node_count=self._node_count),
+        }
+        samples: tuple[list[dict[str, float]], list[dict[str, float]]] = ([], [])
+        for repetition in range(self._repetitions):
+            for (name, start), taken in zip(starts.items(), samples, strict=True):
+                if self._only in (None, name):
+                    _progress(f"failover, {name}, {repetition + 1} of {self._repetitions}")
+                    taken.append(load(start))
+        self._add("a coordinator is killed, until its group can commit", *samples, {"ms": at_most(1)})
 
     def sessions(self) -> None:
         brokers = [self._ropewalk("os"), self._kafka()]
