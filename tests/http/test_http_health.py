@@ -126,6 +126,7 @@ def test_what_is_well_is_not_listed_unless_asked_for() -> None:
         "process ok",
         "started ok",
         "groups ok",
+        "transactions ok",
         "disk ok",
         "room ok",
         "records ok",

@@ -1,18 +1,39 @@
 """Transactions in one log: how far everything is decided, what was aborted, and which markers are taken."""
 
+import msgspec
 import pytest
+from crc32c import crc32c
 
 from ropewalk.base.errors import (
     InvalidTransactionState,
     OutOfOrderSequence,
     ProducerFenced,
     RopewalkError,
+    StorageFailed,
     TransactionCoordinatorFenced,
 )
+from ropewalk.base.ids import Offset
+from ropewalk.base.ports import read_whole, write_atomically
+from ropewalk.log import aborted as aborted_room
 from ropewalk.log import transactions
+from ropewalk.log.aborted import ABORTED_SUFFIX
+from ropewalk.log.log import Log
+from ropewalk.log.snapshot import read_snapshot
 from ropewalk.log.transactions import Transactions
 from ropewalk.records.batch import decode_header
-from tests.log.given import Producer, a_disk, append, batch, close, open_log, read_all, settings, sync
+from ropewalk.runtime.memory_disk import MemoryDisk
+from tests.log.given import (
+    DIRECTORY,
+    Producer,
+    a_disk,
+    append,
+    batch,
+    close,
+    open_log,
+    read_all,
+    settings,
+    sync,
+)
 from tests.log.transacted import aborted, end, stable, transacted, write
 
 
@@ -252,3 +273,105 @@ def test_very_many_that_ended_above_the_high_watermark_hold_nobody_back_too_shor
         assert before <= found <= stable(exact, high_watermark)
         before = found
     assert before == 100
+
+
+def test_the_marker_of_a_forgotten_producer_says_nothing_about_its_sequences() -> None:
+    log = open_log(a_disk())
+    end(log, epoch=3)
+    write(log, epoch=3, sequence=40)
+    with pytest.raises(OutOfOrderSequence):
+        write(log, epoch=3, sequence=50)
+
+
+def many_aborted(disk: MemoryDisk, count: int = 10) -> Log:
+    """A log whose aborted transactions have left memory, at their markers' offsets 1, 3, …"""
+    log = open_log(disk, settings(segment_bytes=400))
+    for producer in range(count):
+        write(log, producer=producer)
+        end(log, producer=producer, committed=False)
+    sync(log)
+    snapshot = log.take_snapshot(1000, force=True)
+    assert snapshot is not None
+    snapshot.run()
+    log.on_snapshot(snapshot)
+    return log
+
+
+def files(disk: MemoryDisk) -> list[str]:
+    return [name for name in disk.list(DIRECTORY) if name.endswith(ABORTED_SUFFIX)]
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aborted_room, "ABORTED_CHUNK_COUNT", 4)
+
+
+@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.parametrize("harm", ["rotten", "missing", "another"])
+def test_a_list_of_aborted_transactions_that_was_harmed_is_made_anew(harm: str) -> None:
+    disk = a_disk()
+    log = many_aborted(disk)
+    expected = aborted(log)
+    first, second = [f"{DIRECTORY}/{name}" for name in files(disk)]
+    stored = read_whole(disk, second)
+    match harm:
+        case "rotten":
+            write_atomically(disk, second, stored[:-1] + bytes([stored[-1] ^ 1]))
+        case "missing":
+            disk.remove(second)
+        case _:
+            write_atomically(disk, second, read_whole(disk, first))
+    with pytest.raises(StorageFailed):
+        aborted(log)
+    assert aborted(log, 0, 4) == expected[:2], "what lies elsewhere is told"
+    again = open_log(disk, settings(segment_bytes=400), recovery_point=20)
+    assert aborted(again) == expected
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_what_ended_below_the_start_of_the_log_is_forgotten_with_its_file() -> None:
+    disk = a_disk()
+    log = many_aborted(disk)
+    assert len(files(disk)) == 2
+    log.plan_start(Offset(9), limit_offset=log.end_offset)
+    removal = log.take_removal(start_offset_durable=Offset(9))
+    assert removal is not None
+    removal.run()
+    assert len(files(disk)) == 1
+    assert aborted(log) == [(producer, producer * 2, producer * 2 + 1) for producer in range(4, 10)]
+    again = open_log(disk, settings(segment_bytes=400), recovery_point=20, start_offset=9)
+    assert aborted(again) == aborted(log)
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_what_was_cut_off_is_not_told_of_again() -> None:
+    disk = a_disk()
+    log = many_aborted(disk)
+    log.truncate_to(Offset(10), now_ms=1000)
+    assert [last for _, _, last in aborted(log)] == [1, 3, 5, 7, 9]
+    write(log, producer=50)
+    end(log, producer=50, committed=False)
+    assert aborted(log)[-1] == (50, 10, 11)
+    close(log)
+    assert aborted(open_log(disk, settings(segment_bytes=400), recovery_point=12, clean=True)) == aborted(log)
+
+
+def test_a_snapshot_from_before_there_were_transactions_is_read() -> None:
+    disk = a_disk()
+    old = {
+        "end_offset": 3,
+        "epochs": [[0, 0]],
+        "producers": [[7, 2, 1000, False, [[0, 0, 1, 2]]]],
+        "closed": [],
+        "tail": [0, 100, 1000, 1000],
+        "compacted_offset": 0,
+    }
+    payload = msgspec.msgpack.encode(old)
+    path = f"{DIRECTORY}/{3:020d}.snapshot"
+    write_atomically(disk, path, b"RWS1" + crc32c(payload).to_bytes(4, "little") + payload)
+    snapshot = read_snapshot(disk, DIRECTORY, 3)
+    assert snapshot is not None
+    assert [(each.producer_id, each.epoch, each.coordinator_epoch) for each in snapshot.producers] == [
+        (7, 2, -1)
+    ]
+    assert snapshot.transactions.open == []

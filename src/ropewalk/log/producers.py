@@ -7,7 +7,8 @@ Behaviour worth knowing
     A producer nobody remembers may begin with any sequence: its state may have expired.
     Sequences count 0, 1, … 2³¹−1, 0.
     State expires by the clock at its last append, not by the timestamps in its records.
-    Control batches carry a producer id and no sequence: they raise the epoch and end a transaction.
+    Control batches carry a producer id and no sequence: they raise the epoch and end a transaction. A marker that raises the
+    epoch makes sequences begin anew. One of a producer that nobody remembers says nothing about them.
     Whoever has a transaction open is not forgotten, however long it is silent: its marker may yet come from an older epoch.
     Batches that were damaged on disk may have been any producer's. Each may then leave out sequences once; what is
     remembered of it still tells a retry.
@@ -226,19 +227,19 @@ class Producers:
 
     def apply(self, header: BatchHeader, base_offset: int, now_ms: int, marker: Marker | None = None) -> None:
         """The batch is in the log at `base_offset`. `marker` is what it says if it ends a transaction."""
+        attributes = header.attributes
         producer = self._producers.get(header.producer_id)
         if producer is None:
             if len(self._producers) >= PRODUCERS_PER_PARTITION_MAX:
                 self._make_room()
             producer = self._producers[header.producer_id] = _Producer(
-                header.producer_epoch, now_ms, False, []
+                header.producer_epoch, now_ms, True, []
             )
         elif header.producer_epoch != producer.epoch:
             producer.epoch = header.producer_epoch
             producer.batches.clear()
+            producer.may_skip = False
         producer.appended_at_ms = now_ms
-        producer.may_skip = False
-        attributes = header.attributes
         if attributes & CONTROL:
             if marker is not None:
                 producer.coordinator_epoch = marker.coordinator_epoch
@@ -247,6 +248,7 @@ class Producers:
                     header.producer_id, committed=marker.committed, marker_offset=base_offset
                 )
             return
+        producer.may_skip = False
         if attributes & TRANSACTIONAL:
             self.transactions.write(header, base_offset, now_ms)
         if header.base_sequence >= 0:
