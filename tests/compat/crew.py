@@ -149,6 +149,7 @@ class Crew:
         pattern: str = "",
         strategy: str = "range",
         instance: str = "",
+        protocol: str = "",
         commit: str = "revoked",
         bootstrap: str = "",
     ) -> Member:
@@ -161,6 +162,7 @@ class Crew:
             "pattern": pattern,
             "strategy": strategy,
             "instance": instance,
+            "protocol": protocol,
             "commit": commit,
         }
         self._members[name] = Member(self, name)

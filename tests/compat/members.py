@@ -49,6 +49,8 @@ class Options(NamedTuple):
     pattern: str = ""
     strategy: str = "range"
     instance: str = ""
+    protocol: str = ""
+    """`consumer`: assignments are made by the broker (KIP-848), and `strategy` is not looked at."""
     commit: str = "revoked"
     """`revoked`: as partitions are given away; `auto`: by the client, as it likes; `asked`: on command only."""
 
@@ -82,7 +84,7 @@ class Refused(Exception):
     @property
     def is_passing(self) -> bool:
         """The group is just being shared out anew; a member that polls on may commit soon."""
-        return re.search(r"(?i)rebalance_?in_?progress", str(self)) is not None
+        return re.search(r"(?i)rebalance_?in_?progress|stale_?member_?epoch", str(self)) is not None
 
 
 class ConfluentMember:
@@ -98,15 +100,18 @@ class ConfluentMember:
         settings: dict[str, str | int | bool] = {
             "bootstrap.servers": options.bootstrap,
             "group.id": options.group,
-            "partition.assignment.strategy": options.strategy,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": options.commit == "auto",
-            "session.timeout.ms": SESSION_MS,
-            "heartbeat.interval.ms": HEARTBEAT_MS,
             "topic.metadata.refresh.interval.ms": METADATA_AGE_MS,
             "fetch.wait.max.ms": 100,
             "log_level": 0,
         }
+        if options.protocol:
+            settings["group.protocol"] = options.protocol
+        else:
+            settings["partition.assignment.strategy"] = options.strategy
+            settings["session.timeout.ms"] = SESSION_MS
+            settings["heartbeat.interval.ms"] = HEARTBEAT_MS
         if options.instance:
             settings["group.instance.id"] = options.instance
         self._consumer = confluent_kafka.Consumer(settings)

@@ -45,7 +45,13 @@ def writing(bootstrap: str, topic: str, *, partitions: int) -> Iterator[list[Pos
 
 class _Writer:
     def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
-        self._producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "linger.ms": 1})
+        settings = {
+            "bootstrap.servers": bootstrap,
+            "linger.ms": 1,
+            "enable.idempotence": True,
+            "log_level": 0,
+        }
+        self._producer = confluent_kafka.Producer(settings)
         self._topic = topic
         self._partitions = partitions
         self._sent_count = 0

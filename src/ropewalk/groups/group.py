@@ -31,6 +31,8 @@ class Member:
     join_token: int | None = None
     """Whoever waits for the round to begin. None with the member in `Group.joined`: its connection is gone."""
     sync_token: int | None = None
+    former_epoch: int | None = None
+    """Of a member of a group that was turned: what it knows as its generation until it has joined."""
 
     @property
     def is_static(self) -> bool:
@@ -136,7 +138,10 @@ class Group:
             raise UnknownMember(f"{self.group_id} has no member {member_id!r}")
         return member
 
-    def check_generation(self, generation: int) -> None:
+    def check_generation(self, member: Member, generation: int) -> None:
+        """Whether it is the current one, as the member knows it."""
+        if self.state is GroupState.PREPARING_REBALANCE and generation == member.former_epoch:
+            return
         if generation != self.generation:
             raise StaleGeneration(f"{self.group_id} is in generation {self.generation}, not {generation}")
 

@@ -15,7 +15,7 @@ class Membership:
     def sync(self, group: Group, token: int, command: Sync, draft: Draft, now_ms: int) -> Answer | None:
         """None: the answer follows when the leader brings the assignments, which it may just have done."""
         member = group.check_member(command.member_id, command.instance_id)
-        group.check_generation(command.generation)
+        group.check_generation(member, command.generation)
         if group.state is GroupState.PREPARING_REBALANCE:
             raise RebalanceInProgress(f"{group.group_id} prepares a new generation; join again")
         assert group.protocol is not None
@@ -38,7 +38,7 @@ class Membership:
     def heartbeat(self, group: Group, command: Heartbeat, now_ms: int) -> Answer:
         """A refusal because of a rebalance is how a member learns of it; its session goes on all the same."""
         member = group.check_member(command.member_id, command.instance_id)
-        group.check_generation(command.generation)
+        group.check_generation(member, command.generation)
         self._rounds.refresh_session(group, member, now_ms)
         if group.state is GroupState.PREPARING_REBALANCE:
             raise RebalanceInProgress(f"{group.group_id} prepares a new generation; join again")

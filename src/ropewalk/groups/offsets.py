@@ -58,7 +58,7 @@ def check_committer(group: Group | None, command: Commit, *, has_offsets: bool) 
     if command.generation < 0 and not command.member_id and command.instance_id is None:
         raise UnknownMember(f"{command.group_id} has members; only they commit")
     member = group.check_member(command.member_id, command.instance_id)
-    group.check_generation(command.generation)
+    group.check_generation(member, command.generation)
     if group.state is GroupState.COMPLETING_REBALANCE:
         raise RebalanceInProgress(f"{command.group_id} is being assigned; sync first")
     return member
@@ -74,8 +74,8 @@ def check_transactional_committer(group: Group | None, command: CommitInTransact
         raise StaleGeneration(f"{command.group_id} has no generation {command.generation}: it has no members")
     if command.generation < 0 and not command.member_id and command.instance_id is None:
         return
-    group.check_member(command.member_id, command.instance_id)
-    group.check_generation(command.generation)
+    member = group.check_member(command.member_id, command.instance_id)
+    group.check_generation(member, command.generation)
 
 
 def decide_commit(

@@ -209,6 +209,8 @@ class Rounds:
             member = group.members[member_id]
             self.answer_join(member, group.joined_answer(member), draft)
             self.refresh_session(group, member, now_ms)
+        for member in group.members.values():
+            member.former_epoch = None
         # Static members that are away have not been told of this generation, so they owe it nothing.
         group.sync_owed = set(group.joined)
         group.joined.clear()

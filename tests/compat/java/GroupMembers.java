@@ -12,6 +12,7 @@ import java.util.stream.Collectors;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.RebalanceInProgressException;
@@ -69,7 +70,11 @@ public final class GroupMembers {
         public void run() {
             consumer = new KafkaConsumer<>(settings(), new ByteArrayDeserializer(), new ByteArrayDeserializer());
             if (options.containsKey("pattern")) {
-                consumer.subscribe(Pattern.compile(options.get("pattern")), this);
+                if (options.containsKey("protocol")) {
+                    consumer.subscribe(new SubscriptionPattern(options.get("pattern")), this);
+                } else {
+                    consumer.subscribe(Pattern.compile(options.get("pattern")), this);
+                }
             } else {
                 consumer.subscribe(List.of(options.get("topics").split(",")), this);
             }
@@ -86,17 +91,21 @@ public final class GroupMembers {
         }
 
         private Map<String, Object> settings() {
-            String strategy = STRATEGIES.get(options.getOrDefault("strategy", "range"));
             Map<String, Object> settings = new HashMap<>(Map.of(
                     "bootstrap.servers", options.get("bootstrap"),
                     "group.id", options.get("group"),
-                    "partition.assignment.strategy", "org.apache.kafka.clients.consumer." + strategy,
                     "auto.offset.reset", "earliest",
                     "enable.auto.commit", String.valueOf(commits("auto")),
-                    "session.timeout.ms", "6000",
-                    "heartbeat.interval.ms", "100",
                     "metadata.max.age.ms", "500",
                     "fetch.max.wait.ms", "100"));
+            if (options.containsKey("protocol")) {
+                settings.put("group.protocol", options.get("protocol"));
+            } else {
+                String strategy = STRATEGIES.get(options.getOrDefault("strategy", "range"));
+                settings.put("partition.assignment.strategy", "org.apache.kafka.clients.consumer." + strategy);
+                settings.put("session.timeout.ms", "6000");
+                settings.put("heartbeat.interval.ms", "100");
+            }
             if (options.containsKey("instance")) {
                 settings.put("group.instance.id", options.get("instance"));
             }

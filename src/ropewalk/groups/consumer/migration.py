@@ -147,6 +147,8 @@ class Migration:
                 self.places_of(current.assigned | current.revoking),
                 like=details.classic.protocols[0].metadata,
             )
+            # Until the round begins it may commit, and is told to join, in the epoch that it is in.
+            member.former_epoch = current.epoch
             turned.add(member)
         turned.protocol = turned.select_protocol()
         turned.leader_id = next(iter(turned.members))

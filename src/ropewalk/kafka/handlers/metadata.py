@@ -85,7 +85,8 @@ async def _find(
     operations: int,
 ) -> MetadataResponseTopic:
     try:
-        if asked.name is None:
+        # Java's client names nothing, in the empty string, when it means an id.
+        if asked.name is None or (asked.topic_id != UUID_ZERO and caller.version >= _BY_ID_SINCE):
             if caller.version < _BY_ID_SINCE:
                 return MetadataResponseTopic(ErrorCode.INVALID_REQUEST, "", asked.topic_id)
             return _describe(image.topic_by_id(TopicId(asked.topic_id)), operations, serving_nodes(image))
