@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import (
+    api_versions,
     consumer_group_describe,
     consumer_group_heartbeat,
     create_partitions,
@@ -202,6 +203,15 @@ def test_a_heartbeat_is_refused_with_the_code_that_kafka_gives(
         return refused.error_code
 
     assert at_the_door(story, *SETTINGS, "group.consumer.max.size=1") == code
+
+
+def test_clients_are_told_that_the_broker_makes_assignments() -> None:
+    async def story(door: Door) -> dict[str, int]:
+        request = api_versions.ApiVersionsRequest("test", "1.0")
+        answer = await door.call(api_versions.API, 4, request)
+        return {each.name: each.max_version_level for each in answer.finalized_features}
+
+    assert at_the_door(story)["group.version"] == 1
 
 
 def test_an_old_client_is_given_a_member_id() -> None:

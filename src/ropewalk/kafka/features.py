@@ -1,19 +1,25 @@
 """The features that clients are told of, with the levels that are in force.
 
 Clients act upon what is finalized: from `transaction.version` 2 on they leave it to their writes to add partitions to a transaction, and
-expect another epoch with every one that ends.
+expect another epoch with every one that ends. `group.version` 1 says that the broker makes assignments (KIP-848).
 """
 
 from typing import Final
 
 from ropewalk.wire.messages.api_versions import FinalizedFeatureKey, SupportedFeatureKey
 
-FEATURES_EPOCH: Final = 1
+FEATURES_EPOCH: Final = 2
 """Grows whenever the finalized levels change: clients keep what has the highest."""
 
-_SUPPORTED: Final = (SupportedFeatureKey("transaction.version", 0, 2),)
+_SUPPORTED: Final = (
+    SupportedFeatureKey("transaction.version", 0, 2),
+    SupportedFeatureKey("group.version", 0, 1),
+)
 
-FINALIZED: Final = (FinalizedFeatureKey("transaction.version", 2, 2),)
+FINALIZED: Final = (
+    FinalizedFeatureKey("transaction.version", 2, 2),
+    FinalizedFeatureKey("group.version", 1, 1),
+)
 
 _FROM_ZERO_SINCE: Final = 4
 
