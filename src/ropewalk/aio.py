@@ -1,6 +1,7 @@
 """The client for asyncio: the same as `from ropewalk import …`, on the caller's event loop."""
 
 from ropewalk.base.ids import TopicPartition
+from ropewalk.client.administration import Admin
 from ropewalk.client.consuming.consumer import Consumer
 from ropewalk.client.consuming.message import Message
 from ropewalk.client.group_offsets import Committed, GroupIdentity, OffsetToCommit
@@ -9,6 +10,7 @@ from ropewalk.client.producing.producer import Producer
 
 __all__ = [
     "Acknowledged",
+    "Admin",
     "Committed",
     "Consumer",
     "Delivery",

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from typing import Self
 
 from ropewalk.records.record import Record
+from ropewalk.runtime.loop_thread import LoopThread
 from ropewalk.testing.async_cluster import AsyncCluster, NotRunning
-from ropewalk.testing.loop_thread import LoopThread
 from ropewalk.testing.settings import SettingValue
 
 

@@ -6,7 +6,7 @@ What a reader could get wrong
 """
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 from msgspec import Struct
 
@@ -86,16 +86,27 @@ class Batch:
             await asyncio.shield(self.settled)
 
 
-class Delivery:
-    """What becomes of one record: `await` it on the loop that sends it, and get an `Acknowledged` or the error."""
+BlockingWait = Callable[["Delivery", float | None], None]
 
-    __slots__ = ("_batch", "_error", "_index", "_placed")
+
+class Delivery:
+    """What becomes of one record: `await` it on the loop that sends it, and get an `Acknowledged` or the error.
+
+    Where a blocking producer made it, `result` waits.
+    """
+
+    __slots__ = ("_batch", "_error", "_index", "_placed", "_wait")
 
     def __init__(self) -> None:
         self._batch: Batch | None = None
         self._index = 0
         self._error: RopewalkError | None = None
         self._placed: asyncio.Future[None] | None = None
+        self._wait: BlockingWait | None = None
+
+    def waits_in(self, wait: BlockingWait) -> None:
+        """Have `result` wait by this."""
+        self._wait = wait
 
     def place(self, batch: Batch, index: int) -> None:
         """Its record has a partition and a place there."""
@@ -114,8 +125,10 @@ class Delivery:
     def done(self) -> bool:
         return self._error is not None or (self._batch is not None and self._batch.outcome is not None)
 
-    def result(self) -> Acknowledged:
-        """Of a record that is `done`; raises what went wrong with it."""
+    def result(self, timeout_s: float | None = None) -> Acknowledged:
+        """Where the record is; raises what went wrong with it, and `TimedOut` while it is still on its way."""
+        if self._wait is not None and not self.done:
+            self._wait(self, timeout_s)
         if self._error is not None:
             raise self._error
         batch = self._batch

@@ -13,7 +13,7 @@ What a reader could get wrong
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Self
 
@@ -74,9 +74,11 @@ class Producer:
             )
         self._sender = Sender(self._session, self._outbox, self.settings, self._tasks, self._transactions)
         chosen = self._partitioner(partitioner, salt)
-        self._topics = Topics(self._session.cluster, self._outbox, chosen, self._look_up)
+        self._topics = Topics(self._session.cluster, self._outbox, chosen, self._look_up, self._on_refused)
         self._waiting_for_room: deque[asyncio.Future[None]] = deque()
-        self._failure: DeliveryFailed | None = None
+        self._failure: RopewalkError | None = None
+        self.on_room: Callable[[], None] | None = None
+        """Called when records were acknowledged, for who waits in another thread."""
         self._ends: dict[TopicPartition, int] = {}
         self._is_running = False
 
@@ -260,12 +262,20 @@ class Producer:
             timestamp_ms = self._session.clock.now_ms()
         return Delivery(), topic, partition, (key, value, timestamp_ms, written), size_bytes
 
-    def take(self, addressed: Addressed) -> None:
-        """Have the record sent, whether or not there is room."""
-        if not self._is_running:
+    def check_sending(self) -> None:
+        """Raises unless records may be sent now. Reads only, so that any thread may ask."""
+        if not self._is_running or self._bug is not None:
             self._check_running()
         if self._transactions is not None:
             self._transactions.check_sending()
+
+    def refuse(self, addressed: Addressed, error: RopewalkError) -> None:
+        addressed[0].refuse(error)
+        self._on_refused(error)
+
+    def take(self, addressed: Addressed) -> None:
+        """Have the record sent, whether or not there is room."""
+        self.check_sending()
         if self._topics.take(addressed, self._session.clock.monotonic_ms()):
             self._sender.wake()
 
@@ -294,6 +304,16 @@ class Producer:
         elif outcome is not None and not isinstance(outcome, RopewalkError) and outcome.base_offset >= 0:
             end = outcome.base_offset + batch.record_count
             self._ends[batch.partition] = max(self._ends.get(batch.partition, 0), end)
+        self._make_room()
+
+    def _on_refused(self, error: RopewalkError) -> None:
+        if self._failure is None:
+            self._failure = error
+        self._make_room()
+
+    def _make_room(self) -> None:
+        if self.on_room is not None:
+            self.on_room()
         while self._waiting_for_room:
             room = self._waiting_for_room.popleft()
             if not room.done():

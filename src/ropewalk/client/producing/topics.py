@@ -53,11 +53,13 @@ class Topics:
         outbox: Outbox,
         partitioner: Partitioner,
         look_up: Callable[[str], None],
+        on_refused: Callable[[RopewalkError], None],
     ) -> None:
         self._cluster = cluster
         self._outbox = outbox
         self._partitioner: Final = partitioner
         self._look_up = look_up
+        self._on_refused = on_refused
         self._topics: dict[str, TopicQueues] = {}
         self._unplaced: dict[str, deque[Addressed]] = {}
         self.unplaced_bytes = 0
@@ -91,6 +93,7 @@ class Topics:
         for addressed in self._unplaced.pop(name, ()):
             self.unplaced_bytes -= addressed[4]
             addressed[0].refuse(error)
+            self._on_refused(error)
 
     def refuse_all(self, error: RopewalkError) -> None:
         for name in list(self._unplaced):
@@ -123,9 +126,9 @@ class Topics:
             partition = self._partitioner.choose(entry[0], topic)
         elif not 0 <= partition < topic.partition_count:
             text = f"the topic has {topic.partition_count} partitions, counted from 0"
-            delivery.refuse(
-                RemoteError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text, about=f"{name}-{partition}")
-            )
+            error = RemoteError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text, about=f"{name}-{partition}")
+            delivery.refuse(error)
+            self._on_refused(error)
             return False
         topic.sent_bytes += size_bytes
         batch, index, is_news = self._outbox.add(topic.queues[partition], entry, size_bytes, now_ms)
