@@ -26,7 +26,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--measure", nargs=3, metavar=("CLIENT", "TOPIC", "BOOTSTRAP"), help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--measure", nargs=3, metavar=("CLIENT", "TOPIC", "BOOTSTRAP"), help=argparse.SUPPRESS
+    )
     options = parser.parse_args()
     if options.measure is not None:
         client, topic, bootstrap = options.measure
@@ -49,7 +51,9 @@ def main() -> None:
 
 
 def _print(found: dict[str, list[tuple[float, float]]], record_count: int) -> None:
-    print(f"{record_count:,} records of {VALUE_BYTES} bytes, {PARTITIONS} partitions, {len(found['ropewalk'])} rounds in turn")
+    print(
+        f"{record_count:,} records of {VALUE_BYTES} bytes, {PARTITIONS} partitions, {len(found['ropewalk'])} rounds in turn"
+    )
     print(f"{'':18}{'produced/s':>14}{'consumed/s':>14}")
     medians = {
         client: (statistics.median(row[0] for row in rows), statistics.median(row[1] for row in rows))
@@ -58,7 +62,9 @@ def _print(found: dict[str, list[tuple[float, float]]], record_count: int) -> No
     for client, (produced, consumed) in medians.items():
         print(f"{client:18}{produced:14,.0f}{consumed:14,.0f}")
     for other in CLIENTS[1:]:
-        produced, consumed = (ours / theirs for ours, theirs in zip(medians["ropewalk"], medians[other], strict=True))
+        produced, consumed = (
+            ours / theirs for ours, theirs in zip(medians["ropewalk"], medians[other], strict=True)
+        )
         print(f"{'ours / ' + other:24}{produced:8.2f}{consumed:14.2f}")
 
 
