@@ -174,6 +174,8 @@ def test_misuse_and_what_no_broker_would_take_are_refused_at_once() -> None:
                 await producer.begin_transaction()
             with pytest.raises(RemoteError, match="1 partitions"):
                 await producer.send_and_wait("orders", b"x", partition=7)
+            with pytest.raises(RemoteError, match="1 partitions"):
+                await producer.flush()
         with pytest.raises(Misuse, match="closed"):
             await producer.send("orders", b"x")
 
