@@ -374,3 +374,33 @@ def test_the_last_copy_in_sync_is_not_given_up_for_its_damage() -> None:
             assert facts(nodes, 0).leader == 0
 
     in_a_cluster(story)
+
+
+def test_a_leader_sends_only_so_much_to_replicas_out_of_sync_and_holds_back_nobody_else() -> None:
+    """Some 400 KB at 50 KB a second, with writes that two replicas in sync acknowledge meanwhile."""
+
+    async def story(nodes: Nodes) -> tuple[float, float]:
+        async with nodes.client() as client:
+            await create(client)
+            victim = next(node for node in (1, 2) if node != facts(nodes, 0).leader)
+            nodes.members[victim].kill()
+            await nodes.until(lambda: len(facts(nodes, 0).isr) == 2)
+            producer = Producer(client, TOPIC)
+            await send(producer, *("x" * 20_000 for _ in range(20)))
+            await nodes.members[victim].start()
+            began_s, slowest_s = nodes.world.now_s, 0.0
+            while len(facts(nodes, 0).isr) < 3:
+                sent_s = nodes.world.now_s
+                await send(producer, "y")
+                slowest_s = max(slowest_s, nodes.world.now_s - sent_s)
+                await asyncio.sleep(0.1)
+            return nodes.world.now_s - began_s, slowest_s
+
+    took_s, slowest_s = in_a_cluster(
+        story,
+        "leader.replication.throttled.rate=50000",
+        "replica.fetch.max.bytes=20000",
+        "replica.fetch.response.max.bytes=20000",
+    )
+    assert 6 < took_s < 12
+    assert slowest_s < 0.3

@@ -31,6 +31,7 @@ from ropewalk.base.ids import LeaderEpoch, NodeId, Offset
 from ropewalk.base.ports import Pool
 from ropewalk.broker.fetch_session import FetchSession, Found, Interest
 from ropewalk.broker.hosted import Hosted
+from ropewalk.broker.leader_throttle import LeaderThrottle
 from ropewalk.broker.leaders import Leaders
 from ropewalk.broker.partition import Partition
 from ropewalk.log.aborted import AbortedLookup
@@ -56,10 +57,12 @@ class Fetch:
         pool: Pool,
         budget: ByteBudget,
         nearest: Nearest | None = None,
+        throttle: LeaderThrottle | None = None,
     ) -> None:
         """`everyone`: the answer names every partition of the session, not only those with news.
 
-        `nearest` names the replica that the reader should ask instead, if there is a better one.
+        `nearest` names the replica that the reader should ask instead, if there is a better one. `throttle` holds back what
+        replicas out of sync are given.
         """
         self._session = session
         self._leaders = leaders
@@ -70,6 +73,7 @@ class Fetch:
         self._pool = pool
         self._budget = budget
         self._nearest = nearest
+        self._throttle = throttle
         self._room: asyncio.Future[None] | None = None
         self._found_bytes = 0
         self._reserved_bytes = 0
@@ -109,6 +113,8 @@ class Fetch:
         for found in looked_at:
             if found.partition is not None:
                 found.partition.fetched_bytes += len(found.records)
+                if self._throttle is not None and not _is_in_sync(found.interest, found.partition):
+                    self._throttle.charge(len(found.records))
         return session.tell(looked_at, everyone=self._everyone)
 
     def hurry(self) -> None:
@@ -235,7 +241,7 @@ class Fetch:
                 if found.sends_away:
                     has_error = True
                     continue
-                if is_full:
+                if is_full or self._is_held_back(interest, partition):
                     partition.log.check_offset(interest.offset)
                     continue
                 limit_offset = interest.limit_offset(partition)
@@ -257,6 +263,22 @@ class Fetch:
         self._found_bytes = found_bytes
         self._missing_bytes = self._bytes_min - found_bytes
         return looked_at, self._missing_bytes <= 0 or is_full or has_error
+
+    def _is_held_back(self, interest: Interest, partition: Hosted) -> bool:
+        """Whether the replica has to wait for its share of what those out of sync may be sent."""
+        throttle = self._throttle
+        return throttle is not None and throttle.is_spent and not _is_in_sync(interest, partition)
+
+
+def _is_in_sync(interest: Interest, partition: Hosted) -> bool:
+    """Whether producers wait for this reader."""
+    replica = interest.replica
+    return (
+        replica is not None
+        and isinstance(partition, Partition)
+        and partition.followers is not None
+        and replica.node_id in partition.followers.core.isr
+    )
 
 
 def _report(interest: Interest, partition: Hosted) -> EpochEnd | None:

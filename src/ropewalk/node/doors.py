@@ -9,6 +9,7 @@ from ropewalk.base.limits import PEER_BUFFER_BYTES_MAX, PEER_ENVELOPE_BYTES, REP
 from ropewalk.broker.balancing import Balancing
 from ropewalk.broker.fetch_sessions import FetchSessions
 from ropewalk.broker.furthest import FurthestCopy
+from ropewalk.broker.leader_throttle import LeaderThrottle
 from ropewalk.broker.leadership import Leadership
 from ropewalk.broker.log_directories import LogDirectories
 from ropewalk.broker.peers import PEER_LISTENER
@@ -171,6 +172,10 @@ async def _listen_to_peers(parts: Parts, served: dict[int, ServedApi]) -> KafkaL
 
 
 def _serve_replicas(parts: Parts, sessions: FetchSessions, budget: ByteBudget) -> Handle:
+    topics = parts.topics
+    throttle = LeaderThrottle(
+        lambda: topics.broker_settings.leader_replication_throttled_rate, parts.ports.clock
+    )
     return partial(
         peer_fetch.handle,
         leaders=parts.partitions,
@@ -179,6 +184,7 @@ def _serve_replicas(parts: Parts, sessions: FetchSessions, budget: ByteBudget) -
         budget=budget,
         clock=parts.ports.clock,
         bytes_max=parts.topics.broker_settings.fetch_max_bytes,
+        throttle=throttle,
     )
 
 

@@ -27,6 +27,7 @@ from ropewalk.base.ports import Clock, Pool
 from ropewalk.broker.fetch import Fetch, Nearest
 from ropewalk.broker.fetch_session import FetchSession, Found, Interest, ReplicaReader, TopicKey
 from ropewalk.broker.fetch_sessions import EPOCH_FIRST, EPOCH_NONE, FetchSessions
+from ropewalk.broker.leader_throttle import LeaderThrottle
 from ropewalk.broker.leaders import Leaders
 from ropewalk.broker.nearest import NearestReplicas
 from ropewalk.kafka.caller import Caller
@@ -87,6 +88,7 @@ async def answer(
     clock: Clock,
     bytes_max: int,
     nearest: Nearest | None = None,
+    throttle: LeaderThrottle | None = None,
 ) -> FetchResponse | None:
     """For a consumer, or for the replica that the caller has proved to be."""
     is_whole = request.session_epoch in (EPOCH_FIRST, EPOCH_NONE)
@@ -103,6 +105,7 @@ async def answer(
             pool=pool,
             budget=budget,
             nearest=nearest,
+            throttle=throttle,
         )
         with caller.hold_while(fetch):
             answered = await fetch.run()

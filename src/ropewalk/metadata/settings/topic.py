@@ -119,7 +119,8 @@ _CATALOGUE: Final = (
         "follower.replication.throttled.replicas",
         Kind.LIST,
         "",
-        "Replicas that copy with a limited rate, as partition:broker pairs, or `*`.",
+        "Kafka limits the rate of these replicas; here follower.replication.throttled.rate is for all that are behind.",
+        without_effect=True,
     ),
     Setting(
         "index.interval.bytes",
@@ -133,7 +134,8 @@ _CATALOGUE: Final = (
         "leader.replication.throttled.replicas",
         Kind.LIST,
         "",
-        "Replicas that are copied from with a limited rate, as partition:broker pairs, or `*`.",
+        "Kafka limits the rate of these replicas; here leader.replication.throttled.rate is for all that are not in sync.",
+        without_effect=True,
     ),
     Setting(
         "local.retention.bytes",

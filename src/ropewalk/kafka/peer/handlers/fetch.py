@@ -4,7 +4,7 @@ Behaviour worth knowing
     The offset that a replica asks for is what it holds, durably if the topic's `flush` says so. It moves the high watermark,
     if the replica knows the leader's epoch and its log continues the leader's; otherwise it is told where the two part.
     It is given what is not committed yet, and woken by what is appended.
-    No client's quota is charged.
+    No client's quota is charged. Replicas out of sync share `leader.replication.throttled.rate`.
 """
 
 from ropewalk.base.budget import ByteBudget
@@ -13,6 +13,7 @@ from ropewalk.base.ids import NodeId
 from ropewalk.base.ports import Clock, Pool
 from ropewalk.broker.fetch_session import ReplicaReader
 from ropewalk.broker.fetch_sessions import FetchSessions
+from ropewalk.broker.leader_throttle import LeaderThrottle
 from ropewalk.broker.leaders import Leaders
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
@@ -31,6 +32,7 @@ async def handle(
     budget: ByteBudget,
     clock: Clock,
     bytes_max: int,
+    throttle: LeaderThrottle,
 ) -> FetchResponse | None:
     state = request.replica_state
     try:
@@ -47,4 +49,5 @@ async def handle(
         budget=budget,
         clock=clock,
         bytes_max=bytes_max,
+        throttle=throttle,
     )
