@@ -5,7 +5,8 @@ Every event goes through its encoding on the way to `apply`, as it would after a
 
 from random import Random
 
-from ropewalk.base.ids import TopicId
+from ropewalk.base.ids import NO_PRODUCER, ProducerEpoch, ProducerId, TopicId
+from ropewalk.broker.latest_records import LatestRecords
 from ropewalk.groups.answers import Answer
 from ropewalk.groups.commands import Command, CommitInTransaction, Join, Protocol
 from ropewalk.groups.consumer.subscriptions import TopicFacts
@@ -16,6 +17,9 @@ from ropewalk.groups.event_codec import decode_event, encode_event
 from ropewalk.groups.events import Event
 from ropewalk.groups.settings import GroupSettings
 from ropewalk.groups.step import Step
+from ropewalk.records.batch import decode_header
+from ropewalk.records.marker import build_marker
+from ropewalk.records.record import build_keyed
 
 
 class FakeTopics:
@@ -122,9 +126,42 @@ class Stage:
             elif event is not None:
                 core.apply(event, self.now_ms)
 
+    def loaded(self) -> DurableState:
+        """As the host loads a shard: of every key the last record that counts, and what transactions have left open."""
+        core, latest = GroupsCore(self.settings, self._rng, self.topics), LatestRecords()
+        ends = list(self.ends)
+        for number in range(len(self.records) + 1):
+            while ends and ends[0][0] == number:
+                _, producer_id, committed = ends.pop(0)
+                _add(latest, build_marker(ProducerId(producer_id), ProducerEpoch(0), committed, 0, 0))
+            if number < len(self.records):
+                producer_id = self.enrolled.get(number, NO_PRODUCER)
+                _add(
+                    latest,
+                    build_keyed(
+                        [self.records[number]],
+                        timestamp=0,
+                        producer_id=ProducerId(producer_id),
+                        is_transactional=producer_id != NO_PRODUCER,
+                    ),
+                )
+        for key, value in latest.take():
+            event = decode_event(key, value)
+            if event is not None:
+                core.apply(event, self.now_ms)
+        for producer_id, (key, value) in latest.pending():
+            event = decode_event(key, value)
+            if event is not None:
+                core.apply_pending(producer_id, event, self.now_ms)
+        return core.durable
+
     def replayed(self) -> list[Event]:
         events = [decode_event(key, value) for key, value in self.records]
         return [event for event in events if event is not None]
+
+
+def _add(latest: LatestRecords, batch: bytearray) -> None:
+    latest.add(bytes(batch), 0, decode_header(batch))
 
 
 def replay(events: list[Event]) -> DurableState:

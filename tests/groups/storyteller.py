@@ -104,6 +104,7 @@ class _Story:
                 told.append("----")
                 for line in commands:
                     told += self._run(line.split())
+                assert self._stage.loaded() == self._stage.core.durable, step
             steps.append("\n".join(told))
         return "\n\n".join(steps) + "\n"
 

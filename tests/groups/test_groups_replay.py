@@ -86,6 +86,7 @@ def test_replaying_the_records_rebuilds_the_state(steps: list[tuple[str, str, st
                 stage.ask(CommitInTransaction(group_id, producer_id, 0, (offset,), generation, member_id))
             case "7 commits" | "7 aborts" | "8 commits" | "8 aborts":
                 stage.end_transaction(int(action[0]), committed=action.endswith("commits"))
+        assert stage.loaded() == stage.core.durable
         replayed = GroupsCore(SETTINGS, Random(0), FakeTopics())
         stage.replay_into(replayed)
         assert replayed.durable == stage.core.durable
