@@ -22,7 +22,10 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 README = ROOT / "README.md"
 TRIED = [
     README,
-    *(ROOT / "docs/guides" / page for page in ("getting-started.md", "clients.md", "consumer-groups.md")),
+    *(
+        ROOT / "docs/guides" / page
+        for page in ("getting-started.md", "clients.md", "consumer-groups.md", "python-client.md")
+    ),
 ]
 ADDRESS = "127.0.0.1:9092"
 READY = r"ropewalk ready .*?kafka=(\S+)"
