@@ -44,7 +44,7 @@ def test_a_volley_is_the_same_whenever_and_wherever_it_is_made() -> None:
 
 def test_volleys_end_in_every_way_there_is() -> None:
     battery = Battery(PAIRS, FORECASTER, seed=0)
-    volleys = [battery.volley(number) for number in range(1500)]
+    volleys = [battery.volley(number) for number in range(3000)]
     assert {volley.then for volley in volleys} == set(Then) - {Then.UNFAIR}
     assert {volley.manner for volley in volleys} == set(Manner)
     asked = {due.api.name for volley in volleys for due in volley.due}
