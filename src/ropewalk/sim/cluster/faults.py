@@ -160,11 +160,17 @@ class ClusterNemesis:
             return
         machine = self._members.by_id[self._rng.choice(leaders)].machine
         self._note("a coordinator was struck")
-        blow = self._rng.choice(["kill", "cut power", "pause"])
+        blow = self._rng.choice(["kill", "cut power", "pause", "cut off", "cut off"])
         if blow == "kill":
             machine.kill()
         elif blow == "cut power":
             machine.cut_power()
+        elif blow == "cut off":
+            # What it had sent arrives when another has long taken its place.
+            others = [name for name in self._members.names if name != machine.name]
+            if self._members.etcd is not None:
+                others += [member.name for member in self._members.etcd.machines]
+            self._part(machine.name, others)
         elif machine.process is not None and not machine.process.is_paused:
             machine.pause()
             self._world.loop.call_later(self._rng.choice([2.0, 4.0, 8.0]), machine.resume)

@@ -7,7 +7,7 @@ is read, by whoever reads all and by whoever reads what is committed; in half of
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from ropewalk.base.ids import NodeId, TopicPartition
@@ -21,6 +21,7 @@ from ropewalk.sim.eos.closing import hanging, note_final_logs
 from ropewalk.sim.eos.committed import read_committed_offsets
 from ropewalk.sim.eos.guide import EosGuide, MemberGuide
 from ropewalk.sim.eos.history import EosJournal
+from ropewalk.sim.eos.membership import ClassicMembership, Membership, ServerAssignedMembership
 from ropewalk.sim.eos.readers import FinalReader, Reader
 from ropewalk.sim.eos.sometimes import EXPECTED
 from ropewalk.sim.eos.transactional import Flavour, TransactionalProducer
@@ -48,6 +49,8 @@ _SETTINGS: Final = (
     "offsets.topic.num.partitions=2",
     "group.min.session.timeout.ms=100",
     "group.initial.rebalance.delay.ms=100",
+    "group.consumer.session.timeout.ms=3000",
+    "group.consumer.heartbeat.interval.ms=500",
     "transaction.state.log.num.partitions=2",
 )
 
@@ -67,6 +70,9 @@ class EosScenario:
         self._workload = self.stage.workload
         self._journal = EosJournal()
         self._timeout_ms = self._rng.choice([1500, 3000, 6000])
+        kinds: list[Callable[[MemberGuide, str, Sequence[TopicPartition]], Membership]]
+        kinds = [ClassicMembership, ServerAssignedMembership]
+        self._membership_kind = self._rng.choice(kinds)
         self._is_complete = False
         self._findings: list[Violation] = []
 
@@ -196,7 +202,8 @@ class EosScenario:
     def _transformer(self, name: str) -> Transformer:
         guide = self._member_guide(name, WORKERS)
         producer = TransactionalProducer(guide, name, self._draw_flavour(), timeout_ms=self._timeout_ms)
-        return Transformer(guide, producer, WORKERS, self._partitions(INPUT), self._partitions(OUTPUT))
+        membership = self._membership_kind(guide, WORKERS, self._partitions(INPUT))
+        return Transformer(guide, producer, membership, self._partitions(OUTPUT))
 
     def _draw_flavour(self) -> Flavour:
         return self._rng.choice([Flavour.IMPLICIT, Flavour.IMPLICIT, Flavour.EXPLICIT])

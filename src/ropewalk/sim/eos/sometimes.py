@@ -21,6 +21,7 @@ EXPECTED: Final = (
     "offsets of a stale member were refused in a transaction",
     "a member was slow within a transaction",
     "a group was rebalanced during a transaction",
+    "a broker assigned partitions",
     # Coordinators.
     "a coordinator was struck",
     "a coordinator was loading",

@@ -7,22 +7,17 @@ What a reader could get wrong
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.sim.eos.committed import read_committed_offsets
 from ropewalk.sim.eos.guide import Coordinated, MemberGuide
 from ropewalk.sim.eos.history import Outcome, Polled, Positioned
+from ropewalk.sim.eos.membership import LEFT_BEHIND, Membership
 from ropewalk.sim.eos.reading import Answer, fetch_once
 from ropewalk.sim.eos.transactional import Refused, TransactionalProducer
-from ropewalk.sim.group_calls import GroupCalls, Identity
-from ropewalk.sim.group_members import GroupMember
-from ropewalk.sim.link import LinkLost
+from ropewalk.sim.group_calls import Identity
+from ropewalk.sim.link import Link, LinkLost
 from ropewalk.wire.error_code import ErrorCode
-
-_LEFT_BEHIND: Final = frozenset(
-    {ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.REBALANCE_IN_PROGRESS}
-)
 
 
 class Transformer:
@@ -30,15 +25,14 @@ class Transformer:
         self,
         guide: MemberGuide,
         producer: TransactionalProducer,
-        group: str,
-        inputs: Sequence[TopicPartition],
+        membership: Membership,
         outputs: Sequence[TopicPartition],
     ) -> None:
         self._guide = guide
         self._producer = producer
-        self._group = group
+        self._group = membership.identity.group
         self._outputs = outputs
-        self._member = GroupMember(guide, group, inputs, instance_id=None, knows_instances=False)
+        self._member = membership
         self._positions: dict[TopicPartition, int] | None = None
         self._positioned_as: Identity | None = None
         self._has_dawdled = False
@@ -56,8 +50,7 @@ class Transformer:
             if not self._producer.is_ready:
                 await self._producer.initialise()
             link = await self._guide.connect_to_coordinator(Coordinated.GROUP, self._group)
-            calls = GroupCalls(self._guide, link)
-            if not await self._is_member(calls) or not await self._is_positioned():
+            if not await self._is_member(link) or not await self._is_positioned():
                 return False
             return await self._transform()
         except LinkLost:
@@ -71,15 +64,12 @@ class Transformer:
             await self._guide.pause(0.3)
         return False
 
-    async def _is_member(self, calls: GroupCalls) -> bool:
-        if not await self._member.take_part_once(calls):
-            return False
-        code = await calls.heartbeat(self._member.identity)
-        if self._has_dawdled and code in _LEFT_BEHIND:
+    async def _is_member(self, link: Link) -> bool:
+        code = await self._member.take_part(link)
+        if self._has_dawdled and code in LEFT_BEHIND:
             self._guide.workload.sometimes.note("a group was rebalanced during a transaction")
         self._has_dawdled = False
-        self._member.heed(code)
-        return self._member.identity.generation >= 0
+        return code == ErrorCode.NONE and self._member.identity.generation >= 0
 
     async def _is_positioned(self) -> bool:
         """By the committed offsets, once in each generation and after whatever went wrong."""
@@ -134,7 +124,7 @@ class Transformer:
             await self._dawdle()
             await producer.send_offsets(self._member.identity, [(partition, answer.next_offset)])
         except Refused as refusal:
-            if refusal.code in _LEFT_BEHIND:
+            if refusal.code in LEFT_BEHIND:
                 guide.workload.sometimes.note("offsets of a stale member were refused in a transaction")
             if refusal.code is not None:
                 self._member.heed(refusal.code)
