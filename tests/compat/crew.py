@@ -150,6 +150,7 @@ class Crew:
         strategy: str = "range",
         instance: str = "",
         protocol: str = "",
+        session: str = "",
         commit: str = "revoked",
         bootstrap: str = "",
     ) -> Member:
@@ -163,6 +164,7 @@ class Crew:
             "strategy": strategy,
             "instance": instance,
             "protocol": protocol,
+            "session": session,
             "commit": commit,
         }
         self._members[name] = Member(self, name)

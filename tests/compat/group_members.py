@@ -100,7 +100,10 @@ def main() -> None:
 
 
 def _end_with(failure: threading.ExceptHookArgs) -> None:
-    traceback.print_exception(failure.exc_value)
+    print(
+        failure.exc_type, failure.exc_value, file=sys.stderr
+    )  # confluent-kafka may raise what is no exception
+    traceback.print_tb(failure.exc_traceback)
     os._exit(1)
 
 

@@ -6,6 +6,7 @@ has also told, so that nothing is read twice unless a member crashes.
 
 import asyncio
 import re
+import time
 from collections.abc import Callable, Collection, Iterable
 from typing import Final, NamedTuple, Protocol
 
@@ -29,6 +30,14 @@ HEARTBEAT_MS: Final = 100
 """How soon a member hears of a rebalance."""
 METADATA_AGE_MS: Final = 500
 """How soon a pattern finds a topic."""
+COORDINATOR_WITHIN_S: Final = 20
+COORDINATOR_MOVES: Final = {
+    "COORDINATOR_LOAD_IN_PROGRESS",
+    "COORDINATOR_NOT_AVAILABLE",
+    "NOT_COORDINATOR",
+    "_TRANSPORT",
+    "_WAIT_COORD",
+}
 
 
 class Position(NamedTuple):
@@ -49,6 +58,8 @@ class Options(NamedTuple):
     pattern: str = ""
     strategy: str = "range"
     instance: str = ""
+    session: str = str(SESSION_MS)
+    """Milliseconds; with the consumer protocol it is the broker that says."""
     protocol: str = ""
     """`consumer`: assignments are made by the broker (KIP-848), and `strategy` is not looked at."""
     commit: str = "revoked"
@@ -110,7 +121,7 @@ class ConfluentMember:
             settings["group.protocol"] = options.protocol
         else:
             settings["partition.assignment.strategy"] = options.strategy
-            settings["session.timeout.ms"] = SESSION_MS
+            settings["session.timeout.ms"] = int(options.session)
             settings["heartbeat.interval.ms"] = HEARTBEAT_MS
         if options.instance:
             settings["group.instance.id"] = options.instance
@@ -134,11 +145,19 @@ class ConfluentMember:
         return [position] if position.offset >= self._floors[position[:2]] else []
 
     def commit(self) -> None:
-        try:
-            self._consumer.commit(asynchronous=False)
-        except confluent_kafka.KafkaException as error:
-            if error.args[0].code() != confluent_kafka.KafkaError._NO_OFFSET:
-                raise Refused(error.args[0].name()) from error
+        """Java's client comes again by itself while the coordinator moves; this one leaves it to the program."""
+        deadline_s = time.monotonic() + COORDINATOR_WITHIN_S
+        while True:
+            try:
+                self._consumer.commit(asynchronous=False)
+                return
+            except confluent_kafka.KafkaException as error:
+                name = error.args[0].name()
+                if name == "_NO_OFFSET":
+                    return
+                if name not in COORDINATOR_MOVES or time.monotonic() > deadline_s:
+                    raise Refused(name) from error
+                time.sleep(POLL_MS / 1000)
 
     def seek(self, position: Position) -> None:
         self._floors[position[:2]] = position.offset
@@ -149,12 +168,24 @@ class ConfluentMember:
 
     def _on_assign(self, _: object, partitions: list[confluent_kafka.TopicPartition]) -> None:
         if partitions:
-            for committed in self._consumer.committed(partitions, timeout=10):
+            for committed in self._committed(partitions):
                 self._floors[committed.topic, committed.partition] = max(0, committed.offset)
         self._say("assigned", *_names(partitions))
 
+    def _committed(
+        self, partitions: list[confluent_kafka.TopicPartition]
+    ) -> list[confluent_kafka.TopicPartition]:
+        deadline_s = time.monotonic() + COORDINATOR_WITHIN_S
+        while True:
+            try:
+                return list(self._consumer.committed(partitions, timeout=10))
+            except confluent_kafka.KafkaException as error:
+                if error.args[0].name() not in COORDINATOR_MOVES or time.monotonic() > deadline_s:
+                    raise
+                time.sleep(POLL_MS / 1000)
+
     def _on_revoke(self, _: object, partitions: list[confluent_kafka.TopicPartition]) -> None:
-        if self._options.commit == "revoked":
+        if partitions and self._options.commit == "revoked":
             commit_or_say(self, self._say)
         self._say("revoked", *_names(partitions))
 

@@ -18,12 +18,12 @@ from ropewalk.client.address import Address
 from ropewalk.client.client import Client
 from ropewalk.client.connection import Connection
 from ropewalk.client.coordinators import Coordinators, only_group
-from ropewalk.client.errors import RemoteError
+from ropewalk.client.errors import ApiNotOffered, RemoteError
 from ropewalk.client.group_offsets import Committed, GroupIdentity, OffsetToCommit, PartitionOutcomes
 from ropewalk.client.together import together
 from ropewalk.wire import consumer_protocol
 from ropewalk.wire.error_code import ErrorCode
-from ropewalk.wire.messages import delete_groups, describe_groups, list_groups
+from ropewalk.wire.messages import consumer_group_describe, delete_groups, describe_groups, list_groups
 
 _DEAD: Final = "Dead"
 """How DescribeGroups says, before version 6, that there is no such group."""
@@ -96,10 +96,10 @@ class Groups:
             request = describe_groups.DescribeGroupsRequest(groups=(group,))
             response = await connection.call(describe_groups.API, request, deadline_ms=until_ms)
             answer = only_group(response.groups, "DescribeGroups")
-            if answer.error_code != ErrorCode.NONE:
+            if answer.error_code not in (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND):
                 raise RemoteError(answer.error_code, answer.error_message, about=group)
             if answer.group_state == _DEAD:
-                raise RemoteError(ErrorCode.GROUP_ID_NOT_FOUND, about=group)
+                return await self._describe_assigned(group, connection, until_ms)
             return DescribedGroup(
                 group,
                 answer.group_state,
@@ -110,6 +110,25 @@ class Groups:
             )
 
         return await self._coordinators.ask(group, once, deadline_ms=until_ms)
+
+    async def _describe_assigned(self, group: str, connection: Connection, until_ms: float) -> DescribedGroup:
+        """A group whose assignments the broker makes (KIP-848): to DescribeGroups it is not there."""
+        request = consumer_group_describe.ConsumerGroupDescribeRequest((group,), False)
+        try:
+            response = await connection.call(consumer_group_describe.API, request, deadline_ms=until_ms)
+        except ApiNotOffered:
+            raise RemoteError(ErrorCode.GROUP_ID_NOT_FOUND, about=group) from None
+        answer = only_group(response.groups, "ConsumerGroupDescribe")
+        if answer.error_code != ErrorCode.NONE:
+            raise RemoteError(answer.error_code, answer.error_message, about=group)
+        return DescribedGroup(
+            group,
+            answer.group_state,
+            consumer_protocol.CONSUMER_PROTOCOL_TYPE,
+            answer.assignor_name,
+            connection.address,
+            tuple(map(_assigned_member, answer.members)),
+        )
 
     async def committed(
         self, group: str, *, deadline_ms: float | None = None
@@ -161,6 +180,23 @@ class Groups:
 
     def _until(self, deadline_ms: float | None) -> float:
         return self._session.deadline_ms() if deadline_ms is None else deadline_ms
+
+
+def _assigned_member(member: consumer_group_describe.Member) -> Member:
+    return Member(
+        member.member_id,
+        member.instance_id,
+        member.client_id,
+        member.client_host,
+        member.subscribed_topic_names,
+        tuple(
+            sorted(
+                TopicPartition(topic.topic_name, index)
+                for topic in member.assignment.topic_partitions
+                for index in topic.partitions
+            )
+        ),
+    )
 
 
 def _member(member: describe_groups.DescribedGroupMember, protocol_type: str) -> Member:

@@ -48,12 +48,9 @@ from ropewalk.groups.commands import (
     Sync,
 )
 from ropewalk.groups.consumer.events import EpochRecorded
-from ropewalk.groups.consumer.groups import (
-    ConsumerGroups,
-    check_consumer_committer,
-    check_consumer_fetcher,
-    check_consumer_transaction,
-)
+from ropewalk.groups.consumer.groups import ConsumerGroups
+from ropewalk.groups.consumer.offsets import check_committer as check_consumer_committer
+from ropewalk.groups.consumer.offsets import check_fetcher, check_transaction
 from ropewalk.groups.consumer.overview import consumer_group_overview, listed_consumer_group
 from ropewalk.groups.consumer.subscriptions import Topics
 from ropewalk.groups.durable import DurableState
@@ -86,6 +83,7 @@ class GroupsCore:
         self.durable = DurableState()
         """To be read by whoever likes, and written by `apply` alone."""
         self._settings = settings
+        self._topics = topics
         self._timers: Timers[AlarmKey] = Timers()
         self._rounds = Rounds(settings, self._timers)
         self._joining = Joining(settings, self._rounds, rng)
@@ -232,7 +230,7 @@ class GroupsCore:
             group = self._groups.get(command.group_id)
             consumers = self.durable.consumers.get(command.group_id)
             if consumers is not None:
-                check_consumer_committer(consumers, command)
+                check_consumer_committer(consumers, command, self._topics)
             else:
                 has_offsets = self.durable.has_offsets(command.group_id)
                 member = check_committer(group, command, has_offsets=has_offsets)
@@ -252,7 +250,7 @@ class GroupsCore:
         def decide(draft: Draft) -> Answer:
             consumers = self.durable.consumers.get(command.group_id)
             if consumers is not None:
-                check_consumer_transaction(consumers, command)
+                check_transaction(consumers, command, self._topics)
             else:
                 check_transactional_committer(self._groups.get(command.group_id), command)
             events, answer = decide_commit(
@@ -267,7 +265,7 @@ class GroupsCore:
         def decide(_: Draft) -> Answer:
             consumers = self.durable.consumers.get(command.group_id)
             if consumers is not None:
-                check_consumer_fetcher(consumers, command)
+                check_fetcher(consumers, command)
             return fetch(self.durable, command)
 
         return self._step(token, decide)

@@ -1,73 +1,36 @@
-"""What members of protocol type "consumer" say to each other through the classic protocol: subscriptions and assignments.
+"""Subscriptions and assignments of consumers, as bytes that a broker has to read and write itself.
 
-A broker has to read and write these where classic members are in a group whose assignments are made here. Versions that
-are not known yet are read as the latest that is: what comes later is appended.
+It does where classic members are in a group whose assignments are made here; in a classic group they are the members'
+own business. What cannot be read is refused: who reads what would not be known.
 """
 
 from collections.abc import Iterable
-from typing import Annotated, Final
 
-from ropewalk.base.errors import InvalidRecord
 from ropewalk.base.ids import TopicPartition
 from ropewalk.groups.errors import InconsistentProtocol
-from ropewalk.groups.versioned import Versioned
-from ropewalk.wire.types import Int32, Message, since
-
-_NEVER: Final = 999
-
-
-class OwnedTopic(Message, frozen=True):
-    topic: str
-    partitions: tuple[Int32, ...]
-
-
-class Subscription(Message, frozen=True):
-    """v1 owned_partitions; v2 generation_id; v3 rack_id."""
-
-    topics: tuple[str, ...]
-    user_data: bytes | None = None
-    owned_partitions: Annotated[tuple[OwnedTopic, ...], since(1)] = ()
-    generation_id: Annotated[Int32, since(2)] = -1
-    rack_id: Annotated[str | None, since(3)] = None
-
-    @property
-    def owned(self) -> list[TopicPartition]:
-        return [
-            TopicPartition(each.topic, index) for each in self.owned_partitions for index in each.partitions
-        ]
-
-
-class Assignment(Message, frozen=True):
-    """The same in all versions."""
-
-    assigned_partitions: tuple[OwnedTopic, ...]
-    user_data: bytes | None = None
-
-
-_SUBSCRIPTION: Final = Versioned(Subscription, versions=range(4), flexible_since=_NEVER, written=3)
-_ASSIGNMENTS: Final = [
-    Versioned(Assignment, versions=range(4), flexible_since=_NEVER, written=version) for version in range(4)
-]
+from ropewalk.wire import consumer_protocol
+from ropewalk.wire.consumer_protocol import VERSION_MAX, Assignment, Subscription, TopicPartitions
 
 
 def decode_subscription(metadata: bytes) -> Subscription:
-    try:
-        return _SUBSCRIPTION.decode(metadata, later_as_latest=True)
-    except InvalidRecord as problem:
-        raise InconsistentProtocol("the member's metadata is no subscription of a consumer") from problem
+    subscription = consumer_protocol.decode_subscription(metadata)
+    if subscription is None:
+        raise InconsistentProtocol("the member's metadata is no subscription of a consumer")
+    return subscription
 
 
-def decode_assignment(assignment: bytes) -> list[TopicPartition]:
+def owned_in(subscription: Subscription) -> list[TopicPartition]:
+    return _places(subscription.owned_partitions)
+
+
+def decode_assignment(data: bytes) -> list[TopicPartition]:
     """Nothing for no bytes: the member has not been assigned anything yet."""
-    if not assignment:
+    if not data:
         return []
-    try:
-        decoded = _ASSIGNMENTS[-1].decode(assignment, later_as_latest=True)
-    except InvalidRecord as problem:
-        raise InconsistentProtocol("the member's assignment is none of a consumer") from problem
-    return [
-        TopicPartition(each.topic, index) for each in decoded.assigned_partitions for index in each.partitions
-    ]
+    assignment = consumer_protocol.decode_assignment(data)
+    if assignment is None:
+        raise InconsistentProtocol("the member's assignment is none of a consumer")
+    return _places(assignment.assigned_partitions)
 
 
 def encode_assignment(places: Iterable[TopicPartition], *, like: bytes) -> bytes:
@@ -76,7 +39,9 @@ def encode_assignment(places: Iterable[TopicPartition], *, like: bytes) -> bytes
     by_topic: dict[str, list[int]] = {}
     for place in sorted(places):
         by_topic.setdefault(place.topic, []).append(place.partition)
-    codec = _ASSIGNMENTS[min(max(version, 0), len(_ASSIGNMENTS) - 1)]
-    return codec.encode(
-        Assignment(tuple(OwnedTopic(topic, tuple(partitions)) for topic, partitions in by_topic.items()))
-    )
+    assigned = tuple(TopicPartitions(topic, tuple(partitions)) for topic, partitions in by_topic.items())
+    return consumer_protocol.encode(Assignment(assigned), min(max(version, 0), VERSION_MAX))
+
+
+def _places(partitions: tuple[TopicPartitions, ...]) -> list[TopicPartition]:
+    return [TopicPartition(each.topic, index) for each in partitions for index in each.partitions]

@@ -1,4 +1,4 @@
-"""A structure behind its version number, as records about groups and what consumers say to each other begin."""
+"""A structure behind its version number, as keys and values of records about groups begin."""
 
 from collections.abc import Callable
 from struct import error as layout_error
@@ -26,13 +26,11 @@ class Versioned(Generic[M]):
         chunks: list[Buffer] = [self._prefix, *self._encode(message)]
         return b"".join(chunks)
 
-    def decode(self, data: Buffer, *, later_as_latest: bool = False) -> M:
-        """Raises `InvalidRecord`. `later_as_latest`: a version that is not known yet is read as the last that is."""
+    def decode(self, data: Buffer) -> M:
+        """Raises `InvalidRecord`."""
         view = memoryview(data)
         try:
             version = int.from_bytes(view[:2], "big", signed=True)
-            if later_as_latest:
-                version = min(version, self._versions[-1])
             if version not in self._versions:
                 raise InvalidRecord(f"{self._message.__name__} v{version} is not known")
             decode = self._decoders.get(version)

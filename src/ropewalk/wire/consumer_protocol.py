@@ -1,6 +1,6 @@
 """What members of protocol type "consumer" say to each other through the group's coordinator.
 
-A broker passes these bytes on unread; whoever shows a group to a person reads them here. They are laid out as
+A broker passes these bytes on unread, but for groups whose assignments it makes itself; whoever shows a group to a person reads them here, too. They are laid out as
 Kafka's messages are, each behind an INT16 that says its version:
 
 v1  owned_partitions, for cooperative rebalancing

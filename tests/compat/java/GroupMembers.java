@@ -103,7 +103,7 @@ public final class GroupMembers {
             } else {
                 String strategy = STRATEGIES.get(options.getOrDefault("strategy", "range"));
                 settings.put("partition.assignment.strategy", "org.apache.kafka.clients.consumer." + strategy);
-                settings.put("session.timeout.ms", "6000");
+                settings.put("session.timeout.ms", options.getOrDefault("session", "6000"));
                 settings.put("heartbeat.interval.ms", "100");
             }
             if (options.containsKey("instance")) {
@@ -172,7 +172,7 @@ public final class GroupMembers {
 
         @Override
         public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
-            if (commits("revoked")) {
+            if (commits("revoked") && !partitions.isEmpty()) {
                 commitOrSay();
             }
             say("revoked", names(partitions));

@@ -18,7 +18,7 @@ from ropewalk.groups.consumer.heartbeats import Heartbeats
 from ropewalk.groups.consumer.migration import Migration, classic_details
 from ropewalk.groups.consumer.revision import Revision
 from ropewalk.groups.consumer.targets import Targets
-from ropewalk.groups.embedded import decode_subscription, encode_assignment
+from ropewalk.groups.embedded import decode_subscription, encode_assignment, owned_in
 from ropewalk.groups.errors import (
     GroupError,
     InconsistentProtocol,
@@ -84,7 +84,7 @@ class ClassicMembers:
         revision.forget_unused_pattern(known.pattern)
         is_changed = known.topics != details.topics or known.pattern is not None or revision.group.epoch == 0
         self._targets.follow(revision, now_ms, is_changed=is_changed)
-        owned = self._migration.share_of(subscription.owned)
+        owned = self._migration.share_of(owned_in(subscription))
         current = self._heartbeats.come_closer(revision, member_id, owned, now_ms)
         self._fencing.refresh_session(revision.group, member_id, now_ms)
         self._timers.cancel((Alarm.JOIN, group.group_id, member_id))
@@ -168,9 +168,14 @@ class ClassicMembers:
         details = group.check_member(member_id, instance_id)
         if details.classic is None:
             raise UnknownMember(f"{member_id} of {group.group_id} does not speak the classic protocol")
-        epoch = group.current(member_id).epoch
-        if generation != epoch:
-            raise StaleGeneration(f"{member_id} of {group.group_id} is in epoch {epoch}, not {generation}")
+        current = group.current(member_id)
+        if generation == current.previous_epoch < current.epoch:
+            # The answer to its join was lost. To be told to join again costs it nothing that it has.
+            raise _must_join(group)
+        if generation != current.epoch:
+            raise StaleGeneration(
+                f"{member_id} of {group.group_id} is in epoch {current.epoch}, not {generation}"
+            )
         return details, details.classic
 
     def _await_join(self, group: ConsumerGroup, member_id: str, details: Details, now_ms: int) -> None:

@@ -7,10 +7,7 @@ from ropewalk.groups.commands import (
     EPOCH_AWAY,
     EPOCH_JOIN,
     EPOCH_LEAVE,
-    Commit,
-    CommitInTransaction,
     ConsumerHeartbeat,
-    FetchOffsets,
     Join,
 )
 from ropewalk.groups.consumer.classic_members import ClassicMembers
@@ -24,7 +21,10 @@ from ropewalk.groups.consumer.revision import Revision
 from ropewalk.groups.consumer.subscriptions import Topics
 from ropewalk.groups.consumer.targets import Targets
 from ropewalk.groups.durable import DurableState
-from ropewalk.groups.errors import EpochsNotSpoken, StaleGeneration, StaleMemberEpoch, UnknownGroup
+from ropewalk.groups.errors import (
+    UnknownGroup,
+    UnknownMember,
+)
 from ropewalk.groups.group import Group
 from ropewalk.groups.rounds import AlarmKey, Rounds
 from ropewalk.groups.settings import GroupSettings
@@ -64,6 +64,10 @@ class ConsumerGroups:
             return self._heartbeats.leave(_existing(group, command.group_id), command, draft, now_ms)
         if command.epoch == EPOCH_JOIN and group is None:
             revision = self._begin(durable, command.group_id, draft, now_ms)
+        elif group is None and command.group_id in self._classic_groups:
+            # The group was turned back when this member was missed. Kafka says that there is no group, which clients
+            # take for the end; so they join again.
+            raise UnknownMember(f"{command.group_id} is a classic group by now, without {command.member_id}")
         else:
             revision = Revision(_existing(group, command.group_id), draft)
         return self._heartbeats.beat(revision, command, now_ms)
@@ -102,43 +106,6 @@ class ConsumerGroups:
         for member_id in revision.group.members:
             self._fencing.refresh_session(revision.group, member_id, now_ms)
         return revision
-
-
-def check_consumer_committer(group: ConsumerGroup, command: Commit) -> None:
-    """Refuse whoever must not commit: not a member, or in an epoch that is over."""
-    if command.generation < 0 and not group.members:
-        return
-    details = group.check_member(command.member_id, command.instance_id)
-    if details.classic is None and not command.speaks_epochs:
-        raise EpochsNotSpoken(f"{group.group_id} wants commits that name the member's epoch")
-    _check_epoch(group, command.member_id, command.generation, is_classic=details.classic is not None)
-
-
-def check_consumer_transaction(group: ConsumerGroup, command: CommitInTransaction) -> None:
-    """As for any commit, except that a producer need not say for which member it commits (KIP-447).
-
-    Producers know generations and not epochs, so that is what they are told is over.
-    """
-    if command.generation < 0 and not command.member_id and command.instance_id is None:
-        return
-    group.check_member(command.member_id, command.instance_id)
-    _check_epoch(group, command.member_id, command.generation, is_classic=True)
-
-
-def check_consumer_fetcher(group: ConsumerGroup, command: FetchOffsets) -> None:
-    """Offsets are told to anybody, but a member that says who it is must be right."""
-    if command.member_id is None and command.member_epoch < 0:
-        return
-    details = group.check_member(command.member_id or "", None)
-    is_classic = details.classic is not None
-    _check_epoch(group, command.member_id or "", command.member_epoch, is_classic=is_classic)
-
-
-def _check_epoch(group: ConsumerGroup, member_id: str, epoch: int, *, is_classic: bool) -> None:
-    current = group.current(member_id).epoch
-    if epoch != current:
-        refusal = StaleGeneration if is_classic else StaleMemberEpoch
-        raise refusal(f"{member_id} of {group.group_id} is in epoch {current}, not {epoch}")
 
 
 def _existing(group: ConsumerGroup | None, group_id: str) -> ConsumerGroup:
