@@ -422,9 +422,9 @@ SHARD_REPLAY_BYTES: Final = 1 << 19
 SHARD_REPLAY_EVENTS: Final = 2048
 """Applied in one turn of the loop, which is a millisecond or two."""
 
-SHARD_REPLAY_KEYS_MAX: Final = 1 << 18
-"""Keys of which the last record is kept while a shard's log is read, before they are applied: some 60 MB. One shard of
-fifty rarely has as many, and if it has, some events are applied that later ones replace."""
+SHARD_REPLAY_KEYS_MAX: Final = 1 << 20
+"""Keys of which the last record is kept while a shard's log is read, before they are applied: at most as much memory again
+as their state takes, some 250 bytes each. Where there are more, some events are applied that later ones replace."""
 
 SHARD_BATCH_BYTES: Final = 1 << 20
 """Events of one turn of the loop that share a batch; a single larger event has a batch of its own."""

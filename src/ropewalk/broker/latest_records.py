@@ -49,10 +49,10 @@ class LatestRecords:
             for key, value in records.items():
                 self._count(key, value, None)
 
-    def take(self) -> list[RawEvent]:
-        """What counts of all that was added since the last time."""
-        taken, self._counting = list(self._counting.items()), {}
-        return taken
+    def take(self) -> Iterator[RawEvent]:
+        """What counts of all that was added since the last time, pair by pair: a million pairs at once keep the collector busy."""
+        taken, self._counting = self._counting, {}
+        return iter(taken.items())
 
     def pending(self) -> Iterator[tuple[int, RawEvent]]:
         """What transactions have left open, with their producers, in the order of the log."""

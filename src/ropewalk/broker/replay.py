@@ -14,6 +14,7 @@ What a reader could get wrong
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from itertools import islice
 from typing import Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -83,9 +84,9 @@ def _read(span: Span, latest: LatestRecords) -> Offset:
     return end_offset
 
 
-def _slices(events: list[RawEvent]) -> Iterator[list[RawEvent]]:
-    for start in range(0, len(events), SHARD_REPLAY_EVENTS):
-        yield events[start : start + SHARD_REPLAY_EVENTS]
+def _slices(events: Iterator[RawEvent]) -> Iterator[list[RawEvent]]:
+    while slice_ := list(islice(events, SHARD_REPLAY_EVENTS)):
+        yield slice_
 
 
 def _decoded(events: Sequence[RawEvent], decode: Decode[E]) -> list[E]:

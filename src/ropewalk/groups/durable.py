@@ -38,11 +38,12 @@ class DurableState:
     __hash__ = None  # type: ignore[assignment]  # it changes
 
     def apply(self, event: Event) -> None:
+        if isinstance(event, OffsetCommitted):  # by the million when a log is read
+            self._set(event)
+            if self.pending:
+                self.pending.drop(event.group_id, event.topic, event.partition)
+            return
         match event:
-            case OffsetCommitted(group_id, topic, partition, committed):
-                self._set(group_id, topic, partition, committed)
-                if self.pending:
-                    self.pending.drop(group_id, topic, partition)
             case OffsetRemoved(group_id, topic, partition):
                 self._remove(group_id, topic, partition)
                 self.pending.drop(group_id, topic, partition)
@@ -65,7 +66,7 @@ class DurableState:
         ended = self.pending.take(producer_id)
         if committed:
             for position, event in ended:
-                self._set(event.group_id, event.topic, event.partition, event.committed)
+                self._set(event)
                 self.pending.drop(event.group_id, event.topic, event.partition, before=position)
         return [event for _, event in ended]
 
@@ -108,14 +109,14 @@ class DurableState:
                 if place.topic == topic and self.offset(group_id, place) is None:
                     yield OffsetRemoved(group_id, topic, place.partition)
 
-    def _set(self, group_id: str, topic: str, partition: int, committed: CommittedOffset) -> None:
-        topics = self._offsets.get(group_id)
+    def _set(self, event: OffsetCommitted) -> None:
+        topics = self._offsets.get(event.group_id)
         if topics is None:
-            topics = self._offsets[group_id] = {}
-        partitions = topics.get(topic)
+            topics = self._offsets[event.group_id] = {}
+        partitions = topics.get(event.topic)
         if partitions is None:
-            partitions = topics[topic] = {}
-        partitions[partition] = committed
+            partitions = topics[event.topic] = {}
+        partitions[event.partition] = event.committed
 
     def _apply_to_consumers(self, event: ConsumerEvent) -> None:
         group = self.consumers.get(event.group_id)

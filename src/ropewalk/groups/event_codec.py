@@ -18,7 +18,7 @@ from ropewalk.groups.events import (
     OffsetRemoved,
     RecordedMember,
 )
-from ropewalk.groups.offset_records import decode_key, decode_value, encode_key, encode_value
+from ropewalk.groups.offset_records import decode_commit, decode_key, decode_value, encode_key, encode_value
 from ropewalk.groups.versioned import Versioned
 from ropewalk.wire.types import Int32, Int64, Message, since
 
@@ -92,6 +92,8 @@ def decode_event(key: bytes, value: bytes | None) -> Event | None:
 
     Raises `InvalidRecord` for one of ours that cannot be read: to skip it would be to forget something.
     """
+    if value is not None and (commit := decode_commit(key, value)) is not None:
+        return commit
     kind = int.from_bytes(key[:2], "big", signed=True)
     if len(key) < 2:
         return None

@@ -10,6 +10,7 @@ from struct import error as layout_error
 from typing import Final
 
 from ropewalk.groups.answers import CommittedOffset
+from ropewalk.groups.events import OffsetCommitted
 
 _PREFIXES_KEPT: Final = 4096
 """Groups with their topics of which the bytes are remembered: most records are about few of them."""
@@ -37,6 +38,20 @@ def encode_value(committed: CommittedOffset) -> bytes:
     metadata = committed.metadata.encode()
     start = _VALUE_START.pack(_VERSION, committed.offset, committed.leader_epoch, len(metadata))
     return b"".join((start, metadata, _TIMESTAMP.pack(committed.committed_at_ms)))
+
+
+def decode_commit(key: bytes, value: bytes) -> OffsetCommitted | None:
+    """What a record says that was written without metadata, as nearly all are, in one go."""
+    if len(value) != _VALUE_WITHOUT_METADATA.size:
+        return None
+    names = _names(key[:-_PARTITION_BYTES])
+    version, offset, leader_epoch, length, committed_at_ms = _VALUE_WITHOUT_METADATA.unpack(value)
+    if names is None or length or version != _VERSION:
+        return None
+    partition = int.from_bytes(key[-_PARTITION_BYTES:], "big", signed=True)
+    return OffsetCommitted(
+        names[0], names[1], partition, CommittedOffset(offset, leader_epoch, "", committed_at_ms)
+    )
 
 
 def decode_key(key: bytes) -> tuple[str, str, int] | None:
