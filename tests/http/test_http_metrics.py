@@ -140,6 +140,8 @@ def test_groups_are_told_as_kafka_exporter_tells_them() -> None:
     whole = {"consumergroup": "idle", "topic": "orders"}
     assert value_in(page, "kafka_consumergroup_members", consumergroup="billing") == 1
     assert value_in(page, "kafka_consumergroup_members", consumergroup="idle") == 0
+    assert value_in(page, "ropewalk_group_generation", consumergroup="billing") == 1
+    assert value_in(page, "ropewalk_group_generation", consumergroup="idle") == 0
     assert value_in(page, "kafka_consumergroup_current_offset", **first) == 1
     assert value_in(page, "kafka_consumergroup_lag", **first) == 2
     for told in (page, public):

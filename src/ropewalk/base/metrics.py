@@ -151,6 +151,11 @@ GROUP_LAG_SUM: Final = _gauge(
 )
 GROUP_MEMBERS: Final = _gauge("kafka_consumergroup_members", "Members of the group.", "consumergroup")
 
+GROUP_GENERATION: Final = _gauge(
+    "ropewalk_group_generation",
+    "The group's generation, or its epoch where the broker makes the assignments: it goes up by one with every rebalance.",
+    "consumergroup",
+)
 GROUPS: Final = _gauge("ropewalk_groups", "Consumer groups this node looks after, by state.", "state")
 
 # Transactions.

@@ -27,6 +27,7 @@ class GroupFigures:
         for sample in self._groups.samples():
             states[sample.state.value] += 1
             sheet.add(metrics.GROUP_MEMBERS, sample.member_count, sample.group_id)
+            sheet.add(metrics.GROUP_GENERATION, sample.generation, sample.group_id)
             lags: list[PartitionLag] = []
             for each in partition_lags(sample.offsets, self._partitions):
                 lags.append(each)

@@ -39,6 +39,7 @@ class GroupSample(Struct, frozen=True):
     member_count: int
     offsets: tuple[tuple[str, int, Offset], ...]
     """Topic, partition, and the offset that was committed last."""
+    generation: int = 0
 
 
 class Groups:
@@ -132,7 +133,13 @@ class Groups:
                         (place.topic, place.partition, Offset(committed.offset))
                         for place, committed in core.durable.offsets(overview.group_id)
                     )
-                    yield GroupSample(overview.group_id, overview.state, overview.member_count, offsets)
+                    yield GroupSample(
+                        overview.group_id,
+                        overview.state,
+                        overview.member_count,
+                        offsets,
+                        overview.generation,
+                    )
 
     def _shard(self, group_id: str) -> Shard[Command, Event, Answer]:
         return self._shards.find(self.offsets_partition(group_id).partition)

@@ -11,12 +11,14 @@ class GroupOverview(Struct, frozen=True, gc=False):
     state: GroupState
     member_count: int
     group_type: GroupType = GroupType.CLASSIC
+    generation: int = 0
+    """How often the group was shared out anew: its generation, or its epoch where assignments are made here."""
 
 
 def overview(group_id: str, group: Group | None) -> GroupOverview:
     if group is None:
         return GroupOverview(group_id, GroupState.EMPTY, 0)
-    return GroupOverview(group_id, group.state, len(group.members))
+    return GroupOverview(group_id, group.state, len(group.members), generation=group.generation)
 
 
 def listed_group(group_id: str, group: Group | None) -> ListedGroup:

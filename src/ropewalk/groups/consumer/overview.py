@@ -12,7 +12,7 @@ from ropewalk.groups.subscription import CONSUMER_PROTOCOL_TYPE
 
 
 def consumer_group_overview(group: ConsumerGroup) -> GroupOverview:
-    return GroupOverview(group.group_id, group.state, len(group.members), GroupType.CONSUMER)
+    return GroupOverview(group.group_id, group.state, len(group.members), GroupType.CONSUMER, group.epoch)
 
 
 def listed_consumer_group(group: ConsumerGroup) -> ListedGroup:
