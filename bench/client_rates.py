@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from bench.brokers import start_ropewalk
 
@@ -22,20 +22,28 @@ PARTITIONS: Final = 4
 _PATIENCE_S: Final = 60
 
 
+class Rates(NamedTuple):
+    """Records per second, and microseconds of processor per record, which other work on the machine changes less."""
+
+    produced: float
+    consumed: float
+    produced_cpu_us: float
+    consumed_cpu_us: float
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=100_000)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument(
         "--measure", nargs=3, metavar=("CLIENT", "TOPIC", "BOOTSTRAP"), help=argparse.SUPPRESS
     )
     options = parser.parse_args()
     if options.measure is not None:
         client, topic, bootstrap = options.measure
-        rates = _measure(client, topic, bootstrap, options.records)
-        print(json.dumps(rates))
+        print(json.dumps(_measure(client, topic, bootstrap, options.records)))
         return
-    found: dict[str, list[tuple[float, float]]] = {client: [] for client in CLIENTS}
+    found: dict[str, list[Rates]] = {client: [] for client in CLIENTS}
     broker = start_ropewalk("os", settings={"num.partitions": str(PARTITIONS)})
     try:
         for number in range(options.rounds):
@@ -43,41 +51,45 @@ def main() -> None:
                 command = [sys.executable, "-m", "bench.client_rates", "--records", str(options.records)]
                 command += ["--measure", client, f"{client}-{number}", broker.bootstrap]
                 output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-                produced, consumed = json.loads(output)
-                found[client].append((produced, consumed))
+                found[client].append(Rates(*json.loads(output)))
     finally:
         broker.stop()
     _print(found, options.records)
 
 
-def _print(found: dict[str, list[tuple[float, float]]], record_count: int) -> None:
+def _print(found: dict[str, list[Rates]], record_count: int) -> None:
+    rounds = len(found["ropewalk"])
     print(
-        f"{record_count:,} records of {VALUE_BYTES} bytes, {PARTITIONS} partitions, {len(found['ropewalk'])} rounds in turn"
+        f"{record_count:,} records of {VALUE_BYTES} bytes, {PARTITIONS} partitions, {rounds} rounds in turn, medians"
     )
-    print(f"{'':18}{'produced/s':>14}{'consumed/s':>14}")
+    print(f"{'':24}{'produced/s':>12}{'consumed/s':>12}{'CPU us each':>14}{'CPU us each':>14}")
     medians = {
-        client: (statistics.median(row[0] for row in rows), statistics.median(row[1] for row in rows))
+        client: Rates(*(statistics.median(column) for column in zip(*rows, strict=True)))
         for client, rows in found.items()
     }
-    for client, (produced, consumed) in medians.items():
-        print(f"{client:18}{produced:14,.0f}{consumed:14,.0f}")
-    for other in CLIENTS[1:]:
-        produced, consumed = (
-            ours / theirs for ours, theirs in zip(medians["ropewalk"], medians[other], strict=True)
+    for client, rates in medians.items():
+        print(
+            f"{client:24}{rates.produced:12,.0f}{rates.consumed:12,.0f}"
+            f"{rates.produced_cpu_us:14.1f}{rates.consumed_cpu_us:14.1f}"
         )
-        print(f"{'ours / ' + other:24}{produced:8.2f}{consumed:14.2f}")
+    for other in CLIENTS[1:]:
+        ratios = [ours / theirs for ours, theirs in zip(medians["ropewalk"], medians[other], strict=True)]
+        print(f"{'ours / ' + other:24}{ratios[0]:12.2f}{ratios[1]:12.2f}{ratios[2]:14.2f}{ratios[3]:14.2f}")
 
 
-def _measure(client: str, topic: str, bootstrap: str, record_count: int) -> tuple[float, float]:
+def _measure(client: str, topic: str, bootstrap: str, record_count: int) -> Rates:
     value = b"x" * VALUE_BYTES
     produce, consume = _CLIENTS[client]
     produce(bootstrap, topic, value, 100)  # makes the topic and loads what is loaded on first use
-    started = time.perf_counter()
-    produce(bootstrap, topic, value, record_count)
-    produced = record_count / (time.perf_counter() - started)
-    started = time.perf_counter()
-    consume(bootstrap, topic, record_count)
-    return produced, record_count / (time.perf_counter() - started)
+    produced, produced_cpu_us = _timed(lambda: produce(bootstrap, topic, value, record_count), record_count)
+    consumed, consumed_cpu_us = _timed(lambda: consume(bootstrap, topic, record_count), record_count)
+    return Rates(produced, consumed, produced_cpu_us, consumed_cpu_us)
+
+
+def _timed(work: Callable[[], None], record_count: int) -> tuple[float, float]:
+    started, used = time.perf_counter(), time.process_time()
+    work()
+    return record_count / (time.perf_counter() - started), 1e6 * (time.process_time() - used) / record_count
 
 
 def _produce_ropewalk(bootstrap: str, topic: str, value: bytes, count: int) -> None:

@@ -143,6 +143,21 @@ def test_a_group_goes_on_where_it_committed(address: str, orders: str) -> None:
         assert consumer.lag(first) == 0
 
 
+def test_a_message_whose_processing_failed_is_read_again(address: str, orders: str) -> None:
+    with Producer(address) as producer:
+        for number in range(3):
+            producer.send(orders, b"%d" % number, partition=0)
+    for _ in range(2):
+        with (
+            suppress(ZeroDivisionError),
+            Consumer(address, group=f"g-{orders}", auto_offset_reset="earliest") as consumer,
+        ):
+            consumer.subscribe(orders)
+            for message in consumer:
+                assert message.value == b"0"
+                raise ZeroDivisionError
+
+
 @pytest.mark.parametrize("assignor", ["range", "roundrobin", "sticky", "cooperative-sticky"])
 def test_members_share_and_hand_over_without_losing_or_repeating(
     address: str, orders: str, assignor: str

@@ -196,6 +196,12 @@ TOPIC_OWNER_CHARACTERS_MAX: Final = 255
 CLIENT_REQUESTS_MAX: Final = 1024
 """Requests a client has unanswered on one connection before it waits: well below what a broker takes."""
 
+CLIENT_CHUNKS_AHEAD: Final = 2
+"""Answers of a partition that a consumer keeps before they are polled: one to read from, and one that came meanwhile."""
+
+CLIENT_KEYS_KEPT: Final = 8192
+"""Keys whose hash a producer remembers: few keys make up most of a stream, and hashing takes longer than the rest of a `send`."""
+
 CLIENT_RESPONSE_BYTES_MAX: Final = 1 << 28
 """The largest answer a client takes: Fetch's limit, a first batch of 100 MiB beyond it, and its headers."""
 

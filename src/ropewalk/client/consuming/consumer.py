@@ -15,6 +15,7 @@ What a reader could get wrong
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from inspect import isawaitable
 from typing import Any, Final, Self
 
@@ -98,7 +99,10 @@ class Consumer:
         self._undelivered: deque[Message] = deque()
         """Taken from the fetcher for a loop that has not asked for them yet."""
         self._committed_at_ms = 0.0
-        self._committing = 0
+        self._commit_count = 0
+        self._is_committing = False
+        self._commit_next: dict[TopicPartition, OffsetToCommit] = {}
+        self._told_of_commit: list[Callable[[RopewalkError | None], None]] = []
         self._is_running = False
 
     async def start(self) -> None:
@@ -108,27 +112,17 @@ class Consumer:
         self._committed_at_ms = self._clock.monotonic_ms()
 
     async def close(self) -> None:
-        """Commit what was processed, if that is automatic, and leave the group."""
-        if not self._is_running:
-            return
-        deadline_ms = self._session.deadline_ms()
-        try:
-            await self._commit_automatically(deadline_ms)
-            if self._membership is not None:
-                held = sorted(self._assignment.partitions)
-                if held and self._callbacks[1] is not None:
-                    await self.call_back(self._callbacks[1], held)
-                await self._membership.leave(deadline_ms=deadline_ms)
-        finally:
-            await self._stop()
+        """Commit what was returned, if that is automatic, and leave the group."""
+        await self._leave(commits=True)
 
     async def __aenter__(self) -> Self:
         await self.start()
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """With an exception on its way nothing is committed: who knows how far the last messages were processed."""
         if kind is None or issubclass(kind, Exception | KeyboardInterrupt):
-            await self.close()
+            await self._leave(commits=kind is None)
         else:
             await self._stop()
 
@@ -282,11 +276,15 @@ class Consumer:
         *,
         on_done: Callable[[RopewalkError | None], None] | None = None,
     ) -> None:
-        """As `commit`, without waiting. It is not tried for long: the next one says more."""
+        """As `commit`, without waiting. While one is on its way those that follow are gathered into the next."""
         self._check_running()
-        wanted = self.positions() if offsets is None else _to_commit(offsets)
-        self._committing += 1
-        self._tasks.start(f"commit {self._committing}", self._commit_alone(wanted, on_done))
+        self._commit_next.update(self.positions() if offsets is None else _to_commit(offsets))
+        if on_done is not None:
+            self._told_of_commit.append(on_done)
+        if not self._is_committing:
+            self._is_committing = True
+            self._commit_count += 1
+            self._tasks.start(f"commit {self._commit_count}", self._commit_alone())
 
     async def committed(
         self, partitions: Iterable[TopicPartition] | None = None, *, timeout_ms: int | None = None
@@ -315,6 +313,22 @@ class Consumer:
     async def partitions_of(self, topic: str) -> list[TopicPartition]:
         view = await self._client.topic(topic)
         return [TopicPartition(topic, partition.index) for partition in view.partitions]
+
+    async def _leave(self, *, commits: bool) -> None:
+        if not self._is_running:
+            return
+        deadline_ms = self._session.deadline_ms(self.settings.request_timeout_ms)
+        try:
+            if commits:
+                await self._commit_automatically(deadline_ms)
+            if self._membership is not None:
+                held = sorted(self._assignment.partitions)
+                if held and self._callbacks[1] is not None:
+                    await self.call_back(self._callbacks[1], held)
+                with suppress(RopewalkError):  # its session ends all the same
+                    await self._membership.leave(deadline_ms=deadline_ms)
+        finally:
+            await self._stop()
 
     async def _follow_group(self, membership: Membership) -> None:
         membership.on_poll(self._clock.monotonic_ms())
@@ -397,18 +411,20 @@ class Consumer:
             except RopewalkError:
                 return
 
-    async def _commit_alone(
-        self,
-        offsets: Mapping[TopicPartition, OffsetToCommit],
-        on_done: Callable[[RopewalkError | None], None] | None,
-    ) -> None:
-        failure: RopewalkError | None = None
+    async def _commit_alone(self) -> None:
         try:
-            await self._commit(offsets, self._session.deadline_ms(self.settings.request_timeout_ms))
-        except RopewalkError as error:
-            failure = error
-        if on_done is not None:
-            on_done(failure)
+            while self._commit_next:
+                offsets, self._commit_next = self._commit_next, {}
+                told, self._told_of_commit = self._told_of_commit, []
+                failure: RopewalkError | None = None
+                try:
+                    await self._commit(offsets, self._session.deadline_ms(self.settings.request_timeout_ms))
+                except RopewalkError as error:
+                    failure = error
+                for on_done in told:
+                    on_done(failure)
+        finally:
+            self._is_committing = False
 
     async def _commit(self, offsets: Mapping[TopicPartition, OffsetToCommit], deadline_ms: float) -> None:
         identity = self.group_identity()

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import NodeId, TopicId, TopicPartition
+from ropewalk.base.limits import CLIENT_CHUNKS_AHEAD
 from ropewalk.client.cluster import Lane, TopicView
 from ropewalk.client.connection import Connection
 from ropewalk.client.consuming.assignment import Assignment, Held
@@ -31,7 +32,6 @@ from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import fetch as wire
 
 _SESSIONLESS: Final = -1
-_CHUNKS_AHEAD: Final = 2
 _LATE_MS: Final = 30_000
 """How much longer than it was told to wait a broker may take to answer."""
 
@@ -137,7 +137,7 @@ class Fetcher:
         partition = held.partition
         if held.position is None or held.is_paused or partition in self._asked:
             return None
-        if len(self._ready.get(partition, ())) >= _CHUNKS_AHEAD:
+        if len(self._ready.get(partition, ())) >= CLIENT_CHUNKS_AHEAD:
             return None
         cluster = self._session.cluster
         topic = cluster.known_topic(partition.topic)

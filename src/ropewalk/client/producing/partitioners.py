@@ -15,13 +15,11 @@ What a reader could get wrong
 from functools import lru_cache
 from typing import Final, Protocol
 
+from ropewalk.base.limits import CLIENT_KEYS_KEPT
 from ropewalk.base.ports import Rng
 from ropewalk.client.partitioner import murmur2
 
-_KEYS_KEPT: Final = 8192
-"""Keys whose hash is remembered: few keys make up most of a stream, and hashing takes longer than the rest of a `send`."""
-
-_hash: Final = lru_cache(_KEYS_KEPT)(murmur2)
+_hash: Final = lru_cache(CLIENT_KEYS_KEPT)(murmur2)
 
 
 class TopicLoad(Protocol):
