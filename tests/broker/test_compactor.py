@@ -119,10 +119,10 @@ def test_a_pass_takes_many_steps_if_the_budget_is_small(monkeypatch: pytest.Monk
 
 def test_a_full_disk_puts_compaction_off_and_leaves_nothing_behind() -> None:
     async def story(bench: Bench) -> None:
-        snapshot = bench.partition.log.take_snapshot(EPOCH_MS, force=True)
+        snapshot = bench.partition.log.maintenance.take_snapshot(EPOCH_MS, force=True)
         assert snapshot is not None
         await bench.ports.pool.run(snapshot.run)
-        bench.partition.log.on_snapshot(snapshot)
+        bench.partition.log.maintenance.on_snapshot(snapshot)
         bench.platters.capacity_bytes = bench.platters.used_bytes + 300  # less than what will be left
         before = bench.files()
         with pytest.raises(OSError, match=r"disk|space") as refused:

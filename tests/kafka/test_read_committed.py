@@ -207,10 +207,10 @@ def test_what_was_aborted_long_ago_is_read_from_its_file(
             await write(door, producer)
             await end(door, producer, committed=False)
         log = leading(door).log
-        snapshot = log.take_snapshot(0, force=True)
+        snapshot = log.maintenance.take_snapshot(0, force=True)
         assert snapshot is not None
         await door.node._parts.ports.pool.run(snapshot.run)
-        log.on_snapshot(snapshot)
+        log.maintenance.on_snapshot(snapshot)
         assert len(log._contents.producers.transactions.aborted.chunk_offsets) == 6
         if is_restarted:
             await door.restart()

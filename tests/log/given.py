@@ -133,7 +133,15 @@ def close(log: Log, now_ms: int = 1000) -> None:
     write = log.close(now_ms)
     if write is not None:
         write.run()
-        log.on_snapshot(write)
+        log.maintenance.on_snapshot(write)
+
+
+def truncate(log: Log, offset: int, now_ms: int = 1000) -> None:
+    """Cut the log back to the batch that contains `offset`, planned or not."""
+    if offset < log.end_offset:
+        cut = log.trimming.take_cut(Offset(offset), now_ms=now_ms)
+        cut.run()
+        log.trimming.on_cut(cut)
 
 
 def fetch(log: Log, offset: int, *, limit: int | None = None, bytes_max: int = BYTES_MAX) -> bytes:

@@ -47,7 +47,7 @@ def compact(
 ) -> Compaction | None:
     """One pass, as a broker does it; None if none was due."""
     limit_offset = log.end_offset if limit is None else Offset(limit)
-    compaction = log.take_compaction(limit_offset=limit_offset, now_ms=now_ms)
+    compaction = log.maintenance.take_compaction(limit_offset=limit_offset, now_ms=now_ms)
     if compaction is None:
         return None
     while not compaction.is_over:
@@ -55,13 +55,13 @@ def compact(
         replacement = compaction.replacement
         if replacement is None:
             continue
-        if not log.install(replacement):
+        if not log.maintenance.install(replacement):
             compaction.abandon()
             break
         compaction.replacement = None
         replacement.run()
-        log.on_installed(replacement)
-    log.on_compacted(compaction)
+        log.maintenance.on_installed(replacement)
+    log.maintenance.on_compacted(compaction)
     return compaction
 
 

@@ -15,7 +15,7 @@ from ropewalk.base.errors import (
     StorageFailed,
 )
 from ropewalk.base.ids import LeaderEpoch, Offset
-from ropewalk.log import log as log_module
+from ropewalk.log import writer as writer_module
 from ropewalk.log.log import Log
 from ropewalk.log.settings import LogSettings
 from ropewalk.records.batch import decode_header, stamp
@@ -34,6 +34,7 @@ from tests.log.given import (
     read_all,
     settings,
     sync,
+    truncate,
 )
 
 
@@ -156,7 +157,7 @@ def test_segments_roll(chosen: LogSettings, times_ms: list[int], bases: list[int
 
 
 def test_a_segment_rolls_before_its_offsets_outgrow_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_module, "RELATIVE_OFFSET_MAX", 5)
+    monkeypatch.setattr(writer_module, "RELATIVE_OFFSET_MAX", 5)
     log = open_log(a_disk())
     append_many(log, 5)
     assert segment_bases(log) == [0, 4, 8]
@@ -271,7 +272,7 @@ def test_truncation_cuts_whole_batches_and_forgets_what_they_said(offset: int, e
     before = read_all(log)
     close(log)
     log = open_log(disk, log.settings, recovery_point=20, clean=True)
-    log.truncate_to(Offset(offset), now_ms=0)
+    truncate(log, offset)
     assert (log.end_offset, read_all(log)) == (end_offset, before[: end_offset // 2])
     assert log.leader_epoch_latest == end_offset // 2 - 1
     made = batch([b"v" * 50, b"other"], producer=Producer(sequence=end_offset))

@@ -168,17 +168,17 @@ def test_keys_that_do_not_fit_take_several_passes() -> None:
     _, log = a_log([keyed([(b"%d" % (number % 7), b"v" * 50)]) for number in range(60)])
     ends = []
     while (
-        compaction := log.take_compaction(limit_offset=log.end_offset, now_ms=NOW_MS, keys_max=3)
+        compaction := log.maintenance.take_compaction(limit_offset=log.end_offset, now_ms=NOW_MS, keys_max=3)
     ) is not None:
         while not compaction.is_over:
             compaction.run(1 << 20)
             if compaction.replacement is not None:
                 replacement = compaction.replacement
-                assert log.install(replacement)
+                assert log.maintenance.install(replacement)
                 replacement.run()
-                log.on_installed(replacement)
+                log.maintenance.on_installed(replacement)
                 compaction.replacement = None
-        log.on_compacted(compaction)
+        log.maintenance.on_compacted(compaction)
         ends.append(compaction.compacted_offset)
     assert ends == sorted(set(ends))
     assert len(ends) > 10
@@ -354,17 +354,17 @@ def test_rotten_bytes_are_never_given_a_valid_checksum(base_offset: int, where: 
 
 def test_a_segment_deleted_under_a_pass_ends_it_and_nothing_is_installed() -> None:
     disk, log = a_log(versions(20))
-    compaction = log.take_compaction(limit_offset=log.end_offset, now_ms=NOW_MS)
+    compaction = log.maintenance.take_compaction(limit_offset=log.end_offset, now_ms=NOW_MS)
     assert compaction is not None
     while compaction.replacement is None:
         compaction.run(1 << 20)
-    log.plan_start(Offset(8), limit_offset=log.end_offset)
-    removal = log.take_removal(start_offset_durable=Offset(8))
+    log.trimming.plan_start(Offset(8), limit_offset=log.end_offset)
+    removal = log.trimming.take_removal(start_offset_durable=Offset(8))
     assert removal is not None
     removal.run()
-    assert not log.install(compaction.replacement)
+    assert not log.maintenance.install(compaction.replacement)
     compaction.abandon()
-    log.on_compacted(compaction)
+    log.maintenance.on_compacted(compaction)
     assert not [name for name in disk.list(DIRECTORY) if name.endswith(".cleaned")]
     assert compact(log, NOW_MS) is not None
     assert [record.offset for record in records_of(log)][-3:] == [38, 39, 40]
@@ -372,17 +372,17 @@ def test_a_segment_deleted_under_a_pass_ends_it_and_nothing_is_installed() -> No
 
 def test_a_segment_is_not_removed_while_its_file_is_being_named() -> None:
     disk, log = a_log(versions(20))
-    compaction = log.take_compaction(limit_offset=log.end_offset, now_ms=NOW_MS)
+    compaction = log.maintenance.take_compaction(limit_offset=log.end_offset, now_ms=NOW_MS)
     assert compaction is not None
     while compaction.replacement is None:
         compaction.run(1 << 20)
     replacement = compaction.replacement
-    assert log.install(replacement)
-    log.plan_start(log.end_offset, limit_offset=log.end_offset)
-    assert log.take_removal(start_offset_durable=log.planned_start_offset) is None
+    assert log.maintenance.install(replacement)
+    log.trimming.plan_start(log.end_offset, limit_offset=log.end_offset)
+    assert log.trimming.take_removal(start_offset_durable=log.trimming.planned_start_offset) is None
     replacement.run()
-    log.on_installed(replacement)
-    removal = log.take_removal(start_offset_durable=log.planned_start_offset)
+    log.maintenance.on_installed(replacement)
+    removal = log.trimming.take_removal(start_offset_durable=log.trimming.planned_start_offset)
     assert removal is not None
     removal.run()
     assert [name for name in disk.list(DIRECTORY) if name.endswith(".log")] == [f"{40:020d}.log"]

@@ -136,10 +136,10 @@ class Machine:
             case 23:
                 self.platters.evict(share=0.5)
             case 24:
-                scrub = log.take_scrub(300)
+                scrub = log.maintenance.take_scrub(300)
                 if scrub is not None:
                     scrub.run()
-                    log.on_scrubbed(scrub)
+                    log.maintenance.on_scrubbed(scrub)
                     assert scrub.damaged == []
             case 25:
                 self.look_up_times()
@@ -184,10 +184,10 @@ class Machine:
         self.durable = self.log.durable_offset
 
     def snapshot(self, *, force: bool) -> None:
-        write = self.log.take_snapshot(self.now_ms, force=force)
+        write = self.log.maintenance.take_snapshot(self.now_ms, force=force)
         if write is not None:
             write.run()
-            self.log.on_snapshot(write)
+            self.log.maintenance.on_snapshot(write)
 
     def look_up_times(self) -> None:
         log = self.log
@@ -207,10 +207,10 @@ class Machine:
     def delete_records(self) -> None:
         log, directory = self.log, self.directory
         start = self.rng.randrange(log.start_offset, self.durable + 1)
-        log.plan_start(Offset(start), limit_offset=log.durable_offset)
+        log.trimming.plan_start(Offset(start), limit_offset=log.durable_offset)
         directory.note(NAME, TOPIC_ID, log)
         directory.take_log_starts().run()
-        removal = log.take_removal(start_offset_durable=log.planned_start_offset)
+        removal = log.trimming.take_removal(start_offset_durable=log.trimming.planned_start_offset)
         if removal is not None:
             removal.run()
 
@@ -219,7 +219,9 @@ class Machine:
         share = 1.0 if rng.random() < 0.7 else rng.random()
         limit = self.limit = max(self.limit, int(self.durable * share))  # as high watermarks, it never falls
         keys_max = rng.choice([2, 4, 1000])
-        compaction = log.take_compaction(limit_offset=Offset(limit), now_ms=self.now_ms, keys_max=keys_max)
+        compaction = log.maintenance.take_compaction(
+            limit_offset=Offset(limit), now_ms=self.now_ms, keys_max=keys_max
+        )
         if compaction is None:
             return
         self.oracle.before_pass(limit, self.now_ms)
@@ -233,15 +235,15 @@ class Machine:
             replacement = compaction.replacement
             if replacement is None:
                 continue
-            if not log.install(replacement):
+            if not log.maintenance.install(replacement):
                 compaction.abandon()
                 break
             compaction.replacement = None
             self.meanwhile()
             replacement.run()
             self.meanwhile()
-            log.on_installed(replacement)
-        log.on_compacted(compaction)
+            log.maintenance.on_installed(replacement)
+        log.maintenance.on_compacted(compaction)
         if compaction.is_complete:
             self.pass_count += 1
             self.oracle.after_pass(compaction.compacted_offset, started_at_ms)

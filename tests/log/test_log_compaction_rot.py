@@ -66,30 +66,32 @@ class RottingMachine(Machine):
                 if rng.random() < 0.3:
                     self.rot()
             case 10:
-                scrub = self.log.take_scrub(300)
+                scrub = self.log.maintenance.take_scrub(300)
                 if scrub is not None:
                     scrub.run()
-                    self.log.on_scrubbed(scrub)
+                    self.log.maintenance.on_scrubbed(scrub)
             case 11:
                 self.compact()
 
     def compact(self) -> None:
         """As a broker does it; a pass that meets damage ends there."""
-        compaction = self.log.take_compaction(limit_offset=self.log.durable_offset, now_ms=self.now_ms)
+        compaction = self.log.maintenance.take_compaction(
+            limit_offset=self.log.durable_offset, now_ms=self.now_ms
+        )
         while compaction is not None and not compaction.is_over:
             compaction.run(self.rng.choice([1, 1000, 1 << 30]))
             if self.rng.random() < 0.1:
                 self.rot()
             replacement = compaction.replacement
             if replacement is not None:
-                if not self.log.install(replacement):
+                if not self.log.maintenance.install(replacement):
                     compaction.abandon()
                     break
                 compaction.replacement = None
                 replacement.run()
-                self.log.on_installed(replacement)
+                self.log.maintenance.on_installed(replacement)
         if compaction is not None:
-            self.log.on_compacted(compaction)
+            self.log.maintenance.on_compacted(compaction)
             self.pass_count += compaction.is_complete
             self.check()
 

@@ -83,10 +83,10 @@ def test_a_marker_stays_while_its_transaction_has_records() -> None:
 
 def take_snapshot(log: Log, now_ms: int) -> None:
     """And forget who has been silent for long."""
-    snapshot = log.take_snapshot(now_ms, force=True)
+    snapshot = log.maintenance.take_snapshot(now_ms, force=True)
     assert snapshot is not None
     snapshot.run()
-    log.on_snapshot(snapshot)
+    log.maintenance.on_snapshot(snapshot)
 
 
 def test_a_marker_goes_when_its_time_is_over_and_its_producer_forgotten() -> None:
@@ -116,7 +116,7 @@ def test_an_emptied_batch_begins_no_transaction() -> None:
     finish(log)
     compact(log, NOW_MS)
     again = open_log(disk, SMALL, recovery_point=log.durable_offset)
-    assert again.open_transactions == ()
+    assert again.producers.open_transactions() == ()
     headers = [decode_header(one) for one in read_all(again)]
     assert [(header.producer_id, header.record_count, header.is_transactional) for header in headers][:1] == [
         (1, 0, False)
@@ -129,16 +129,16 @@ def test_readers_of_a_compacted_segment_hear_of_nothing_that_it_lost() -> None:
     write(log, producer=1, key=b"k")
     end(log, producer=1, committed=False)
     finish(log)
-    compaction = log.take_compaction(limit_offset=log.end_offset, now_ms=NOW_MS)
+    compaction = log.maintenance.take_compaction(limit_offset=log.end_offset, now_ms=NOW_MS)
     assert compaction is not None
     while compaction.replacement is None:
         compaction.run(1 << 20)
     assert aborted(log) == [(1, 0, 1)]
     replacement = compaction.replacement
-    assert log.install(replacement)
+    assert log.maintenance.install(replacement)
     assert aborted(log) == []
-    assert log.take_snapshot(NOW_MS, force=True) is None
+    assert log.maintenance.take_snapshot(NOW_MS, force=True) is None
     replacement.run()
-    log.on_installed(replacement)
+    log.maintenance.on_installed(replacement)
     assert aborted(log) == []
-    assert log.take_snapshot(NOW_MS, force=True) is not None
+    assert log.maintenance.take_snapshot(NOW_MS, force=True) is not None

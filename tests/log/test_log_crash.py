@@ -101,19 +101,19 @@ class Machine:
                 directory.note(NAME, TOPIC_ID, log)
                 directory.take_recovery_points().run()
             case 9:
-                write = log.take_snapshot(1000)
+                write = log.maintenance.take_snapshot(1000)
                 if write is not None:
                     write.run()
-                    log.on_snapshot(write)
+                    log.maintenance.on_snapshot(write)
             case 10:
                 self.platters.evict(share=0.5)
             case 11:
                 self.start_asked = rng.randrange(self.start, self.durable + 1)
-                log.plan_start(Offset(self.start_asked), limit_offset=log.durable_offset)
+                log.trimming.plan_start(Offset(self.start_asked), limit_offset=log.durable_offset)
                 directory.note(NAME, TOPIC_ID, log)
                 directory.take_log_starts().run()
                 self.start = self.start_asked
-                removal = log.take_removal(start_offset_durable=log.planned_start_offset)
+                removal = log.trimming.take_removal(start_offset_durable=log.trimming.planned_start_offset)
                 if removal is not None:
                     removal.run()
 
@@ -216,9 +216,9 @@ class RottingMachine(Machine):
             self.platters.evict(share=self.rng.random())
 
     def scrub(self, log: Log) -> None:
-        while (scrub := log.take_scrub(700)) is not None:
+        while (scrub := log.maintenance.take_scrub(700)) is not None:
             scrub.run()
-            log.on_scrubbed(scrub)
+            log.maintenance.on_scrubbed(scrub)
             if self.rng.random() < 0.2:
                 return
 

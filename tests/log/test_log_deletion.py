@@ -66,14 +66,14 @@ def test_files_go_only_up_to_the_start_that_is_durable() -> None:
     disk = a_disk()
     log = open_log(disk, settings(segment_bytes=320))
     append_many(log, 8)
-    log.plan_start(Offset(9), limit_offset=Offset(16))
-    assert log.take_removal(start_offset_durable=Offset(3)) is None
-    removal = log.take_removal(start_offset_durable=Offset(4))
+    log.trimming.plan_start(Offset(9), limit_offset=Offset(16))
+    assert log.trimming.take_removal(start_offset_durable=Offset(3)) is None
+    removal = log.trimming.take_removal(start_offset_durable=Offset(4))
     assert removal is not None
     assert disk.exists(f"{DIRECTORY}/{0:020d}.log")
     removal.run()
     assert [int(name[:20]) for name in disk.list(DIRECTORY) if name.endswith(".log")] == [4, 8, 12]
-    removal = log.take_removal(start_offset_durable=log.planned_start_offset)
+    removal = log.trimming.take_removal(start_offset_durable=log.trimming.planned_start_offset)
     assert removal is not None
     removal.run()
     assert [int(name[:20]) for name in disk.list(DIRECTORY)] == [8, 8, 12]
@@ -87,19 +87,19 @@ def test_records_cannot_be_deleted_beyond_the_limit_and_never_come_back() -> Non
     append_many(log, 4)
     for offset in (-1, 7, 9):
         with pytest.raises(OffsetOutOfRange):
-            log.plan_start(Offset(offset), limit_offset=Offset(6))
-    log.plan_start(Offset(5), limit_offset=Offset(6))
-    log.plan_start(Offset(2), limit_offset=Offset(6))
-    assert log.planned_start_offset == 5
+            log.trimming.plan_start(Offset(offset), limit_offset=Offset(6))
+    log.trimming.plan_start(Offset(5), limit_offset=Offset(6))
+    log.trimming.plan_start(Offset(2), limit_offset=Offset(6))
+    assert log.trimming.planned_start_offset == 5
 
 
 def test_nobody_is_told_of_a_start_before_it_is_durable() -> None:
     log = open_log(a_disk())
     append_many(log, 4)
-    log.plan_start(Offset(5), limit_offset=Offset(6))
+    log.trimming.plan_start(Offset(5), limit_offset=Offset(6))
     assert log.start_offset == 0
     fetch(log, 0)
-    assert log.take_removal(start_offset_durable=Offset(5)) is None
+    assert log.trimming.take_removal(start_offset_durable=Offset(5)) is None
     assert log.start_offset == 5
     with pytest.raises(OffsetOutOfRange):
         fetch(log, 4)
@@ -108,10 +108,10 @@ def test_nobody_is_told_of_a_start_before_it_is_durable() -> None:
 def test_a_log_whose_last_record_expired_is_empty_and_goes_on_at_its_end() -> None:
     log = open_log(a_disk(), settings(retention_ms=100))
     append(log, batch([b"x"], timestamps=[50]))
-    assert not log.plan_retention(limit_offset=Offset(1), now_ms=150)
-    assert log.plan_retention(limit_offset=Offset(1), now_ms=151)
-    assert log.planned_start_offset == 1
-    removal = log.take_removal(start_offset_durable=Offset(1))
+    assert not log.trimming.plan_retention(limit_offset=Offset(1), now_ms=150)
+    assert log.trimming.plan_retention(limit_offset=Offset(1), now_ms=151)
+    assert log.trimming.planned_start_offset == 1
+    removal = log.trimming.take_removal(start_offset_durable=Offset(1))
     assert removal is not None
     assert (log.start_offset, log.end_offset) == (1, 1)
     assert log.size_bytes == 0
@@ -127,8 +127,8 @@ def test_a_reader_of_a_segment_that_is_removed_finishes_or_hears_that_it_is_gone
     assert opened is not None
     assert unopened is not None
     first = opened.read()
-    log.plan_start(Offset(8), limit_offset=Offset(16))
-    removal = log.take_removal(start_offset_durable=Offset(8))
+    log.trimming.plan_start(Offset(8), limit_offset=Offset(16))
+    removal = log.trimming.take_removal(start_offset_durable=Offset(8))
     assert removal is not None
     removal.run()
     assert opened.read() == first

@@ -26,6 +26,7 @@ from tests.log.given import (
     read_all,
     settings,
     sync,
+    truncate,
     values_of,
 )
 
@@ -205,7 +206,7 @@ def test_recovery_points_and_log_starts_come_back() -> None:
     append_many(log, 5)
     sync(log)
     append_many(log, 2)
-    log.plan_start(Offset(3), limit_offset=log.durable_offset)
+    log.trimming.plan_start(Offset(3), limit_offset=log.durable_offset)
     directory.note(NAME, TOPIC_ID, log)
     write = directory.take_log_starts()
     assert (write.offset_of("orders-0"), write.offset_of("orders-1")) == (3, 0)
@@ -271,11 +272,11 @@ def test_truncation_lowers_the_recovery_point_first() -> None:
     sync(log)
     directory.note(NAME, TOPIC_ID, log)
     directory.take_recovery_points().run()
-    assert log.boundary_at(Offset(7)) == 6
-    log.plan_cut(log.boundary_at(Offset(7)))
+    assert log.trimming.boundary_at(Offset(7)) == 6
+    log.trimming.plan_cut(log.trimming.boundary_at(Offset(7)))
     directory.note(NAME, TOPIC_ID, log)
     directory.take_recovery_points().run()
-    log.truncate_to(Offset(7), now_ms=0)
+    truncate(log, 7)
     again = open_directory(disk).open_log(NAME, TOPIC_ID, settings(), now_ms=0)
     assert (again.end_offset, again.damaged) == (6, ())
 

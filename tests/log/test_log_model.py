@@ -79,10 +79,10 @@ class LogAgainstList(RuleBasedStateMachine):
 
     @rule()
     def snapshot(self) -> None:
-        write = self.log.take_snapshot(1000)
+        write = self.log.maintenance.take_snapshot(1000)
         if write is not None:
             write.run()
-            self.log.on_snapshot(write)
+            self.log.maintenance.on_snapshot(write)
 
     @rule(clean=st.booleans())
     def stop_and_start(self, clean: bool) -> None:
@@ -102,19 +102,19 @@ class LogAgainstList(RuleBasedStateMachine):
     @rule(data=st.data())
     def delete_records(self, data: st.DataObject) -> None:
         offset = data.draw(st.integers(0, self.end))
-        self.log.plan_start(Offset(offset), limit_offset=self.log.end_offset)
+        self.log.trimming.plan_start(Offset(offset), limit_offset=self.log.end_offset)
         self.start = max(self.start, offset)
         self.remove_files()
 
     @rule()
     def retain(self) -> None:
-        moved = self.log.plan_retention(limit_offset=self.log.end_offset, now_ms=1000)
-        self.start = max(self.start, self.log.planned_start_offset)
+        moved = self.log.trimming.plan_retention(limit_offset=self.log.end_offset, now_ms=1000)
+        self.start = max(self.start, self.log.trimming.planned_start_offset)
         self.remove_files()
         assert not moved or self.log.size_bytes >= SETTINGS.retention_bytes
 
     def remove_files(self) -> None:
-        removal = self.log.take_removal(start_offset_durable=self.log.planned_start_offset)
+        removal = self.log.trimming.take_removal(start_offset_durable=self.log.trimming.planned_start_offset)
         if removal is not None:
             removal.run()
 

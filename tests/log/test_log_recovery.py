@@ -329,9 +329,9 @@ def test_a_loaded_index_is_checked_even_where_the_bytes_are_trusted(wrong: tuple
     log = open_log(disk, SMALL_SEGMENTS, recovery_point=40, clean=True)
     # Loads the index, whose first entry is right.
     assert batches_in(fetch(log, 0, bytes_max=1)) == batches[:1]
-    while (scrub := log.take_scrub(10_000)) is not None:
+    while (scrub := log.maintenance.take_scrub(10_000)) is not None:
         scrub.run()
-        log.on_scrubbed(scrub)
+        log.maintenance.on_scrubbed(scrub)
     for offset in (0, wrong[0], 7):
         for bytes_max in (1, wrong[1], 10_000):
             span = log.locate(Offset(offset), limit_offset=log.end_offset, bytes_max=bytes_max)
@@ -363,10 +363,10 @@ def test_producers_are_known_again_with_or_without_a_snapshot(spoilt: str, clean
     for number in range(12):
         append(log, batch([b"v" * 90], producer=Producer(sequence=number)))
         append(log, batch([b"v"], producer=Producer(id=100 + number)))
-        write = log.take_snapshot(1000, force=number % 5 == 0)
+        write = log.maintenance.take_snapshot(1000, force=number % 5 == 0)
         if write is not None:
             write.run()
-            log.on_snapshot(write)
+            log.maintenance.on_snapshot(write)
     close(log)
     for name in disk.list(DIRECTORY):
         if name.endswith(".snapshot"):
@@ -388,7 +388,7 @@ def test_a_snapshot_above_the_recovery_point_is_not_believed_and_removed() -> No
     append(log, batch([b"kept"], producer=Producer(sequence=0)))
     kept_bytes = disk.open(FIRST).size()
     append(log, batch([b"lost"], producer=Producer(sequence=1)))
-    write = log.take_snapshot(1000, force=True)
+    write = log.maintenance.take_snapshot(1000, force=True)
     assert write is not None
     write.run()
     disk.open(FIRST).truncate(kept_bytes)

@@ -13,9 +13,9 @@ SMALL = settings(segment_bytes=1000)
 def scrub_all(log: Log, bytes_max: int) -> list[int]:
     """Runs a whole pass; answers how many bytes each step looked at."""
     steps = []
-    while (scrub := log.take_scrub(bytes_max)) is not None:
+    while (scrub := log.maintenance.take_scrub(bytes_max)) is not None:
         scrub.run()
-        log.on_scrubbed(scrub)
+        log.maintenance.on_scrubbed(scrub)
         steps.append(scrub.scrubbed_bytes)
     return steps
 
@@ -57,13 +57,13 @@ def test_a_segment_removed_during_a_pass_is_done() -> None:
     disk = a_disk()
     log = open_log(disk, SMALL, files_max=1)
     append_many(log, 30)
-    scrub = log.take_scrub(1)
+    scrub = log.maintenance.take_scrub(1)
     assert scrub is not None
-    log.plan_start(log.end_offset, limit_offset=log.end_offset)
-    removal = log.take_removal(start_offset_durable=log.planned_start_offset)
+    log.trimming.plan_start(log.end_offset, limit_offset=log.end_offset)
+    removal = log.trimming.take_removal(start_offset_durable=log.trimming.planned_start_offset)
     assert removal is not None
     removal.run()
     scrub.run()
-    log.on_scrubbed(scrub)
+    log.maintenance.on_scrubbed(scrub)
     assert scrub_all(log, 1000) == []
     assert log.damaged == ()

@@ -43,7 +43,7 @@ def test_a_time_is_found_to_the_record(batches: list[list[int]], data: st.DataOb
             log = open_log(disk, chosen, recovery_point=len(times), clean=True)
     start = data.draw(st.integers(0, len(times)))
     limit = data.draw(st.integers(start, len(times)))
-    log.take_removal(start_offset_durable=Offset(start))
+    log.trimming.take_removal(start_offset_durable=Offset(start))
     wanted = data.draw(st.integers(0, 61))
     visible = list(enumerate(times))[start:limit]
     expected = next(((offset, time) for offset, time in visible if time >= wanted), None)
@@ -75,7 +75,7 @@ def test_a_stamped_batch_that_claims_countless_records_is_looked_up_at_once() ->
     made[60] += 1
     stamp_append_time(made, 900)
     append(log, made)
-    log.take_removal(start_offset_durable=Offset(3))
+    log.trimming.take_removal(start_offset_durable=Offset(3))
     end = Offset(2**31 - 1)
     assert answer(log.offset_for_timestamp(7, limit_offset=end)) == (3, 900)
     assert answer(log.offset_of_max_timestamp(limit_offset=end)) == (3, 900)

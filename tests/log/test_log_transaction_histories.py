@@ -180,7 +180,7 @@ class Machine:
 
     def check(self) -> None:
         log, history = self.log, self.history
-        assert [(each.producer_id, each.first_offset) for each in log.open_transactions] == [
+        assert [(each.producer_id, each.first_offset) for each in log.producers.open_transactions()] == [
             (producer, first) for producer, first, marker in history.transactions() if marker is None
         ]
         for high_watermark in (self.high_watermark, self.durable):
@@ -241,10 +241,10 @@ class Machine:
                 self.directory.note(NAME, TOPIC_ID, log)
                 self.directory.take_recovery_points().run()
             case 10:
-                write = log.take_snapshot(self.now_ms, force=rng.random() < 0.3)
+                write = log.maintenance.take_snapshot(self.now_ms, force=rng.random() < 0.3)
                 if write is not None:
                     write.run()
-                    log.on_snapshot(write)
+                    log.maintenance.on_snapshot(write)
             case 11:
                 if self.compaction is None and rng.random() < 0.2:
                     self.delete()
@@ -297,10 +297,10 @@ class Machine:
             for _, first, marker in self.history.transactions()
         ):
             return  # what is known of a transaction that lost its beginning depends on how the log was opened
-        self.log.plan_start(Offset(offset), limit_offset=stable_offset)
+        self.log.trimming.plan_start(Offset(offset), limit_offset=stable_offset)
         self.directory.note(NAME, TOPIC_ID, self.log)
         self.directory.take_log_starts().run()
-        removal = self.log.take_removal(start_offset_durable=self.log.planned_start_offset)
+        removal = self.log.trimming.take_removal(start_offset_durable=self.log.trimming.planned_start_offset)
         self.start = self.log.start_offset
         if removal is not None:
             removal.run()
@@ -308,15 +308,15 @@ class Machine:
     def cut(self) -> None:
         """As a follower whose leader has another history above the high watermark."""
         offset = self.rng.randrange(self.high_watermark, self.log.end_offset + 1)
-        offset = self.log.boundary_at(Offset(offset)) if offset < self.log.end_offset else offset
+        offset = self.log.trimming.boundary_at(Offset(offset)) if offset < self.log.end_offset else offset
         offset = max(offset, self.start)
-        self.log.plan_cut(Offset(offset))
+        self.log.trimming.plan_cut(Offset(offset))
         self.directory.note(NAME, TOPIC_ID, self.log)
         self.durable = min(self.durable, offset)
         self.directory.take_recovery_points().run()
-        cut = self.log.take_cut(Offset(offset), now_ms=self.now_ms)
+        cut = self.log.trimming.take_cut(Offset(offset), now_ms=self.now_ms)
         cut.run()
-        self.log.on_cut(cut)
+        self.log.trimming.on_cut(cut)
         self.history.cut(offset)
 
     def compact(self) -> None:
@@ -324,12 +324,12 @@ class Machine:
         log = self.log
         if self.installed is not None:
             self.installed.run()
-            log.on_installed(self.installed)
+            log.maintenance.on_installed(self.installed)
             self.installed = None
             return
         if self.compaction is None:
             self.high_watermark = log.durable_offset
-            self.compaction = log.take_compaction(
+            self.compaction = log.maintenance.take_compaction(
                 limit_offset=log.stable_offset(log.durable_offset),
                 now_ms=self.now_ms,
                 keys_max=self.rng.choice([2, 100]),
@@ -339,7 +339,7 @@ class Machine:
         compaction = self.compaction
         compaction.run(self.rng.choice([200, 5000]))
         if compaction.replacement is not None:
-            if log.install(compaction.replacement):
+            if log.maintenance.install(compaction.replacement):
                 self.installed, compaction.replacement = compaction.replacement, None
             else:
                 compaction.abandon()
@@ -347,7 +347,7 @@ class Machine:
             compaction.abandon()
         if compaction.is_over:
             assert not compaction.trouble
-            log.on_compacted(compaction)
+            log.maintenance.on_compacted(compaction)
             self.compaction = None
 
     def cut_power(self) -> None:

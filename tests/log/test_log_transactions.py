@@ -33,6 +33,7 @@ from tests.log.given import (
     read_all,
     settings,
     sync,
+    truncate,
 )
 from tests.log.transacted import aborted, end, stable, transacted, write
 
@@ -153,12 +154,12 @@ def test_which_markers_end_a_transaction(
         is_written = end(log, epoch=epoch, version=version) is not None
         assert ("written" if is_written else "found") == expected
         assert log.end_offset == before + int(is_written)
-        assert not log.open_transactions
+        assert not log.producers.open_transactions()
     else:
         with pytest.raises(expected):
             end(log, epoch=epoch, version=version)
         assert log.end_offset == before
-        assert bool(log.open_transactions) == is_open
+        assert bool(log.producers.open_transactions()) == is_open
 
 
 @pytest.mark.parametrize("version", [0, 2])
@@ -176,7 +177,7 @@ def test_a_coordinator_that_was_succeeded_ends_nothing(version: int) -> None:
 def test_a_marker_of_a_forgotten_producer_is_taken() -> None:
     log = open_log(a_disk())
     assert end(log, epoch=9, version=2) is not None
-    assert [(each.producer_id, each.epoch) for each in log.active_producers] == [(7, 9)]
+    assert [(each.producer_id, each.epoch) for each in log.producers.active()] == [(7, 9)]
 
 
 def test_whoever_has_a_transaction_open_is_not_forgotten() -> None:
@@ -188,7 +189,7 @@ def test_whoever_has_a_transaction_open_is_not_forgotten() -> None:
     end(log, producer=8, now_ms=1000)
     close(log, now_ms=10_000)
     again = open_log(disk, chosen, recovery_point=3, clean=True, now_ms=20_000)
-    assert [each.producer_id for each in again.active_producers] == [7]
+    assert [each.producer_id for each in again.producers.active()] == [7]
     with pytest.raises(OutOfOrderSequence):
         write(again, sequence=5)
 
@@ -204,7 +205,7 @@ def test_transactions_are_as_before_after_a_start(how: str) -> None:
     end(log, producer=3)
     if how == "snapshot":
         sync(log)
-        snapshot = log.take_snapshot(1000, force=True)
+        snapshot = log.maintenance.take_snapshot(1000, force=True)
         assert snapshot is not None
         snapshot.run()
     write(log, producer=3)
@@ -214,7 +215,8 @@ def test_transactions_are_as_before_after_a_start(how: str) -> None:
         sync(log)
     again = open_log(disk, recovery_point=6, clean=how == "closed")
     assert [
-        (each.producer_id, each.producer_epoch, each.first_offset) for each in again.open_transactions
+        (each.producer_id, each.producer_epoch, each.first_offset)
+        for each in again.producers.open_transactions()
     ] == [
         (1, 2, 0),
         (3, 0, 5),
@@ -232,7 +234,7 @@ def test_a_cut_takes_a_marker_back() -> None:
     log = open_log(a_disk())
     write(log)
     end(log, committed=False)
-    log.truncate_to(log.boundary_at(type(log.end_offset)(1)), now_ms=1000)
+    truncate(log, 1)
     assert aborted(log) == []
     assert stable(log) == 0
     end(log, committed=True)
@@ -249,7 +251,7 @@ def test_a_follower_knows_what_its_leader_knows() -> None:
     end(leader, producer=3)
     for one in read_all(leader):
         follower.append_as_follower(memoryview(one), decode_header(one), now_ms=1000)
-    assert follower.open_transactions == leader.open_transactions
+    assert follower.producers.open_transactions() == leader.producers.open_transactions()
     assert aborted(follower) == aborted(leader) == [(1, 0, 2)]
     assert [stable(follower, at) for at in (2, 5)] == [stable(leader, at) for at in (2, 5)] == [0, 1]
     with pytest.raises(TransactionCoordinatorFenced):
@@ -290,10 +292,10 @@ def many_aborted(disk: MemoryDisk, count: int = 10) -> Log:
         write(log, producer=producer)
         end(log, producer=producer, committed=False)
     sync(log)
-    snapshot = log.take_snapshot(1000, force=True)
+    snapshot = log.maintenance.take_snapshot(1000, force=True)
     assert snapshot is not None
     snapshot.run()
-    log.on_snapshot(snapshot)
+    log.maintenance.on_snapshot(snapshot)
     return log
 
 
@@ -333,8 +335,8 @@ def test_what_ended_below_the_start_of_the_log_is_forgotten_with_its_file() -> N
     disk = a_disk()
     log = many_aborted(disk)
     assert len(files(disk)) == 2
-    log.plan_start(Offset(9), limit_offset=log.end_offset)
-    removal = log.take_removal(start_offset_durable=Offset(9))
+    log.trimming.plan_start(Offset(9), limit_offset=log.end_offset)
+    removal = log.trimming.take_removal(start_offset_durable=Offset(9))
     assert removal is not None
     removal.run()
     assert len(files(disk)) == 1
@@ -347,7 +349,7 @@ def test_what_ended_below_the_start_of_the_log_is_forgotten_with_its_file() -> N
 def test_what_was_cut_off_is_not_told_of_again() -> None:
     disk = a_disk()
     log = many_aborted(disk)
-    log.truncate_to(Offset(10), now_ms=1000)
+    truncate(log, 10)
     assert [last for _, _, last in aborted(log)] == [1, 3, 5, 7, 9]
     write(log, producer=50)
     end(log, producer=50, committed=False)

@@ -62,5 +62,5 @@ def stable(log: Log, high_watermark: int | None = None) -> int:
 
 
 def aborted(log: Log, start: int = 0, stop: int | None = None) -> list[tuple[int, int, int]]:
-    found = log.aborted_between(Offset(start), log.end_offset if stop is None else Offset(stop))
+    found = log.aborted_in(Offset(start), log.end_offset if stop is None else Offset(stop)).run()
     return [(each.producer_id, each.first_offset, each.last_offset) for each in found]

@@ -64,12 +64,14 @@ class Compactor:
             log, now_ms = partition.log, self._clock.now_ms()
             if self._work.is_wanted(log):
                 continue
-            compaction = log.take_compaction(limit_offset=partition.last_stable_offset, now_ms=now_ms)
+            compaction = log.maintenance.take_compaction(
+                limit_offset=partition.last_stable_offset, now_ms=now_ms
+            )
             if compaction is None:
                 continue
             # Snapshots that speak of compacted segments go with them. This one spares a crash the reading of it all.
             self._work.begin(log)
-            snapshot = log.take_snapshot(now_ms, force=True)
+            snapshot = log.maintenance.take_snapshot(now_ms, force=True)
             if snapshot is not None:
                 try:
                     await self._pool.run(snapshot.run)
@@ -79,7 +81,7 @@ class Compactor:
                 except OSError:
                     self._work.end(log)
                     raise
-                log.on_snapshot(snapshot)
+                log.maintenance.on_snapshot(snapshot)
             return _Pass(partition, compaction, log.size_bytes)
         self._candidates = iter(self._partitions)
         return None
@@ -96,7 +98,7 @@ class Compactor:
                 self._end_if_over(current)
             replacement = compaction.replacement
             if replacement is not None:
-                if current.partition.log.install(replacement):
+                if current.partition.log.maintenance.install(replacement):
                     compaction.replacement, current.installed = None, replacement
                 else:
                     await self._abandon(current)
@@ -110,7 +112,7 @@ class Compactor:
         except FileNotFoundError:  # the topic was deleted meanwhile
             await self._abandon(current)
             return
-        current.partition.log.on_installed(replacement)
+        current.partition.log.maintenance.on_installed(replacement)
         current.installed = None
 
     async def _abandon(self, current: _Pass) -> None:
@@ -122,7 +124,7 @@ class Compactor:
             return
         self._pass = None
         partition, compaction = current.partition, current.compaction
-        partition.log.on_compacted(compaction)
+        partition.log.maintenance.on_compacted(compaction)
         self._work.end(partition.log)
         if compaction.damaged is not None:
             _log.error(

@@ -41,16 +41,16 @@ class Cutting:
                 if offset >= log.end_offset:
                     return
                 home.commits.forget(replica)
-                boundary = await self._pool.run(log.boundary_at, offset)
-                log.plan_cut(boundary)
+                boundary = await self._pool.run(log.trimming.boundary_at, offset)
+                log.trimming.plan_cut(boundary)
                 try:
                     await self._save_plan(replica, home)
                 except RopewalkError:
-                    log.give_up_cut()
+                    log.trimming.give_up_cut()
                     raise
-                cut = log.take_cut(boundary, now_ms=self._clock.now_ms())
+                cut = log.trimming.take_cut(boundary, now_ms=self._clock.now_ms())
                 await self._pool.run(cut.run)
-                log.on_cut(cut)
+                log.trimming.on_cut(cut)
                 replica.on_cut()
                 if log.dirty:
                     home.commits.note(replica)
@@ -60,17 +60,17 @@ class Cutting:
         with replica.at_work():
             async with self._work.alone(log):
                 home.commits.forget(replica)
-                log.plan_restart(offset)
+                log.trimming.plan_restart(offset)
                 try:
                     await self._save_plan(replica, home)
                     await home.log_starts.save()
                 except RopewalkError:
-                    log.give_up_cut()
+                    log.trimming.give_up_cut()
                     home.directory.note(replica.name, replica.topic_id, log)
                     raise
-                restart = log.take_restart(offset, now_ms=self._clock.now_ms())
+                restart = log.trimming.take_restart(offset, now_ms=self._clock.now_ms())
                 await self._pool.run(restart.run)
-                log.on_cut(restart)
+                log.trimming.on_cut(restart)
                 replica.on_cut()
 
     async def _save_plan(self, replica: Replica, home: Home) -> None:

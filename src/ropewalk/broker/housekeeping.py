@@ -106,7 +106,7 @@ class Housekeeping:
                 continue
             try:
                 partition.log.roll_if_due(now_ms)
-                has_expired = partition.log.plan_retention(
+                has_expired = partition.log.trimming.plan_retention(
                     limit_offset=partition.last_stable_offset, now_ms=now_ms
                 )
             except StorageFailed as error:
@@ -166,7 +166,7 @@ class Housekeeping:
         for partition in some:
             if not self._may_work_at(partition):
                 continue
-            snapshot = partition.log.take_snapshot(now_ms)
+            snapshot = partition.log.maintenance.take_snapshot(now_ms)
             if snapshot is None:
                 continue
             with self._work.beside(partition.log):
@@ -176,19 +176,19 @@ class Housekeeping:
                     if self._partitions.hosts(partition):
                         raise
                 else:
-                    partition.log.on_snapshot(snapshot)
+                    partition.log.maintenance.on_snapshot(snapshot)
 
     async def scrub(self) -> bool:
         """Verify the next stretch of closed segments; False when a round is over."""
         for partition in self._scrubbing:
             if self._work.is_wanted(partition.log):
                 continue
-            scrub = partition.log.take_scrub(SCRUB_BYTES_PER_TICK)
+            scrub = partition.log.maintenance.take_scrub(SCRUB_BYTES_PER_TICK)
             if scrub is None:
                 continue
             with self._work.beside(partition.log):
                 await self._pool.run(scrub.run)
-                partition.log.on_scrubbed(scrub)
+                partition.log.maintenance.on_scrubbed(scrub)
             for damaged in scrub.damaged:
                 _log.error(
                     "partition is damaged: reads of this range are refused",

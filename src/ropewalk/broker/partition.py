@@ -205,9 +205,9 @@ class Partition:
         The caller asks the transaction's coordinator, then appends with the guard. `bumps_epoch`: every transaction of
         the producer has an epoch of its own (Produce v12 and later). Refuses as `append` does.
         """
-        if not header.attributes & TRANSACTIONAL or self.log.continues_transaction(header):
+        if not header.attributes & TRANSACTIONAL or self.log.producers.continues_transaction(header):
             return None
-        if self.log.repeats(header):
+        if self.log.producers.repeats(header):
             return None
         return self._guards.give(header, bumps_epoch=bumps_epoch)
 
@@ -222,9 +222,9 @@ class Partition:
         """
         header, followers = prepared.header, self.followers
         self._check_may_append(acks)
-        begins = header.attributes & TRANSACTIONAL and not self.log.continues_transaction(header)
-        if begins and not self.log.repeats(header):
-            self._guards.check(header, guard, is_known=self.log.knows_producer(header.producer_id))
+        begins = header.attributes & TRANSACTIONAL and not self.log.producers.continues_transaction(header)
+        if begins and not self.log.producers.repeats(header):
+            self._guards.check(header, guard, is_known=self.log.producers.knows(header.producer_id))
         appended = self.log.append(
             prepared.batch, header, leader_epoch=self.leader_epoch, now_ms=self._clock.now_ms()
         )
@@ -266,12 +266,14 @@ class Partition:
 
     def open_transactions(self) -> tuple[OpenTransaction, ...]:
         """In the order of their first records."""
-        return self.log.open_transactions
+        return self.log.producers.open_transactions()
 
     def hanging_transactions(self, *, timeout_ms_max: int) -> tuple[OpenTransaction, ...]:
         """Those that their coordinators should have aborted by now, whatever time their producers gave them."""
         began_before_ms = self._clock.now_ms() - timeout_ms_max - HANGING_SLACK_MS
-        return tuple([each for each in self.log.open_transactions if each.started_at_ms < began_before_ms])
+        return tuple(
+            [each for each in self.log.producers.open_transactions() if each.started_at_ms < began_before_ms]
+        )
 
     def expect(self, end_offset: Offset, timeout_ms: int) -> asyncio.Future[None] | None:
         """Done when the high watermark has passed `end_offset`; fails when the time is over. None: it has passed already."""
@@ -306,9 +308,9 @@ class Partition:
             self._disk_waiters.expire(now_ms, reason)
 
     def take_removal(self, *, start_offset_durable: Offset) -> Removal | None:
-        """As `Log.take_removal`, and tell readers if the start has moved."""
+        """As `Trimming.take_removal`, and tell readers if the start has moved."""
         before = self.log.start_offset
-        removal = self.log.take_removal(start_offset_durable=start_offset_durable)
+        removal = self.log.trimming.take_removal(start_offset_durable=start_offset_durable)
         if self.log.start_offset != before:
             self._watchers.tell_of_change()
             if self.followers is not None:

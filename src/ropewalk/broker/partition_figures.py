@@ -115,7 +115,7 @@ class _Totals:
         if not size_bytes:  # most of thousands of partitions: nothing below could matter
             return 0
         self.size_bytes += size_bytes
-        open_count = len(log.open_transactions)
+        open_count = len(log.producers.open_transactions())
         if open_count:
             self.transaction_count += open_count
             if partition.hanging_transactions(timeout_ms_max=self._transaction_ms_max):

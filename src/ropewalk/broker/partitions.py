@@ -212,7 +212,7 @@ class Partitions:
     async def trim(self, partition: Hosted, offset: Offset) -> None:
         """Delete the records below `offset`; returns when no restart can bring them back."""
         home = self.home_of(partition)
-        partition.log.plan_start(offset, limit_offset=partition.high_watermark)
+        partition.log.trimming.plan_start(offset, limit_offset=partition.high_watermark)
         home.directory.note(partition.name, partition.topic_id, partition.log)
         durable = await home.log_starts.save()
         await self.remove_expired(partition, durable)

@@ -127,9 +127,9 @@ class Replica:
             self._watchers.tell_of_change()
 
     def take_removal(self, *, start_offset_durable: Offset) -> Removal | None:
-        """As `Log.take_removal`, and tell readers if the start has moved."""
+        """As `Trimming.take_removal`, and tell readers if the start has moved."""
         before = self.log.start_offset
-        removal = self.log.take_removal(start_offset_durable=start_offset_durable)
+        removal = self.log.trimming.take_removal(start_offset_durable=start_offset_durable)
         if self.log.start_offset != before:
             self._watchers.tell_of_change()
         return removal

@@ -6,9 +6,10 @@ Three places to run things
     run in the pool and handed back on the loop, so that a log has one owner:
 
         data = span.read_cached()             or  await pool.run(span.read); log.on_read(span)
-        write = log.take_snapshot(now_ms)     →   await pool.run(write.run); log.on_snapshot(write)
-        scrub = log.take_scrub(bytes_max)     →   await pool.run(scrub.run); log.on_scrubbed(scrub)
-        removal = log.take_removal(…)         →   await pool.run(removal.run)
+        write = maintenance.take_snapshot(…)  →   await pool.run(write.run); maintenance.on_snapshot(write)
+        scrub = maintenance.take_scrub(…)     →   await pool.run(scrub.run); maintenance.on_scrubbed(scrub)
+        removal = trimming.take_removal(…)    →   await pool.run(removal.run)
+        cut = trimming.take_cut(…)            →   await pool.run(cut.run); trimming.on_cut(cut)
         write = directory.take_log_starts()   →   await pool.run(write.run); write.offset_of(name) is durable
 
 The public face
@@ -17,14 +18,17 @@ The public face
                                               delete_partitions, forget_partition, note, take_recovery_points, take_log_starts,
                                               lower_recovery_point, mark_clean; identity, was_clean
     settings.LogSettings                      what a topic decides
-    log.Log                                   open (blocks); append, append_as_follower; sync_targets, on_synced, dirty;
-                                              check_offset, locate, on_read; offset_for_timestamp and
+    log.Log                                   open (blocks); append, append_marker, append_as_follower; sync_targets,
+                                              on_synced, dirty; check_offset, locate, on_read; offset_for_timestamp and
                                               offset_of_max_timestamp (block), end_offset_for_epoch, epoch_at;
-                                              plan_start, plan_retention, take_removal; truncate_to and
-                                              boundary_at (block);
-                                              roll_if_due, take_snapshot, take_scrub, close, forget;
-                                              start_offset, planned_start_offset, durable_offset, end_offset, recovery_point, size_bytes,
+                                              stable_offset, aborted_in; roll_if_due, close, forget;
+                                              start_offset, durable_offset, end_offset, recovery_point, size_bytes,
                                               leader_epoch_latest, damaged, recovered
+    log.trimming: trimming.Trimming           plan_start, plan_retention, take_removal; boundary_at (blocks), plan_cut,
+                                              take_cut, plan_restart, take_restart, on_cut, give_up_cut;
+                                              planned_start_offset
+    log.maintenance: maintenance.Maintenance  take_snapshot, take_scrub, take_compaction and what they are handed back to
+    log.producers: producers.Producers        active, open_transactions, continues_transaction, repeats, knows
     log.Appended, SyncTargets, Span, TimedOffset; epochs.EpochEnd; contents.Recovered; damage.DamagedRange
 
 Life of a log

@@ -3,13 +3,13 @@
 A pass reads the part of the log that was not compacted before and notes the last offset of every key; then it writes
 all segments up to there anew, from the first, without the records that a later one of their key makes superfluous.
 
-    compaction = log.take_compaction(…)     on the loop; None if nothing is due
-    compaction.run(bytes_max)               in the disk pool, until `is_over`
-    replacement = compaction.replacement    whenever there is one, before `run` is called again:
-    log.install(replacement)                    on the loop; readers find the compacted segment from here on
-    replacement.run()                           in the disk pool; so do later lives of the node
-    log.on_installed(replacement)               on the loop
-    log.on_compacted(compaction)            on the loop, at the end
+    compaction = maintenance.take_compaction(…)     on the loop; None if nothing is due
+    compaction.run(bytes_max)                       in the disk pool, until `is_over`
+    replacement = compaction.replacement            whenever there is one, before `run` is called again:
+    maintenance.install(replacement)                    on the loop; readers find the compacted segment from here on
+    replacement.run()                                   in the disk pool; so do later lives of the node
+    maintenance.on_installed(replacement)               on the loop
+    maintenance.on_compacted(compaction)            on the loop, at the end
 
 Invariants
     Offsets never change, and the log stays without gaps: where whole batches go, an empty one takes up their offsets.

@@ -201,7 +201,7 @@ class DataDirectory:
     def note(self, name: TopicPartition, topic_id: TopicId, log: Log) -> None:
         """Copy how far a log is durable, and where it is to start, into the checkpoints to be taken next."""
         self.recovery_points.set(str(name), topic_id, log.recovery_point)
-        self.log_starts.set(str(name), topic_id, log.planned_start_offset)
+        self.log_starts.set(str(name), topic_id, log.trimming.planned_start_offset)
 
     def note_high_watermark(self, name: TopicPartition, topic_id: TopicId, offset: Offset) -> bool:
         """Put it into the checkpoint to be taken next; False if it stands there already."""

@@ -25,7 +25,7 @@ from ropewalk.base.errors import (
     TransactionCoordinatorFenced,
 )
 from ropewalk.base.limits import PRODUCERS_PER_PARTITION_MAX
-from ropewalk.log.transactions import Transactions
+from ropewalk.log.transactions import OpenTransaction, Transactions
 from ropewalk.records.batch import CONTROL, SEQUENCE_MAX, TRANSACTIONAL, BatchHeader
 from ropewalk.records.marker import OWN_EPOCHS_SINCE, Marker, TransactionMarker
 
@@ -133,8 +133,21 @@ class Producers:
             for producer_id, producer in self._producers.items()
         ]
 
+    def open_transactions(self) -> tuple[OpenTransaction, ...]:
+        """In the order of their first offsets."""
+        return self.transactions.all_open()
+
     def knows(self, producer_id: int) -> bool:
         return producer_id in self._producers
+
+    def repeats(self, header: BatchHeader) -> bool:
+        """Whether the batch was appended before; refuses as `check` does."""
+        return self.check(header) is not None
+
+    def continues_transaction(self, header: BatchHeader) -> bool:
+        """Whether its producer, at its epoch, has a transaction open."""
+        known = self.transactions.open_of(header.producer_id)
+        return known is not None and known.producer_epoch == header.producer_epoch
 
     def check(self, header: BatchHeader) -> tuple[int, int] | None:
         """None if the batch may be appended; base and end offset if it was appended before.

@@ -1,7 +1,7 @@
 """Writing one compacted segment, and what it replaces.
 
 What a reader could get wrong
-    The file is written beside those it is made from. `Log.install` gives it to readers while it still has its temporary
+    The file is written beside those it is made from. `Maintenance.install` gives it to readers while it still has its temporary
     name, so that no reader ever opens a name and finds a file other than the one its positions are of; `Replacement.run`
     gives it its name afterwards. A crash in between brings back what was replaced, which holds all that it holds.
     Index entries stay in memory until the file is in place.

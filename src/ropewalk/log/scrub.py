@@ -27,7 +27,7 @@ class ScrubCursor(Struct, frozen=True, gc=False):
 
 
 class Scrub:
-    """One step: taken on the event loop, run in the disk pool, handed back to `Log.on_scrubbed`."""
+    """One step: taken on the event loop, run in the disk pool, handed back to `Maintenance.on_scrubbed`."""
 
     __slots__ = (
         "_bytes_max",

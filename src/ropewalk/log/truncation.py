@@ -2,7 +2,7 @@
 
 What a reader could get wrong
     Cutting below the recovery point looks like lost data to the next start, so the recovery point on disk is lowered
-    first, to the `boundary_at` the offset (`Log.plan_cut`).
+    first, to the `boundary_at` the offset (`Trimming.plan_cut`).
     Whatever speaks of the part that is cut (segments, indexes, snapshots) is gone, durably, before the log is written
     to again.
 """

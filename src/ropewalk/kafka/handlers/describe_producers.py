@@ -41,7 +41,7 @@ async def handle(
                     producer.coordinator_epoch,
                     producer.transaction_first_offset,
                 )
-                for producer in partition.log.active_producers
+                for producer in partition.log.producers.active()
             ),
         )
 
