@@ -23,6 +23,7 @@ from ropewalk.client.errors import (
     TransactionFailed,
 )
 from ropewalk.client.partitioner import partition_for_key
+from ropewalk.client.versions import Versions
 from ropewalk.wire.error_code import ErrorCode
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(60)]
@@ -60,6 +61,13 @@ def orders(address: str) -> str:
     with Admin(address) as admin:
         admin.create_topic(name, partitions=4, replication_factor=1)
     return name
+
+
+@pytest.fixture(params=["second", "first"])
+def dialect(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of transactions: a client that does not see the feature speaks as clients did before it."""
+    if request.param == "first":
+        monkeypatch.setattr(Versions, "feature", lambda versions, name: 0)
 
 
 def read(consumer: Consumer, count: int) -> list[Message]:
@@ -307,6 +315,7 @@ def test_a_producer_waits_until_a_group_has_processed_its_records(address: str, 
         assert not waiting.is_alive()
 
 
+@pytest.mark.usefixtures("dialect")
 def test_transactions_are_seen_whole_or_not_at_all(address: str, orders: str) -> None:
     group, source = f"g-{orders}", TopicPartition(orders, 3)
     with (
@@ -332,6 +341,7 @@ def test_transactions_are_seen_whole_or_not_at_all(address: str, orders: str) ->
         assert len(all_of(address, orders, 4)) == 4, "who asks for everything is given everything"
 
 
+@pytest.mark.usefixtures("dialect")
 def test_a_producer_whose_id_was_taken_over_is_fenced(address: str, orders: str) -> None:
     with Producer(address, transactional_id=f"t-{orders}") as former:
         former.begin_transaction()
@@ -345,6 +355,7 @@ def test_a_producer_whose_id_was_taken_over_is_fenced(address: str, orders: str)
         assert [message.value for message in seen] == [b"kept"]
 
 
+@pytest.mark.usefixtures("dialect")
 def test_consume_transform_produce_is_exactly_once_over_crashes(address: str, orders: str) -> None:
     """Every third attempt is left before it is committed, as a crash would; the next one takes its place."""
     group, target = f"g-{orders}", f"{orders}-out"

@@ -131,5 +131,5 @@ class Admin:
 
     def _the_thread(self) -> LoopThread:
         if self._thread is None:
-            raise Misuse("the administrator is closed, or was not started: use it with `with`")
+            raise Misuse("the administrator is closed, or was not started: use it as a context manager")
         return self._thread

@@ -223,5 +223,5 @@ class Consumer:
 
     def _the_thread(self) -> LoopThread:
         if self._thread is None:
-            raise Misuse("the consumer is closed, or was not started: use it with `with`")
+            raise Misuse("the consumer is closed, or was not started: use it as a context manager")
         return self._thread

@@ -180,5 +180,5 @@ class Producer:
 
     def _the_thread(self) -> LoopThread:
         if self._thread is None:
-            raise Misuse("the producer is closed, or was not started: use it with `with`")
+            raise Misuse("the producer is closed, or was not started: use it as a context manager")
         return self._thread

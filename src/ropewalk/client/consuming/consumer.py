@@ -495,7 +495,7 @@ class Consumer:
         if self._bug is not None:
             raise RuntimeError("the consumer's background work failed") from self._bug
         if not self._is_running:
-            raise Misuse("the consumer is closed, or was not started: use it with `async with`")
+            raise Misuse("the consumer is closed, or was not started: use it as a context manager")
 
     def _on_bug(self, name: str, error: BaseException) -> None:
         del name

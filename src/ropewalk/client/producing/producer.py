@@ -363,7 +363,7 @@ class Producer:
         if self._bug is not None:
             raise RuntimeError("the producer's background work failed") from self._bug
         if not self._is_running:
-            raise Misuse("the producer is closed, or was not started: use it with `async with`")
+            raise Misuse("the producer is closed, or was not started: use it as a context manager")
 
     def _on_bug(self, name: str, error: BaseException) -> None:
         """A broken promise in our own code: nobody may wait for ever because of it."""
