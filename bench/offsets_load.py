@@ -18,9 +18,10 @@ from typing import Final
 
 from bench.report import machine
 from ropewalk.base.ids import LeaderEpoch, NodeId, TopicId, TopicPartition
+from ropewalk.broker.acknowledgements import Acks
 from ropewalk.broker.group_commit import GroupCommit
 from ropewalk.broker.group_topics import GroupTopics
-from ropewalk.broker.partition import Acks, Partition, Prepared
+from ropewalk.broker.partition import Partition, Prepared
 from ropewalk.broker.shard import Shard
 from ropewalk.broker.steady_time import SteadyTime
 from ropewalk.groups.answers import CommittedOffset

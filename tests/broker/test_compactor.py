@@ -7,10 +7,11 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from ropewalk.base.ids import LeaderEpoch, NodeId, TopicId, TopicPartition
+from ropewalk.broker.acknowledgements import Acks
 from ropewalk.broker.compactor import Compactor
 from ropewalk.broker.group_commit import GroupCommit
 from ropewalk.broker.log_work import LogWork
-from ropewalk.broker.partition import Acks, Partition
+from ropewalk.broker.partition import Partition
 from ropewalk.log.directory import DataDirectory
 from ropewalk.log.log import Log
 from ropewalk.log.settings import LogSettings

@@ -4,7 +4,8 @@ import pytest
 
 from ropewalk.base.errors import InvalidTransactionState, OutOfOrderSequence, ProducerFenced
 from ropewalk.base.ids import ProducerEpoch, ProducerId
-from ropewalk.broker.partition import Acks, Prepared, Ticket
+from ropewalk.broker.acknowledgements import Acks, Ticket
+from ropewalk.broker.partition import Prepared
 from ropewalk.broker.verification import VerificationGuard
 from ropewalk.records.batch import decode_header
 from ropewalk.records.marker import TransactionMarker

@@ -286,7 +286,8 @@ def _report(interest: Interest, partition: Hosted) -> EpochEnd | None:
     replica = interest.replica
     assert replica is not None, "consumers are not reported"
     assert isinstance(partition, Partition), "replicas read from leaders only"
-    if not partition.is_followed_by(replica.node_id):
+    followers = partition.followers
+    if followers is None or not followers.include(replica.node_id):
         raise UnknownEpoch(f"{partition.name} has not heard of a replica on node {replica.node_id} yet")
     diverging = find_divergence(
         partition.log,
@@ -299,7 +300,7 @@ def _report(interest: Interest, partition: Hosted) -> EpochEnd | None:
         )
     if diverging is None:
         interest.is_reported = True
-        partition.on_fetch(replica.node_id, replica.broker_epoch, interest.offset)
+        followers.on_fetch(replica.node_id, replica.broker_epoch, interest.offset)
     return diverging
 
 

@@ -31,10 +31,11 @@ from ropewalk.base.limits import (
 )
 from ropewalk.base.metrics import Sheet
 from ropewalk.base.ports import Clock
+from ropewalk.broker.followers import Followers
 from ropewalk.broker.partition import Partition
 from ropewalk.controller.alter_partition import AlteredPartition, PartitionAlteration
 from ropewalk.metadata.image import Image
-from ropewalk.replication.leader import Leader, Outcome, Proposal
+from ropewalk.replication.leader import Outcome, Proposal
 from ropewalk.replication.stragglers import Stragglers
 
 _log = structlog.get_logger()
@@ -69,7 +70,7 @@ class Controller(Protocol):
 
 class _Asked(Struct, frozen=True):
     partition: Partition
-    core: Leader
+    followers: Followers
     proposal: Proposal
 
 
@@ -141,19 +142,20 @@ class InSyncSets:
             if count % PARTITIONS_PER_TURN == 0:
                 await asyncio.sleep(0)
             partition.expire(now_ms)
-            if partition.followers is None or partition.has_ended:  # led alone, or elsewhere
+            followers = partition.followers
+            if followers is None or partition.has_ended:  # led alone, or elsewhere
                 continue
-            core = partition.followers.core
+            core = followers.core
             if is_out_of_touch and core.behind_ms(now_ms) >= DOUBTED_BEHIND_MS:
-                partition.doubt()
+                followers.doubt()
             else:
-                partition.trust()
+                followers.trust()
             if own is not None:
                 core.broker_epoch = own.epoch  # this process may have had to register again
             proposal = core.propose(self._image.brokers, now_ms)
             if proposal is not None:
-                asked.append(_Asked(partition, core, proposal))
-            if proposal is not None or partition.has_waiters or core.due_at_ms() is not None:
+                asked.append(_Asked(partition, followers, proposal))
+            if proposal is not None or len(partition.acknowledgements) or core.due_at_ms() is not None:
                 self._looked_at[partition] = None
         return asked
 
@@ -189,7 +191,7 @@ class InSyncSets:
         ]
         try:
             answers = await controller.alter_partitions(
-                self._node_id, asked[0].core.broker_epoch, alterations, timeout_ms=ALTERATION_MS_MAX
+                self._node_id, asked[0].followers.core.broker_epoch, alterations, timeout_ms=ALTERATION_MS_MAX
             )
             outcomes = {(answer.topic_id, answer.index): _outcome_of(answer.outcome) for answer in answers}
         except RopewalkError as error:
@@ -201,7 +203,7 @@ class InSyncSets:
         now_ms = int(self._clock.monotonic_ms())
         for each in asked:
             key = each.partition.topic_id, each.partition.name.partition
-            each.partition.on_outcome(each.core, each.proposal, outcomes.get(key, unanswered), now_ms)
+            each.followers.on_outcome(each.proposal, outcomes.get(key, unanswered), now_ms)
 
     def _complain(self, error: RopewalkError, partition_count: int) -> None:
         if self._complaints.is_due(str(error), self._clock.monotonic_ms()):

@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from ropewalk.base.errors import InvalidTopicName, RopewalkError
 from ropewalk.base.ids import TopicPartition
+from ropewalk.broker.acknowledgements import Acks
 from ropewalk.broker.leaders import Leaders
-from ropewalk.broker.partition import Acks
 from ropewalk.metadata.internal_topics import INTERNAL_TOPICS, OFFSETS_TOPIC
 from ropewalk.records.marker import TransactionMarker
 

@@ -13,7 +13,6 @@ What a reader could get wrong
 """
 
 import asyncio
-from enum import IntEnum
 from typing import Protocol
 
 from msgspec import Struct
@@ -21,73 +20,32 @@ from msgspec import Struct
 from ropewalk.base.errors import (
     InvalidTopicName,
     NodeStopping,
-    NotEnoughReplicasAfterAppend,
-    NotLeader,
     OffsetNotAvailable,
     RopewalkError,
-    TimedOut,
     UnknownTopic,
 )
-from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, TopicId, TopicPartition
+from ropewalk.base.ids import LeaderEpoch, Offset, TopicId, TopicPartition
 from ropewalk.base.limits import HANGING_SLACK_MS
 from ropewalk.base.ports import Clock
+from ropewalk.broker.acknowledgements import Acknowledgements, Acks, Ticket
 from ropewalk.broker.followers import Followers
 from ropewalk.broker.leader_epochs import check_leader_epoch
 from ropewalk.broker.verification import Guards, VerificationGuard
-from ropewalk.broker.waiters import Waiters
 from ropewalk.broker.watchers import Watcher, Watchers
 from ropewalk.log.log import Log, SyncTargets
 from ropewalk.log.storage import Removal
 from ropewalk.log.transactions import OpenTransaction
-from ropewalk.metadata.image import Partition as PartitionFacts
 from ropewalk.metadata.internal_topics import INTERNAL_TOPICS
 from ropewalk.records.batch import TRANSACTIONAL, BatchHeader
 from ropewalk.records.conform import conform
 from ropewalk.records.marker import TransactionMarker
 from ropewalk.records.validate import Rules, validate_produced
-from ropewalk.replication.leader import Leader, LeaderSettings, Outcome, Proposal
-
-
-class Acks(IntEnum):
-    """Whom a producer wants to hear from before it goes on."""
-
-    NOBODY = 0
-    LEADER = 1
-    ALL = -1
 
 
 class Commits(Protocol):
     """Where a partition says that it holds bytes that are not yet durable."""
 
     def note(self, partition: "Partition") -> None: ...
-
-
-class InSync(Protocol):
-    """Where a partition says that the set of its replicas in sync may have to change, now or by the passing of time."""
-
-    def note(self, partition: "Partition") -> None: ...
-
-    def hurry(self, partition: "Partition") -> None:
-        """As `note`, and soon: somebody may join."""
-
-    def on_changed(self, *, joined_count: int, left_count: int) -> None:
-        """The cluster has changed a set of replicas in sync."""
-
-
-class Ticket(Struct, frozen=True):
-    """A write that is in the log and waits for its acknowledgement."""
-
-    base_offset: Offset
-    append_time_ms: int
-    """The broker's clock if the topic stamps it, else -1."""
-
-    log_start_offset: Offset
-    acknowledged: asyncio.Future[None] | None
-
-    async def wait(self) -> None:
-        """Return when the write is acknowledged; raises an error of which the outcome is unknown otherwise."""
-        if self.acknowledged is not None:
-            await self.acknowledged
 
 
 class Prepared(Struct, frozen=True):
@@ -112,7 +70,6 @@ class Partition:
         in_memory: bool,
         commits: Commits,
         clock: Clock,
-        in_sync: InSync | None = None,
     ) -> None:
         """Leads alone until `share` is called."""
         self.name = name
@@ -127,20 +84,13 @@ class Partition:
         self.high_watermark = log.durable_offset if durable_first else log.end_offset
         self._commits = commits
         self._clock = clock
-        self._waiters = Waiters()
-        """For the high watermark."""
-
-        self._disk_waiters = Waiters()
-        """For this node's disk alone, where others keep copies too."""
-
+        self.acknowledgements = Acknowledgements(name, clock)
         self._guards = Guards()
         self._watchers = Watchers()
-        self._in_sync = in_sync
         self.followers: Followers | None = None
         """None where nobody else keeps a copy."""
 
         self._end: RopewalkError | None = None
-        self._has_ended = False
         self._segment_count = log.segment_count
         self._appended_bytes = 0
         self.fetched_bytes = 0
@@ -163,11 +113,7 @@ class Partition:
 
     @property
     def has_ended(self) -> bool:
-        return self._has_ended
-
-    @property
-    def has_waiters(self) -> bool:
-        return bool(len(self._waiters) or len(self._disk_waiters))
+        return self.acknowledgements.have_ended
 
     @property
     def last_stable_offset(self) -> Offset:
@@ -233,7 +179,7 @@ class Partition:
                 self._guards.void(header.producer_id)
             self._appended_bytes += header.size_bytes
             if followers is not None:
-                self._on_appended(followers, header.size_bytes)
+                followers.on_appended(self.log.end_offset, header.size_bytes)
         self._settle_or_note(appended.end_offset)
         return Ticket(
             appended.base_offset,
@@ -255,7 +201,7 @@ class Partition:
         if appended is not None:
             self._appended_bytes += appended.size_bytes
             if self.followers is not None:
-                self._on_appended(self.followers, appended.size_bytes)
+                self.followers.on_appended(end_offset, appended.size_bytes)
         self._settle_or_note(end_offset)
         return Ticket(
             Offset(-1) if appended is None else appended.base_offset,
@@ -263,10 +209,6 @@ class Partition:
             self.log.start_offset,
             self._expect(end_offset, acks, timeout_ms) if acks is not Acks.NOBODY else None,
         )
-
-    def open_transactions(self) -> tuple[OpenTransaction, ...]:
-        """In the order of their first records."""
-        return self.log.producers.open_transactions()
 
     def hanging_transactions(self, *, timeout_ms_max: int) -> tuple[OpenTransaction, ...]:
         """Those that their coordinators should have aborted by now, whatever time their producers gave them."""
@@ -279,7 +221,7 @@ class Partition:
         """Done when the high watermark has passed `end_offset`; fails when the time is over. None: it has passed already."""
         if end_offset <= self.high_watermark:
             return None
-        return self._wait(self._waiters, end_offset, timeout_ms)
+        return self.acknowledgements.expect(self.acknowledgements.committed, end_offset, timeout_ms)
 
     def begin_sync(self) -> SyncTargets:
         """What must reach the disk so that all that is in the log by now is durable."""
@@ -301,11 +243,7 @@ class Partition:
                 self._settle(self.log.end_offset, self._appended_bytes)
 
     def expire(self, now_ms: float) -> None:
-        """Tell producers whose time is over that the outcome is unknown. The write itself stays."""
-        if len(self._waiters) or len(self._disk_waiters):
-            reason = TimedOut(f"{self.name}: not acknowledged in time; it may still be written")
-            self._waiters.expire(now_ms, reason)
-            self._disk_waiters.expire(now_ms, reason)
+        self.acknowledgements.expire(now_ms)
 
     def take_removal(self, *, start_offset_durable: Offset) -> Removal | None:
         """As `Trimming.take_removal`, and tell readers if the start has moved."""
@@ -324,62 +262,25 @@ class Partition:
         if former is not None:
             former.watchers.end()
         if followers is None:
-            self._disk_waiters.release(self.reached_offset)
+            self.acknowledgements.on_disk.release(self.reached_offset)
             self._advance(self.reached_offset, self._appended_bytes)
         else:
             self.high_watermark = followers.core.high_watermark
-            self._note_sharing()
+            followers.on_changed()
 
-    def on_facts(self, facts: PartitionFacts, settings: LeaderSettings) -> None:
-        """The cluster says this of the partition, which this node still leads in the same epoch, with others."""
-        followers = self.followers
-        assert followers is not None, "who leads alone has nothing to follow"
-        before = followers.core.isr
-        followers.on_facts(facts, settings)
-        now = followers.core.isr
-        if now != before and self._in_sync is not None:
-            self._in_sync.on_changed(joined_count=len(now - before), left_count=len(before - now))
-        if followers.core.is_below_minimum:
-            self._waiters.fail(
-                NotEnoughReplicasAfterAppend(
-                    f"{self.name} has {len(now)} in-sync replicas left; whether the write survives is not known"
-                )
-            )
-        self._note_sharing()
-
-    def doubt(self) -> None:
-        """Somebody else may lead by now: take nothing that would have to wait, and send away who waits already."""
-        followers = self.followers
-        if followers is not None and not followers.is_doubted:
-            followers.is_doubted = True
-            self._waiters.fail(
-                TimedOut(f"{self.name}: its leader is cut off; whether the write survives is not known")
-            )
-
-    def trust(self) -> None:
-        """A controller is heard, or everybody in sync is: nobody else leads, or the image will tell."""
-        if self.followers is not None:
-            self.followers.is_doubted = False
-
-    def is_followed_by(self, node_id: NodeId) -> bool:
-        """Whether that node keeps a copy, as far as this one has heard."""
-        return self.followers is not None and node_id in self.followers.core.followers
-
-    def on_fetch(self, node_id: NodeId, broker_epoch: int, fetch_offset: Offset) -> None:
-        """A replica asked for `fetch_offset` in this epoch, and its log continues this one."""
-        followers = self.followers
-        if followers is None:
+    def advance_with(self, followers: Followers) -> None:
+        """What the followers' core knows of the high watermark counts."""
+        high_watermark = followers.core.high_watermark
+        if high_watermark <= self.high_watermark:
             return
-        may_join = followers.on_fetch(node_id, broker_epoch, fetch_offset)
-        self._advance_shared(followers)
-        if may_join and self._in_sync is not None:
-            self._in_sync.hurry(self)
-
-    def on_outcome(self, core: Leader, proposal: Proposal, outcome: Outcome, now_ms: int) -> None:
-        """What became of a set of replicas in sync that `core` had proposed."""
-        core.on_outcome(proposal, outcome, now_ms)
-        if self.followers is not None and self.followers.core is core:
-            self._note_sharing()
+        self.high_watermark = high_watermark
+        # How many bytes lie below is known only at the end. Readers that are told of too many look, and wait again.
+        grown_bytes = self._appended_bytes - self._shown_bytes
+        if high_watermark == self.log.end_offset:
+            self._shown_bytes = self._appended_bytes
+        self.acknowledgements.committed.release(high_watermark)
+        self._watchers.tell_of_growth(grown_bytes)
+        followers.watchers.tell_of_growth(0)  # no more to read, but news for whenever there is
 
     def set_leader_epoch(self, leader_epoch: LeaderEpoch) -> None:
         if leader_epoch != self.leader_epoch:
@@ -413,10 +314,7 @@ class Partition:
     def end(self, reason: RopewalkError) -> None:
         """Refuse, and send everybody who waits away. What was appended may come to count all the same, on another node."""
         self.refuse(reason)
-        self._has_ended = True
-        outcome = self._outcome_of_writes(reason)
-        self._waiters.fail(outcome)
-        self._disk_waiters.fail(outcome)
+        self.acknowledgements.end(reason)
         if self.followers is not None:
             self.followers.watchers.end()
         self._watchers.end()
@@ -429,12 +327,6 @@ class Partition:
         followers = self.followers
         if followers is not None and self.high_watermark < followers.core.epoch_start_offset:
             raise OffsetNotAvailable(f"{self.name}: its leader has yet to hear how far its followers are")
-
-    def _outcome_of_writes(self, reason: RopewalkError) -> RopewalkError:
-        """Never a definite error for what may still take effect: a client would send it again, and have it twice."""
-        if isinstance(reason, NotLeader | NodeStopping):
-            return TimedOut(f"{self.name}: whether it was written is not known: {reason}")
-        return reason
 
     def check_readable(self) -> None:
         if self._end is not None:
@@ -460,11 +352,6 @@ class Partition:
             self._segment_count = self.log.segment_count
             self._commits.note(self)
 
-    def _on_appended(self, followers: Followers, size_bytes: int) -> None:
-        followers.on_appended(self.log.end_offset, size_bytes)
-        if self._in_sync is not None:
-            self._in_sync.note(self)
-
     def _settle(self, offset: Offset, settled_bytes: int) -> None:
         """This node's own copy counts up to `offset`."""
         followers = self.followers
@@ -472,50 +359,23 @@ class Partition:
             self._advance(offset, settled_bytes)
             return
         followers.core.on_durable(offset)
-        self._disk_waiters.release(offset)
-        self._advance_shared(followers)
+        self.acknowledgements.on_disk.release(offset)
+        self.advance_with(followers)
 
     def _advance(self, high_watermark: Offset, shown_bytes: int) -> None:
         if high_watermark <= self.high_watermark:
             return
         self.high_watermark = high_watermark
         grown_bytes, self._shown_bytes = shown_bytes - self._shown_bytes, shown_bytes
-        self._waiters.release(high_watermark)
+        self.acknowledgements.committed.release(high_watermark)
         self._watchers.tell_of_growth(grown_bytes)
-
-    def _advance_shared(self, followers: Followers) -> None:
-        high_watermark = followers.core.high_watermark
-        if high_watermark <= self.high_watermark:
-            return
-        self.high_watermark = high_watermark
-        # How many bytes lie below is known only at the end. Readers that are told of too many look, and wait again.
-        grown_bytes = self._appended_bytes - self._shown_bytes
-        if high_watermark == self.log.end_offset:
-            self._shown_bytes = self._appended_bytes
-        self._waiters.release(high_watermark)
-        self._watchers.tell_of_growth(grown_bytes)
-        followers.watchers.tell_of_growth(0)  # no more to read, but news for whenever there is
-
-    def _note_sharing(self) -> None:
-        """Something about the followers is other than it was."""
-        if self.followers is not None:
-            self._advance_shared(self.followers)
-        if self._in_sync is not None:
-            self._in_sync.note(self)
 
     def _expect(self, end_offset: Offset, acks: Acks, timeout_ms: int) -> asyncio.Future[None] | None:
         if acks is Acks.ALL or self.followers is None:
             return self.expect(end_offset, timeout_ms)
         if end_offset <= self.reached_offset:
             return None
-        return self._wait(self._disk_waiters, end_offset, timeout_ms)
-
-    def _wait(self, waiters: Waiters, end_offset: Offset, timeout_ms: int) -> asyncio.Future[None]:
-        if self._has_ended and self._end is not None:  # nothing will come any more
-            ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            ended.set_exception(self._end)
-            return ended
-        return waiters.add(end_offset, self._clock.monotonic_ms() + timeout_ms)
+        return self.acknowledgements.expect(self.acknowledgements.on_disk, end_offset, timeout_ms)
 
 
 def topic_deleted(name: TopicPartition) -> RopewalkError:

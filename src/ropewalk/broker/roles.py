@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 from ropewalk.base.ids import NodeId, Offset, TopicId, TopicPartition
 from ropewalk.base.ports import Clock
-from ropewalk.broker.followers import Followers
+from ropewalk.broker.followers import Followers, InSync
 from ropewalk.broker.home import Home
 from ropewalk.broker.hosted import Hosted
-from ropewalk.broker.partition import InSync, Partition
+from ropewalk.broker.partition import Partition
 from ropewalk.broker.replica import Replica
 from ropewalk.broker.topic_rules import record_rules
 from ropewalk.log.log import Log
@@ -75,7 +75,6 @@ class Roles:
                 in_memory=in_memory,
                 commits=commits,
                 clock=self._clock,
-                in_sync=self._in_sync,
             )
             self._share(partition, facts, settings, high_watermark)
             return partition
@@ -116,8 +115,8 @@ class Roles:
         is_shared = len(facts.holders) > 1
         if facts.leader_epoch != partition.leader_epoch or is_shared != partition.is_replicated:
             self._share(partition, facts, settings, partition.high_watermark)
-        elif is_shared:
-            partition.on_facts(facts, self._leader_settings(partition, facts, settings))
+        elif partition.followers is not None:
+            partition.followers.on_facts(facts, self._leader_settings(partition, facts, settings))
 
     def _share(
         self, partition: Partition, facts: PartitionFacts, settings: TopicSettings, high_watermark: Offset
@@ -136,7 +135,7 @@ class Roles:
                 settings=self._leader_settings(partition, facts, settings),
                 now_ms=int(self._clock.monotonic_ms()),
             )
-            followers = Followers(partition.name, core, self._clock)
+            followers = Followers(partition, core, self._clock, self._in_sync)
         partition.share(followers, facts.leader_epoch)
 
     def _leader_settings(

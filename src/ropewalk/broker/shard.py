@@ -43,8 +43,9 @@ from ropewalk.base.errors import (
 )
 from ropewalk.base.ids import Offset
 from ropewalk.base.ports import Pool
+from ropewalk.broker.acknowledgements import Acks
 from ropewalk.broker.event_batches import Enrolment, batches, header_of
-from ropewalk.broker.partition import Acks, Partition
+from ropewalk.broker.partition import Partition
 from ropewalk.broker.replay import Happened, Passage, replay
 from ropewalk.broker.state_machine import Core, Kind, Step, TransactionalCore
 from ropewalk.broker.steady_time import SteadyTime

@@ -20,7 +20,8 @@ from ropewalk.base.errors import NodeStopping, NotLeader, RopewalkError, TopicEx
 from ropewalk.base.limits import TELEMETRY_BATCH_COUNT, TELEMETRY_SLICE_COUNT
 from ropewalk.base.metrics import Sheet
 from ropewalk.base.ports import Clock
-from ropewalk.broker.partition import Acks, Prepared
+from ropewalk.broker.acknowledgements import Acks
+from ropewalk.broker.partition import Prepared
 from ropewalk.broker.partitions import Partitions
 from ropewalk.broker.telemetry_samples import Sampled, Sampler
 from ropewalk.broker.topics import Topics
