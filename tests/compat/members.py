@@ -142,7 +142,7 @@ class ConfluentMember:
                 raise Refused(error.name())
             return []
         position = Position(message.topic() or "", message.partition() or 0, message.offset() or 0)
-        return [position] if position.offset >= self._floors[position[:2]] else []
+        return [position] if position.offset >= self._floors.get(position[:2], 0) else []
 
     def commit(self) -> None:
         """Java's client comes again by itself while the coordinator moves; this one leaves it to the program."""
@@ -181,7 +181,7 @@ class ConfluentMember:
                 return list(self._consumer.committed(partitions, timeout=10))
             except confluent_kafka.KafkaException as error:
                 if error.args[0].name() not in COORDINATOR_MOVES or time.monotonic() > deadline_s:
-                    raise
+                    return []  # it is closing and gets no answer; what it would read now is of no use to anybody
                 time.sleep(POLL_MS / 1000)
 
     def _on_revoke(self, _: object, partitions: list[confluent_kafka.TopicPartition]) -> None:

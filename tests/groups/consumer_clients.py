@@ -69,18 +69,27 @@ class ConsumerClient:
         self._told: Share = NOTHING
         """What it has been told to hold; it gives the rest up in its own time."""
         self._said: Share | None = None
+        self._beat_count = 0
 
     def step(self, *, hears: bool = True, is_slow: bool = False) -> None:
         """A heartbeat. `hears`: the answer arrives; `is_slow`: what is to be given up is kept a while."""
+        self._beat_count += 1
+        if self._beat_count % 5 == 0:
+            self._said = (
+                None  # those who do not notice that they have missed something say everything now and then
+            )
         answer = self._crowd.stage.answer(self._beat())
         if not hears:
-            self._said = None  # it does not know what is known of it, so it says everything
+            if self._crowd.chance.random() < 0.5:
+                self._said = None  # it does not know what is known of it; good clients say everything then
             return
         match answer:
             case ConsumerHeartbeatTaken():
                 self._epoch = answer.epoch
-                if answer.assigned is not None:
+                if answer.assigned not in (None, self._told):
+                    assert answer.assigned is not None
                     self._told = answer.assigned
+                    self._said = None  # it shows that it has heard, even if it gives up nothing
             case FencedMemberEpoch() | UnknownMember():
                 self._epoch, self.held, self._told, self._said = 0, NOTHING, NOTHING, None
             case _:
@@ -97,7 +106,8 @@ class ConsumerClient:
         self._crowd.stage.answer(ConsumerHeartbeat("g", self.name, -1))
 
     def on_coordinator_lost(self) -> None:
-        self._said = None
+        if self._crowd.chance.random() < 0.5:
+            self._said = None
 
     def _beat(self) -> ConsumerHeartbeat:
         if self._epoch > 0 and self._said == self.held:

@@ -40,6 +40,7 @@ MEMBERS = (
     RecordedMember("a-1", "x", "a", "/127.0.0.1", 60_000, 10_000, b"\1\2", b"\3"),
     RecordedMember("b-1", None, "b", "/127.0.0.1", 60_000, 10_000, b"", b""),
 )
+TOPIC_ID = TopicId(bytes(range(1, 17)))
 GENERATION = GenerationRecorded("g", "consumer", 5, "range", "a-1", AT_MS, MEMBERS)
 EMPTY = GenerationRecorded("g", "consumer", 6, None, None, AT_MS, ())
 
@@ -65,6 +66,56 @@ WRITTEN = [
         id="empty group",
     ),
     pytest.param(GroupRemoved("g"), GROUP_KEY, None, id="no group"),
+    pytest.param(EpochRecorded("g", 7, -2), "0003000167", "000000000007010008fffffffffffffffe", id="epoch"),
+    pytest.param(
+        MemberRecorded(
+            "g",
+            "m",
+            Details(
+                client_id="c",
+                client_host="/h",
+                instance_id="x",
+                topics=("t", "u"),
+                pattern="v.*",
+                rebalance_timeout_ms=60_000,
+                assignor="range",
+                classic=ClassicDetails(6_000, (Protocol("range", b"\1\2"),)),
+            ),
+        ),
+        "000500016700016d",
+        "00000278000263032f68030274027504762e2a0000ea600672616e67650100110100001770020672616e67650301020000",
+        id="member",
+    ),
+    pytest.param(
+        TargetEpochRecorded("g", 7, AT_MS),
+        "0006000167",
+        "0000000000070100080000018bcfe56800",
+        id="target epoch",
+    ),
+    pytest.param(
+        TargetRecorded("g", "m", frozenset({(TOPIC_ID, 0), (TOPIC_ID, 2)})),
+        "000700016700016d",
+        "0000020102030405060708090a0b0c0d0e0f100300000000000000020000",
+        id="target",
+    ),
+    pytest.param(
+        CurrentRecorded(
+            "g",
+            "m",
+            Current(7, 6, MemberState.UNREVOKED, frozenset({(TOPIC_ID, 0)}), frozenset({(TOPIC_ID, 2)})),
+        ),
+        "000800016700016d",
+        "0000000000070000000601020102030405060708090a0b0c0d0e0f1002000000000002"
+        "0102030405060708090a0b0c0d0e0f1002000000020000",
+        id="current",
+    ),
+    pytest.param(
+        PatternRecorded("g", "v.*", ("v",), 3, AT_MS),
+        "00100001670003762e2a",
+        "000002027600000000000000030000018bcfe5680000",
+        id="pattern",
+    ),
+    pytest.param(PartRemoved("g", Part.CURRENT, "m"), "000800016700016d", None, id="no current"),
 ]
 """As Kafka 4.3.1's own classes write them."""
 

@@ -147,8 +147,8 @@ def test_groups_are_told_as_kafka_exporter_tells_them() -> None:
     for told in (page, public):
         assert value_in(told, "kafka_consumergroup_current_offset_sum", **whole) == 3
         assert value_in(told, "kafka_consumergroup_lag_sum", **whole) == 2
-        assert value_in(told, "ropewalk_groups", state="Stable") == 1
-        assert value_in(told, "ropewalk_groups", state="Empty") == 1
+        assert value_in(told, "ropewalk_groups", state="Stable", type="classic") == 1
+        assert value_in(told, "ropewalk_groups", state="Empty", type="classic") == 1
     assert "kafka_consumergroup_lag{" not in public
 
 

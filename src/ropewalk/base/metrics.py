@@ -156,7 +156,12 @@ GROUP_GENERATION: Final = _gauge(
     "The group's generation, or its epoch where the broker makes the assignments: it goes up by one with every rebalance.",
     "consumergroup",
 )
-GROUPS: Final = _gauge("ropewalk_groups", "Consumer groups this node looks after, by state.", "state")
+GROUPS: Final = _gauge(
+    "ropewalk_groups",
+    "Consumer groups this node looks after, by state, and by type: consumer where the broker makes the assignments.",
+    "state",
+    "type",
+)
 
 # Transactions.
 

@@ -22,10 +22,10 @@ class GroupFigures:
         self._partitions = partitions
 
     def collect(self, sheet: Sheet) -> Iterator[None]:
-        states: Counter[str] = Counter()
+        kinds: Counter[tuple[str, str]] = Counter()
         row_count = 0
         for sample in self._groups.samples():
-            states[sample.state.value] += 1
+            kinds[sample.state.value, sample.group_type.value] += 1
             sheet.add(metrics.GROUP_MEMBERS, sample.member_count, sample.group_id)
             sheet.add(metrics.GROUP_GENERATION, sample.generation, sample.group_id)
             lags: list[PartitionLag] = []
@@ -45,6 +45,6 @@ class GroupFigures:
             row_count += 1
             if row_count % SCRAPE_SLICE_COUNT == 0:
                 yield
-        for state, count in sorted(states.items()):
-            sheet.add(metrics.GROUPS, count, state)
+        for (state, group_type), count in sorted(kinds.items()):
+            sheet.add(metrics.GROUPS, count, state, group_type)
         yield

@@ -18,7 +18,7 @@ from ropewalk.broker.shards import Shards
 from ropewalk.broker.topics import Topics
 from ropewalk.broker.verification import VerificationGuard
 from ropewalk.controller.topics import CreateTopic
-from ropewalk.groups.answers import Answer, GroupState
+from ropewalk.groups.answers import Answer, GroupState, GroupType
 from ropewalk.groups.assignors.catalogue import DEFAULT_ASSIGNOR
 from ropewalk.groups.commands import Command, CommitInTransaction
 from ropewalk.groups.core import GroupsCore
@@ -40,6 +40,7 @@ class GroupSample(Struct, frozen=True):
     offsets: tuple[tuple[str, int, Offset], ...]
     """Topic, partition, and the offset that was committed last."""
     generation: int = 0
+    group_type: GroupType = GroupType.CLASSIC
 
 
 class Groups:
@@ -139,6 +140,7 @@ class Groups:
                         overview.member_count,
                         offsets,
                         overview.generation,
+                        overview.group_type,
                     )
 
     def _shard(self, group_id: str) -> Shard[Command, Event, Answer]:

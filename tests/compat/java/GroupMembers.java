@@ -12,6 +12,7 @@ import java.util.stream.Collectors;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
@@ -57,6 +58,8 @@ public final class GroupMembers {
         private final String name;
         private final Map<String, String> options = new HashMap<>();
         private KafkaConsumer<byte[], byte[]> consumer;
+        /** What it has told, by partition. The client's own positions leave out partitions whose leader has just changed. */
+        private final Map<TopicPartition, OffsetAndMetadata> told = new HashMap<>();
 
         Member(String name, String words) {
             this.name = name;
@@ -133,6 +136,9 @@ public final class GroupMembers {
             List<String> positions = new ArrayList<>();
             try {
                 for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(50))) {
+                    told.put(
+                            new TopicPartition(record.topic(), record.partition()),
+                            new OffsetAndMetadata(record.offset() + 1));
                     positions.add(record.topic() + ":" + record.partition() + ":" + record.offset());
                 }
             } catch (KafkaException problem) {
@@ -146,7 +152,7 @@ public final class GroupMembers {
         /** Commits; false where that should be tried again after the next poll. */
         private boolean isSettled() {
             try {
-                consumer.commitSync();
+                consumer.commitSync(told);
             } catch (RebalanceInProgressException problem) {
                 return false;
             } catch (KafkaException problem) {
@@ -173,13 +179,19 @@ public final class GroupMembers {
         @Override
         public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
             if (commits("revoked") && !partitions.isEmpty()) {
-                commitOrSay();
+                try {
+                    consumer.commitSync(told);
+                } catch (KafkaException problem) {
+                    say("refused", problem.getClass().getSimpleName());
+                }
             }
+            told.keySet().removeAll(partitions);
             say("revoked", names(partitions));
         }
 
         @Override
         public void onPartitionsLost(Collection<TopicPartition> partitions) {
+            told.keySet().removeAll(partitions);
             say("lost", names(partitions));
         }
 

@@ -26,6 +26,8 @@ class Fencing:
         self._timers = timers
         self._targets = targets
         self._migration = migration
+        self.settled: set[tuple[str, str]] = set()
+        """Members, by group, that have shown that they know what they have."""
 
     def on_loaded(self, group: ConsumerGroup, now_ms: int) -> None:
         """Members have a session from now to show up, and as long as ever to give up what they were told to."""
@@ -47,7 +49,9 @@ class Fencing:
         else:
             self._timers.cancel((Alarm.REVOCATION, group.group_id, member_id))
 
-    def forget_timers(self, group_id: str, member_id: str) -> None:
+    def forget(self, group_id: str, member_id: str) -> None:
+        """All that is not durable of a member."""
+        self.settled.discard((group_id, member_id))
         for alarm in (Alarm.SESSION, Alarm.REVOCATION, Alarm.JOIN, Alarm.SYNC):
             self._timers.cancel((alarm, group_id, member_id))
 
@@ -56,10 +60,10 @@ class Fencing:
         revision = Revision(group, draft)
         for member_id in member_ids:
             revision.remove_member(member_id)
-            self.forget_timers(group.group_id, member_id)
+            self.forget(group.group_id, member_id)
         if self._migration.can_downgrade(group, revision.group):
             for member_id in revision.group.members:
-                self.forget_timers(group.group_id, member_id)
+                self.forget(group.group_id, member_id)
             self._targets.forget(group.group_id)
             self._migration.downgrade(revision, draft, now_ms)
         else:

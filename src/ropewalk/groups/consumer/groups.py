@@ -51,10 +51,6 @@ class ConsumerGroups:
         )
         self.on_loaded = self._fencing.on_loaded
 
-    @property
-    def rebalance_count(self) -> int:
-        return self._targets.rebalance_count
-
     def heartbeat(
         self, durable: DurableState, command: ConsumerHeartbeat, draft: Draft, now_ms: int
     ) -> Answer:
@@ -82,7 +78,7 @@ class ConsumerGroups:
         details = self.classic_members.as_classic(group.members[member_id], command)
         revision.record(MemberRecorded(group.group_id, member_id, details))
         for known_id in group.members:
-            self._fencing.forget_timers(group.group_id, known_id)
+            self._fencing.forget(group.group_id, known_id)
         self._targets.forget(group.group_id)
         return self._migration.downgrade(revision, draft, now_ms)
 

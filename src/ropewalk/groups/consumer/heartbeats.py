@@ -5,9 +5,11 @@ Behaviour worth knowing
     it is: it hears its epoch and what it has.
     Epoch -1 leaves. -2 is a static member's: it goes for a while, and whoever comes back under its instance id
     within a session timeout has its place, with everything in it. Before that nobody may take the instance id.
-    What is null in a heartbeat is as it was. The answer names partitions only when they have changed, or when the member has
-    said everything and so may know nothing.
-    A member may be one epoch behind, if what it holds is part of what it has: the answer with the epoch was lost.
+    What is null in a heartbeat is as it was. The answer names partitions until the member says what it holds: an answer may be
+    lost, with its coordinator or without, and not every client says everything again then. Whoever has said it hears of
+    partitions only when they change. It also hears of them when it says everything, and so may know nothing.
+    A member may be one epoch behind: the answer that brought the epoch was lost. It must not say that it holds more than
+    it has; if it does not say, it holds no more, since it came to its epoch by giving up. Kafka fences it then.
 """
 
 from uuid import UUID
@@ -103,20 +105,36 @@ class Heartbeats:
         if known.pattern != details.pattern:
             revision.forget_unused_pattern(known.pattern)
         had = revision.group.current(member_id)
+        is_behind = beat.epoch < had.epoch
         self._targets.follow(revision, now_ms, is_changed=is_changed)
         current = self.come_closer(revision, member_id, beat.owned, now_ms)
+        if is_behind and beat.owned is None and current.state is MemberState.UNREVOKED:
+            # It may never have heard of what it is to give up, and would not know that it must say so.
+            raise FencedMemberEpoch(f"{member_id} of {before.group_id} must say what it holds; join again")
         self._fencing.refresh_session(revision.group, member_id, now_ms)
+        is_told = self._is_told(revision.group, member_id, beat, is_changed=current.assigned != had.assigned)
+        return ConsumerHeartbeatTaken(
+            member_id=member_id,
+            epoch=current.epoch,
+            interval_ms=self._settings.consumer_heartbeat_interval_ms,
+            assigned=current.assigned if is_told or is_behind else None,
+        )
+
+    def _is_told(
+        self, group: ConsumerGroup, member_id: str, beat: ConsumerHeartbeat, *, is_changed: bool
+    ) -> bool:
+        """Whether the answer is to say what the member has."""
         says_everything = beat.epoch == EPOCH_JOIN or (
             beat.rebalance_timeout_ms is not None
             and (beat.topics is not None or beat.pattern is not None)
             and beat.owned is not None
         )
-        return ConsumerHeartbeatTaken(
-            member_id=member_id,
-            epoch=current.epoch,
-            interval_ms=self._settings.consumer_heartbeat_interval_ms,
-            assigned=current.assigned if says_everything or current.assigned != had.assigned else None,
-        )
+        key = (group.group_id, member_id)
+        if is_changed:
+            self._fencing.settled.discard(key)
+        elif beat.owned is not None:
+            self._fencing.settled.add(key)
+        return says_everything or key not in self._fencing.settled
 
     def come_closer(self, revision: Revision, member_id: str, owned: Share | None, now_ms: int) -> Current:
         """Bring the member as far towards its target as it can come for the time being."""
@@ -144,7 +162,7 @@ class Heartbeats:
             group.current(former_id),
         )
         revision.remove_member(former_id)
-        self._fencing.forget_timers(group.group_id, former_id)
+        self._fencing.forget(group.group_id, former_id)
         revision.record(MemberRecorded(group.group_id, member_id, details))
         revision.record(TargetRecorded(group.group_id, member_id, target))
         # Its epoch is that of nobody, so that it is brought to its target like any other.
@@ -198,8 +216,7 @@ def _check_epoch(group: ConsumerGroup, member_id: str, beat: ConsumerHeartbeat) 
     answer_was_lost = (
         beat.epoch == current.previous_epoch
         and beat.epoch < current.epoch
-        and beat.owned is not None
-        and beat.owned <= current.assigned
+        and (beat.owned is None or beat.owned <= current.assigned | current.revoking)
     )
     if not answer_was_lost:
         raise FencedMemberEpoch(

@@ -23,8 +23,6 @@ class Targets:
         self._default_assignor = default_assignor
         self._seen: dict[str, int] = {}
         """By group, the version of the topics that it was last compared with."""
-        self.rebalance_count = 0
-        """How often the members of a group were given another target, or will be with the next heartbeat."""
 
     def forget(self, group_id: str) -> None:
         self._seen.pop(group_id, None)
@@ -46,7 +44,6 @@ class Targets:
         group = revision.group
         if topics_hash is None:
             topics_hash = hash_topics(group, self._topics)
-        self.rebalance_count += 1
         revision.record(EpochRecorded(group.group_id, group.epoch + 1, topics_hash))
 
     def assignor_of(self, group: ConsumerGroup) -> str:
