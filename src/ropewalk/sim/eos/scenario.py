@@ -8,6 +8,7 @@ is read, by whoever reads all and by whoever reads what is committed; in half of
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from ropewalk.base.ids import NodeId, TopicPartition
@@ -24,7 +25,7 @@ from ropewalk.sim.eos.history import EosJournal
 from ropewalk.sim.eos.membership import ClassicMembership, Membership, ServerAssignedMembership
 from ropewalk.sim.eos.readers import FinalReader, Reader
 from ropewalk.sim.eos.sometimes import EXPECTED
-from ropewalk.sim.eos.transactional import Flavour, TransactionalProducer
+from ropewalk.sim.eos.transactional import Flavour, Refused, TransactionalProducer
 from ropewalk.sim.eos.transactors import Transactor
 from ropewalk.sim.eos.transformers import Transformer
 from ropewalk.sim.eos.writers import Writer
@@ -73,6 +74,7 @@ class EosScenario:
         kinds: list[Callable[[MemberGuide, str, Sequence[TopicPartition]], Membership]]
         kinds = [ClassicMembership, ServerAssignedMembership]
         self._membership_kind = self._rng.choice(kinds)
+        self._transactional_ids: dict[str, None] = {}
         self._is_complete = False
         self._findings: list[Violation] = []
 
@@ -147,6 +149,7 @@ class EosScenario:
             "a transaction hangs", lambda: not hanging(self.stage.members, self.stage.judge.image)
         )
         await self._transform_the_rest()
+        await self._take_over_every_id()
         if self._rng.random() < 0.5:
             self.stage.cut_power()
         await self.stage.until_at_rest(within_s=REST_S)
@@ -166,6 +169,17 @@ class EosScenario:
             if self._world.now_s - began_s > REST_S:
                 raise Restless("the rest of the input cannot be transformed")
             await asyncio.sleep(0.1)
+
+    async def _take_over_every_id(self) -> None:
+        """Whoever had it: its last transaction must have come to its end, which the logs alone do not show."""
+        for transactional_id in list(self._transactional_ids):
+            heir = self._producer(self._guide(f"heir of {transactional_id}"), transactional_id)
+            began_s = self._world.now_s
+            while not heir.is_ready:
+                if self._world.now_s - began_s > REST_S:
+                    raise Restless(f"the last transaction of {transactional_id} does not end")
+                with suppress(Refused):
+                    await heir.initialise()
 
     async def _read_everything(self) -> None:
         guide = self._guide("final")
@@ -192,21 +206,21 @@ class EosScenario:
 
     def _transactor(self, name: str, transactional_id: str) -> Transactor:
         guide = self._guide(name)
-        producer = TransactionalProducer(
-            guide, transactional_id, self._draw_flavour(), timeout_ms=self._timeout_ms
-        )
+        producer = self._producer(guide, transactional_id)
         return Transactor(
             guide, producer, self._workload.topics.partitions, timeout_ms=self._timeout_ms, pause_s=0.5
         )
 
     def _transformer(self, name: str) -> Transformer:
         guide = self._member_guide(name, WORKERS)
-        producer = TransactionalProducer(guide, name, self._draw_flavour(), timeout_ms=self._timeout_ms)
+        producer = self._producer(guide, name)
         membership = self._membership_kind(guide, WORKERS, self._partitions(INPUT))
         return Transformer(guide, producer, membership, self._partitions(OUTPUT))
 
-    def _draw_flavour(self) -> Flavour:
-        return self._rng.choice([Flavour.IMPLICIT, Flavour.IMPLICIT, Flavour.EXPLICIT])
+    def _producer(self, guide: EosGuide, transactional_id: str) -> TransactionalProducer:
+        self._transactional_ids[transactional_id] = None
+        flavour = self._rng.choice([Flavour.IMPLICIT, Flavour.IMPLICIT, Flavour.EXPLICIT])
+        return TransactionalProducer(guide, transactional_id, flavour, timeout_ms=self._timeout_ms)
 
     def _partitions(self, topic: str) -> list[TopicPartition]:
         return [each for each in self._workload.topics.partitions if each.topic == topic]
