@@ -12,7 +12,8 @@ from typing import Final
 
 from ropewalk.base.ids import NodeId
 from ropewalk.metadata.image import Image
-from ropewalk.sim.cluster.members import Member, Members
+from ropewalk.metadata.internal_topics import TRANSACTIONS_TOPIC
+from ropewalk.sim.cluster.members import PEER_PORT, Member, Members
 from ropewalk.sim.etcd import NO_FAULTS, EtcdFaults
 from ropewalk.sim.history import ClockJumped
 from ropewalk.sim.workload import Workload
@@ -77,8 +78,11 @@ class ClusterNemesis:
                 self._compact_etcd,
             ]
         if strikes_coordinators:
-            kinds += [self._strike_coordinator] * 3
+            kinds += [self._strike_coordinator] * 3 + [self._strand_coordinator] * 2
         self._kinds = [kind for kind in kinds if self._rng.random() < 0.5] or [self._kill]
+        if strikes_coordinators and self._rng.random() < 0.15:
+            # Among many faults little is decided that could arrive late.
+            self._kinds = [self._strand_coordinator]
 
     async def run(self) -> None:
         if self._members.etcd is not None and self._rng.random() < 0.5:
@@ -149,13 +153,7 @@ class ClusterNemesis:
 
     async def _strike_coordinator(self) -> None:
         """Whoever looks after groups or transactions, if there is such a topic by now."""
-        leaders = [
-            partition.leader
-            for name, topic in self._image.topics.items()
-            if name.startswith("__")
-            for partition in topic.partitions
-            if partition.leader is not None
-        ]
+        leaders = self._leaders_of("__")
         if not leaders:
             return
         machine = self._members.by_id[self._rng.choice(leaders)].machine
@@ -174,6 +172,45 @@ class ClusterNemesis:
         elif machine.process is not None and not machine.process.is_paused:
             machine.pause()
             self._world.loop.call_later(self._rng.choice([2.0, 4.0, 8.0]), machine.resume)
+
+    async def _strand_coordinator(self) -> None:
+        """Some of the connections that a coordinator of transactions has made are stuck, so what it decided does not get to the
+        others; then it is cut off, and somebody takes its place; then everything arrives, late."""
+        leaders = self._leaders_of(TRANSACTIONS_TOPIC)
+        if not leaders:
+            return
+        name = self._members.by_id[self._rng.choice(leaders)].machine.name
+        others = [other for other in self._members.names if other != name]
+        if self._members.etcd is not None:
+            others += [machine.name for machine in self._members.etcd.machines]
+        ends = [end for one in self._world.network.connections() for end in (one, one.peer)]
+        stuck = [
+            end
+            for end in ends
+            if end.local[0] == name and end.remote[1] == PEER_PORT and self._rng.random() < 0.5
+        ]
+        for end in stuck:
+            end.is_black_hole = True
+        self._note("a coordinator was stranded")
+
+        await asyncio.sleep(self._rng.uniform(0.5, 2.0))
+        for other in others:
+            self._world.network.partition(name, other)
+        await asyncio.sleep(self._rng.uniform(3.0, 8.0))
+        for other in others:
+            self._world.network.mend(name, other)
+            self._world.network.mend(other, name)
+        for end in stuck:
+            end.is_black_hole = False
+
+    def _leaders_of(self, prefix: str) -> list[NodeId]:
+        return [
+            partition.leader
+            for name, topic in self._image.topics.items()
+            if name.startswith(prefix)
+            for partition in topic.partitions
+            if partition.leader is not None
+        ]
 
     async def _stop_in_order(self) -> None:
         self._errands.create_task(self._any().stop())

@@ -39,7 +39,7 @@ from ropewalk.wire.error_code import ErrorCode
 
 WORK_S: Final = 20.0
 OPERATIONS_MIN: Final = 100
-FAULTS_MIN: Final = 3
+FAULTS_MIN: Final = 2
 
 INPUT: Final = "input"
 OUTPUT: Final = "output"

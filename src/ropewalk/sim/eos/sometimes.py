@@ -24,6 +24,7 @@ EXPECTED: Final = (
     "a broker assigned partitions",
     # Coordinators.
     "a coordinator was struck",
+    "a coordinator was stranded",
     "a coordinator was loading",
     "a client was sent to another coordinator",
     # Groups.

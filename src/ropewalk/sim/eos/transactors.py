@@ -56,6 +56,8 @@ class Transactor:
                 await producer.send(partition, values)
                 if rng.random() < 0.03:
                     await self._fall_silent()
+                elif rng.random() < 0.3:
+                    await guide.pause(1.0)
         except Refused as refusal:
             if refusal.is_fenced:
                 guide.workload.sometimes.note("a write of a fenced producer was refused")
