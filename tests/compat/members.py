@@ -103,10 +103,10 @@ class ConfluentMember:
         self._options = options
         self._say = say
         self._floors: dict[tuple[str, int], int] = {}
-        """Where each partition began when it was last assigned.
+        """What comes next of each partition since it was last assigned.
 
-        Where a cooperative rebalance takes a partition and gives it back, librdkafka 2.16 may still hand out a record
-        that it had fetched the first time, on Apache Kafka too.
+        Where a rebalance takes a partition and gives it back, librdkafka 2.16 may still hand out records that it had
+        fetched the first time, on Apache Kafka too, and then the same ones again.
         """
         settings: dict[str, str | int | bool] = {
             "bootstrap.servers": options.bootstrap,
@@ -142,7 +142,10 @@ class ConfluentMember:
                 raise Refused(error.name())
             return []
         position = Position(message.topic() or "", message.partition() or 0, message.offset() or 0)
-        return [position] if position.offset >= self._floors.get(position[:2], 0) else []
+        if position.offset < self._floors.get(position[:2], 0):
+            return []
+        self._floors[position[:2]] = position.offset + 1
+        return [position]
 
     def commit(self) -> None:
         """Java's client comes again by itself while the coordinator moves; this one leaves it to the program."""
