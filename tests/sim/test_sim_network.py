@@ -230,6 +230,29 @@ def test_abort_resets_the_peer() -> None:
     run(main)
 
 
+def test_what_was_sent_before_an_abort_may_arrive_late_with_the_reset_behind_it() -> None:
+    async def main(net: Net) -> None:
+        net.fabric.weather = Weather(late_probability=1.0)
+        await net.listen()
+        client, server = await net.connect()
+        (connection,) = net.fabric.connections()
+        source, target = (connection.local[0], connection.remote[0])
+        net.fabric.partition(source, target)
+        client.transport.write(b"an order" * 1000)
+        client.transport.abort()
+        await asyncio.sleep(5)
+        assert client.events == ["made", "lost"]
+        assert server.events == ["made"]
+        assert not server.received
+        net.fabric.mend_all()
+        await asyncio.sleep(5)
+        assert server.received == b"an order" * 1000
+        assert server.events == ["made", "lost ConnectionResetError"]
+        assert net.fabric.connections() == []
+
+    run(main)
+
+
 def test_a_reset_from_between_is_seen_by_both() -> None:
     async def main(net: Net) -> None:
         await net.listen()

@@ -37,6 +37,8 @@ class Weather(Struct, frozen=True):
     slow_probability: float = 0.01
     slow_factor: float = 30.0
     short_read_probability: float = 0.2
+    late_probability: float = 0.0
+    """That what was sent on a connection before it was aborted arrives all the same, however late, and the reset behind it."""
 
 
 class Fabric:
@@ -136,6 +138,10 @@ class Fabric:
         if available == 1 or self.rng.random() >= self.weather.short_read_probability:
             return available
         return 1 if self.rng.random() < 0.3 else self.rng.randrange(1, available)
+
+    def draw_is_late(self) -> bool:
+        probability = self.weather.late_probability
+        return probability > 0 and self.rng.random() < probability
 
     def later(self, call: Callable[[], None]) -> None:
         self.loop.call_later(self.draw_latency_s(), call, context=self.context)

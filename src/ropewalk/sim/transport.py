@@ -35,6 +35,7 @@ RETRANSMIT_S_MIN: Final = 0.2
 RETRANSMIT_S_MAX: Final = 3.0
 
 _FIN: Final = None
+_RST: Final = b""
 """On the wire: the sender has nothing more to say."""
 
 
@@ -71,6 +72,7 @@ class SimulatedTransport(asyncio.Transport):
         self._is_read_scheduled = False
         self._is_reading = True
         self._has_peer_finished = False
+        self._has_peer_aborted = False
         self._is_eof_told = False
         self._is_eof_wanted = False
         self._is_fin_sent = False
@@ -217,8 +219,12 @@ class SimulatedTransport(asyncio.Transport):
     def _receive(self, packet: bytes | None) -> None:
         if packet is _FIN:
             self._has_peer_finished = True
-        else:
+        elif packet:
             self._incoming += packet
+        else:
+            self._has_peer_aborted = True
+            if not self._incoming or not self.is_reading():
+                self.reset()
         self._schedule_read()
 
     def _schedule_read(self) -> None:
@@ -234,6 +240,8 @@ class SimulatedTransport(asyncio.Transport):
         if self._incoming:
             size = self._feed_protocol()
             self.peer._on_read_by_peer(size)
+            if self._has_peer_aborted and not self._incoming:
+                self.reset()
             self._schedule_read()
         elif self._has_peer_finished and not self._is_eof_told:
             self._is_eof_told = True
@@ -270,10 +278,17 @@ class SimulatedTransport(asyncio.Transport):
             self._send()
 
     def abort(self) -> None:
-        """Drop everything and reset the peer."""
+        """Drop everything and reset the peer. What is on the wire is out of reach: it may arrive before the reset does."""
         if self.is_gone:
             return
         self._is_closing = True
+        if self._fabric.draw_is_late():
+            self._outgoing.clear()
+            self._outgoing_bytes = 0
+            self._incoming.clear()
+            self._put_on_wire(_RST)
+            self._lose(None)
+            return
         self._drop_buffers()
         self._fabric.later(self._reset_peer)
         self._lose(None)

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
+from msgspec.structs import replace
+
 from ropewalk.base.ids import NodeId, TopicPartition
 from ropewalk.sim.checker import Violation, check
 from ropewalk.sim.cluster.administrator import Administrator
@@ -60,6 +62,7 @@ def run_seed(seed: int) -> Outcome:
     expected = dict.fromkeys((*EXPECTED, *EXPECTED_OF_CLUSTERS, *EXPECTED_OF_A_NODE))
     with World(f"eos {seed}", Sometimes(tuple(expected))) as world:
         world.loop.sorts_steps = True
+        world.network.weather = replace(world.network.weather, late_probability=0.5)
         return run_on_stage(seed, world, EosScenario(world))
 
 
