@@ -19,7 +19,8 @@ FIRST = (ProducerId(7), ProducerEpoch(0))
 
 
 class CheckingPartition:
-    """Takes a batch only in its sequence, answers a repeated one from memory, begins anew with a higher epoch."""
+    """Takes a batch only in its sequence, answers a repeated one from memory, begins anew with a higher epoch. Of a producer
+    that it has never heard of it takes any sequence for the first: what it knew may have expired."""
 
     def __init__(self) -> None:
         self.values: list[bytes | None] = []
@@ -32,9 +33,9 @@ class CheckingPartition:
         if header.producer_epoch < self.epoch:
             return RemoteError(ErrorCode.INVALID_PRODUCER_EPOCH)
         if header.producer_epoch > self.epoch:
-            if header.base_sequence != 0:
+            if header.base_sequence != 0 and self.epoch >= 0:
                 return RemoteError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
-            self.epoch, self.next_sequence, self.known = header.producer_epoch, 0, {}
+            self.epoch, self.next_sequence, self.known = header.producer_epoch, header.base_sequence, {}
         if header.base_sequence in self.known:
             return Produced(self.known[header.base_sequence])
         if header.base_sequence != self.next_sequence:
@@ -165,10 +166,25 @@ def test_five_batches_are_on_their_way_at_once_and_no_sixth() -> None:
     run = Run()
     run.send(30)  # three to a batch
     run.pump()
+    assert len(run.on_the_wire) == 1, (
+        "a stranger goes alone: whatever came first would count as the beginning"
+    )
+    run.answer()
+    run.pump()
     assert [len(decode_records(encoded)) for _, encoded in run.on_the_wire] == [3] * 5
     run.answer()
     run.pump()
-    assert [decode_header(encoded).base_sequence for _, encoded in run.on_the_wire] == [3, 6, 9, 12, 15]
+    assert [decode_header(encoded).base_sequence for _, encoded in run.on_the_wire] == [6, 9, 12, 15, 18]
+
+
+def test_the_second_batch_of_a_stranger_does_not_overtake_the_first() -> None:
+    """A topic that was just made: the first request finds no leader yet, the second would."""
+    run = Run()
+    run.send(9)
+    run.pump()
+    run.refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    run.finish()
+    assert run.partition.values == run.sent
 
 
 def test_after_a_break_the_first_goes_alone_until_it_has_arrived() -> None:
@@ -185,10 +201,12 @@ def test_after_a_break_the_first_goes_alone_until_it_has_arrived() -> None:
 
 def test_a_batch_that_is_given_up_does_not_hold_the_partition_up() -> None:
     run = Run()
+    run.send(3)
+    run.finish()
     run.send(9)
     run.pump()
     run.refuse(ErrorCode.MESSAGE_TOO_LARGE)
     run.finish()
-    assert run.partition.values == run.sent[3:]
-    assert run.lost == set(run.sent[:3])
+    assert run.partition.values == run.sent[:3] + run.sent[6:]
+    assert run.lost == set(run.sent[3:6])
     assert run.partition.epoch == FIRST[1] + 1, "behind the gap sequences begin anew"

@@ -98,7 +98,7 @@ class Groups:
             answer = only_group(response.groups, "DescribeGroups")
             if answer.error_code not in (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND):
                 raise RemoteError(answer.error_code, answer.error_message, about=group)
-            if answer.group_state == _DEAD:
+            if answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND or answer.group_state == _DEAD:
                 return await self._describe_assigned(group, connection, until_ms)
             return DescribedGroup(
                 group,

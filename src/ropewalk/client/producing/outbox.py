@@ -5,7 +5,8 @@ Invariants
     producer are on their way at once; as soon as one comes back to be repeated, none of the partition is sent until all
     have come back, and then one at a time until what was sent before has arrived.
     A batch keeps its sequence for as long as it might have been appended under it.
-    A producer without sequences has one batch of a partition on its way: two could change places.
+    A producer without sequences has one batch of a partition on its way: two could change places. So has one that the
+    broker does not know yet: of a stranger it takes any sequence for the first, and the batch before would be appended behind.
 
 What a reader could get wrong
     When a batch is given up, the sequences behind it have a gap, if it never arrived. Nobody guesses: the next batch is sent
@@ -50,8 +51,8 @@ class PartitionQueue:
     """The batches of one partition."""
 
     __slots__ = (
-        "identity", "in_flight", "latency_ms", "not_before_ms", "partition", "queued_bytes", "returned", "sequence",
-        "waiting",
+        "identity", "in_flight", "known_as", "latency_ms", "not_before_ms", "partition", "queued_bytes", "returned",
+        "sequence", "waiting",
     )  # fmt: skip
 
     def __init__(self, partition: TopicPartition) -> None:
@@ -61,10 +62,17 @@ class PartitionQueue:
         self.returned: list[Batch] = []
         """Came back to be repeated, while others are still on their way."""
         self.identity: Identity | None = None
+        self.known_as: ProducerId | None = None
+        """The id under which the broker has acknowledged something here."""
         self.sequence = 0
         self.not_before_ms = 0.0
         self.queued_bytes = 0
         self.latency_ms = 0.0
+
+    @property
+    def is_stranger(self) -> bool:
+        """Whether the broker may never have heard of this producer."""
+        return self.identity is not None and self.known_as != self.identity[0]
 
     @property
     def is_idle(self) -> bool:
@@ -146,7 +154,10 @@ class Outbox:
             return False
         first = waiting[0]
         if in_flight and (
-            first.attempt_count or in_flight[-1].attempt_count > 1 or len(in_flight) >= self._in_flight_max
+            first.attempt_count
+            or in_flight[-1].attempt_count > 1
+            or len(in_flight) >= self._in_flight_max
+            or queue.is_stranger
         ):
             return False
         return (
@@ -189,6 +200,8 @@ class Outbox:
     def on_acknowledged(self, batch: Batch, produced: Produced, now_ms: float) -> None:
         queue = self._queues[batch.partition]
         queue.in_flight.remove(batch)
+        if queue.identity is not None:
+            queue.known_as = queue.identity[0]
         elapsed_ms = now_ms - batch.sent_at_ms
         queue.latency_ms += _LATENCY_SHARE * (elapsed_ms - queue.latency_ms)
         self._settle(queue, batch, produced)
@@ -298,6 +311,7 @@ class Outbox:
                 self.identity = None  # the sender asks for another
             queue.identity = None
         queue.sequence = 0
+        queue.known_as = None
 
     def _gather(self, queue: PartitionQueue) -> None:
         """When all of the partition have come back, those to be repeated stand first in line, in their order."""
