@@ -5,6 +5,7 @@ from itertools import pairwise
 from ropewalk.base.ids import NodeId, TopicPartition
 from ropewalk.metadata.image import Image, Partition
 from ropewalk.records.batch import iterate
+from ropewalk.records.record import decode_records
 from ropewalk.sim.checker import Violation
 from ropewalk.sim.cluster.members import Members
 from ropewalk.sim.world import Machine
@@ -60,7 +61,13 @@ def _partition_unrest(members: Members, name: TopicPartition, facts: Partition) 
 def differences(
     members: Members, image: Image, damaged: set[tuple[NodeId, TopicPartition]]
 ) -> list[Violation]:
-    """Copies of one partition that are not the same, byte by byte, from the later of their starts on."""
+    """Copies of one partition that are not the same, byte by byte, from the later of their starts on.
+
+    Each node compacts by itself: of a compacted topic the records must be the same that both still have.
+    """
+    compacted = {
+        led.name for node in members.serving for led in node.partitions.all_led() if led.log.settings.compacts
+    }
     found: list[Violation] = []
     for topic in image.topics.values():
         for partition in topic.partitions:
@@ -71,21 +78,30 @@ def differences(
                 if (member, name) not in damaged
             ]
             for (one, former), (other, latter) in pairwise(copies):
-                start = max(min(former, default=0), min(latter, default=0))
-                ours, theirs = (
-                    {offset: batch for offset, batch in copy.items() if offset >= start}
-                    for copy in (former, latter)
-                )
-                if ours != theirs:
-                    odd = min(
-                        offset
-                        for offset in ours.keys() | theirs.keys()
-                        if ours.get(offset) != theirs.get(offset)
-                    )
-                    found.append(
-                        Violation("P5", f"{name}: the copies of {one} and {other} differ from {odd} on")
-                    )
+                odd = _odd_record(former, latter) if name in compacted else _odd_batch(former, latter)
+                if odd is not None:
+                    text = f"{name}: the copies of {one} and {other} differ from {odd} on"
+                    found.append(Violation("P5", text))
     return found
+
+
+def _odd_batch(former: dict[int, bytes], latter: dict[int, bytes]) -> int | None:
+    start = max(min(former, default=0), min(latter, default=0))
+    offsets = {offset for offset in former.keys() | latter.keys() if offset >= start}
+    return min((each for each in offsets if former.get(each) != latter.get(each)), default=None)
+
+
+def _odd_record(former: dict[int, bytes], latter: dict[int, bytes]) -> int | None:
+    ours, theirs = _records(former), _records(latter)
+    return min((each for each in ours.keys() & theirs.keys() if ours[each] != theirs[each]), default=None)
+
+
+def _records(batches: dict[int, bytes]) -> dict[int, tuple[bytes | None, bytes | None]]:
+    return {
+        record.offset: (record.key, record.value)
+        for batch in batches.values()
+        for record in decode_records(batch)
+    }
 
 
 def stored(machine: Machine, name: TopicPartition) -> dict[int, bytes]:

@@ -39,6 +39,22 @@ def note_final_logs(journal: EosJournal, members: Members, image: Image) -> None
             journal.note(FinalLog(name, batches, led.last_stable_offset, led.log.end_offset))
 
 
+def is_compacted(members: Members, image: Image) -> bool:
+    """Whether compaction has taken anything from any copy."""
+    return any(
+        led.log.settings.compacts
+        and led.log.end_offset
+        > sum(map(_offset_count, stored(members.by_id[node.node_id].machine, led.name).values()))
+        for node in members.serving
+        for led in node.partitions.all_led()
+        if led.topic_id in image.topics_by_id
+    )
+
+
+def _offset_count(batch: bytes) -> int:
+    return decode_header(batch).record_count
+
+
 def _describe(content: bytes) -> Batch:
     header = decode_header(content)
     marker = read_marker(content) if header.is_control else None

@@ -20,7 +20,7 @@ from ropewalk.sim.cluster.rest import differences
 from ropewalk.sim.cluster.sometimes import EXPECTED as EXPECTED_OF_CLUSTERS
 from ropewalk.sim.cluster.stage import LIMIT_S, REST_S, Restless, Stage, run_on_stage
 from ropewalk.sim.eos.checker import check_eos
-from ropewalk.sim.eos.closing import hanging, note_final_logs
+from ropewalk.sim.eos.closing import hanging, is_compacted, note_final_logs
 from ropewalk.sim.eos.committed import read_committed_offsets
 from ropewalk.sim.eos.guide import EosGuide, MemberGuide
 from ropewalk.sim.eos.history import EosJournal
@@ -57,6 +57,9 @@ _SETTINGS: Final = (
     "transaction.state.log.num.partitions=2",
 )
 
+_COMPACTING: Final = ("log.roll.ms=2000", "log.cleaner.min.cleanable.ratio=0.05")
+"""The topics of coordinators are compacted while they are written, and read again after."""
+
 
 def run_seed(seed: int) -> Outcome:
     expected = dict.fromkeys((*EXPECTED, *EXPECTED_OF_CLUSTERS, *EXPECTED_OF_A_NODE))
@@ -69,7 +72,8 @@ def run_seed(seed: int) -> Outcome:
 class EosScenario:
     def __init__(self, world: World) -> None:
         self._world = world
-        self.stage = Stage(world, lambda _: False, settings=_SETTINGS, strikes_coordinators=True)
+        settings = (*_SETTINGS, *_COMPACTING) if world.rng_for("settings").random() < 0.5 else _SETTINGS
+        self.stage = Stage(world, lambda _: False, settings=settings, strikes_coordinators=True)
         self._rng = self.stage.rng
         self._workload = self.stage.workload
         self._journal = EosJournal()
@@ -159,6 +163,8 @@ class EosScenario:
         await self._read_everything()
         await self.stage.until_at_rest(within_s=REST_S)
         note_final_logs(self._journal, self.stage.members, self.stage.judge.image)
+        if is_compacted(self.stage.members, self.stage.judge.image):
+            self._world.sometimes.note("the log of a coordinator was compacted")
         self._findings += differences(
             self.stage.members, self.stage.judge.image, set[tuple[NodeId, TopicPartition]]()
         )

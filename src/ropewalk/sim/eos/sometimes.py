@@ -26,6 +26,7 @@ EXPECTED: Final = (
     "a coordinator was struck",
     "a coordinator was stranded",
     "a coordinator was loading",
+    "the log of a coordinator was compacted",
     "a client was sent to another coordinator",
     # Groups.
     "a rebalance was finished",
