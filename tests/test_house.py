@@ -73,6 +73,11 @@ def test_no_file_names_a_machine_or_a_package_registry() -> None:
     assert found == []
 
 
-def test_the_two_contracts_of_the_layers_are_there() -> None:
+def test_the_contracts_of_the_layers_are_there() -> None:
     contracts = PROJECT["tool"]["importlinter"]["contracts"]
-    assert sorted(contract["type"] for contract in contracts) == ["forbidden", "layers"]
+    assert sorted(contract["type"] for contract in contracts) == [
+        "forbidden",
+        "forbidden",
+        "forbidden",
+        "layers",
+    ]

@@ -7,7 +7,7 @@
 Programs that the tests need are fetched from Debian's packages where they are missing and this is root, or sudo
 asks no password. A test that cannot run here is skipped with the reason, and the run is then red unless
 `--allow-missing` is given: a green run without it has tested everything. Only what the reason calls optional
-(Java) may be absent from a green run; it is listed all the same.
+(Kafka's own client, which Maven fetches) may be absent from a green run; it is listed all the same.
 """
 
 import argparse
@@ -46,6 +46,11 @@ NEEDS = (
     Need("mkfs.ext4", lambda: shutil.which("mkfs.ext4", path=_path_of_root()) is not None, ("e2fsprogs",)),
     Need("ip", lambda: shutil.which("ip", path=_path_of_root()) is not None, ("iproute2",)),
     Need("nft", lambda: shutil.which("nft", path=_path_of_root()) is not None, ("nftables",)),
+    Need(
+        "Java",
+        lambda: shutil.which("java") is not None,
+        ("openjdk-17-jre-headless", "openjdk-21-jre-headless", "default-jre-headless"),
+    ),
     Need("mount", lambda: shutil.which("mount", path=_path_of_root()) is not None, ("mount",)),
 )
 

@@ -1,6 +1,7 @@
 """Makes `.venv`: the hashed requirements and this project, installed so that its source is used in place.
 
     environment.py run     what a node needs
+    environment.py spark   that, and what pipelines need (some 700 MB more; Java is not among it)
     environment.py test    that, and what the tests need
 
 Runs on a bare Python ≥ 3.11, so it imports the standard library only. A stamp in the environment remembers what
@@ -21,7 +22,11 @@ ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / ".venv"
 PYTHON = ENVIRONMENT / "bin" / "python"
 BUILD = ROOT / "requirements" / "build.txt"
-REQUIREMENTS = {"run": ROOT / "requirements" / "run.txt", "test": ROOT / "requirements" / "test.txt"}
+REQUIREMENTS = {purpose: ROOT / "requirements" / f"{purpose}.txt" for purpose in ("run", "spark", "test")}
+GOOD_ENOUGH = {"run": ("run", "spark", "test"), "spark": ("spark", "test"), "test": ("test",)}
+"""What an environment may have been made for, by what it is wanted for."""
+BUILT_HERE = "pyspark"
+"""It is published as source only."""
 
 UV_NAMES = {
     "index-url": "UV_DEFAULT_INDEX",
@@ -63,8 +68,10 @@ def _make(purpose: str) -> None:
     install = [uv, "pip", "install", "--quiet", "--python", str(PYTHON)]
     settings = _settings_for_uv()
     hint = "Installing failed; see above. Packages are looked for where pip looks (pip config list, PIP_* variables)"
-    _call([*install, "--require-hashes", "-r", str(BUILD), "-r", str(REQUIREMENTS[purpose])], hint, settings)
-    # The build backend is installed and hashed already: nothing unchecked is fetched to build the project.
+    # Build backends are installed and hashed first: nothing unchecked is fetched to build the project or another.
+    _call([*install, "--require-hashes", "-r", str(BUILD)], hint, settings)
+    chosen = ["--require-hashes", "-r", str(BUILD), "-r", str(REQUIREMENTS[purpose])]
+    _call([*install, "--no-build-isolation-package", BUILT_HERE, *chosen], hint, settings)
     _call([*install, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)], hint, settings)
     _stamp(purpose).write_text(_fingerprint(purpose))
 
@@ -139,8 +146,7 @@ def _call(command: list[str], hint: str, environment: dict[str, str] | None = No
 
 
 def _is_current(purpose: str) -> bool:
-    # What is good enough for the tests is good enough for a node.
-    return any(_was_made_for(each) for each in {purpose, "test"})
+    return any(_was_made_for(each) for each in GOOD_ENOUGH[purpose])
 
 
 def _was_made_for(purpose: str) -> bool:

@@ -36,6 +36,8 @@ class Fetched(Struct, frozen=True, gc=False):
     high_watermark: int
     last_stable_offset: int
     log_start_offset: int
+    aborted: tuple[tuple[int, int], ...] = ()
+    """Producer ids with the first offset of a transaction of theirs that was aborted; told to who reads what is committed."""
 
 
 class _Wanted(Struct, frozen=True, gc=False):
@@ -160,4 +162,5 @@ def _fetched(partition: TopicPartition, answer: wire.PartitionData) -> Fetched:
         answer.high_watermark,
         answer.last_stable_offset,
         answer.log_start_offset,
+        tuple([(each.producer_id, each.first_offset) for each in answer.aborted_transactions or ()]),
     )

@@ -1,0 +1,138 @@
+"""Questions to brokers from a thread that has no event loop of its own: Spark's driver, or a task."""
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from random import SystemRandom
+from typing import TypeVar
+
+from ropewalk.base.errors import RopewalkError
+from ropewalk.base.ids import TopicPartition
+from ropewalk.client.client import Client
+from ropewalk.client.errors import RemoteError
+from ropewalk.client.list_offsets import OffsetQuery
+from ropewalk.runtime.clock import SystemClock
+from ropewalk.runtime.network import TcpNetwork
+from ropewalk.spark.options import EARLIEST, LATEST, AtOffsets, Bound, SourceOptions
+from ropewalk.spark.ranges import Offsets
+from ropewalk.spark.refusals import WrongUse
+from ropewalk.wire.error_code import ErrorCode
+
+T = TypeVar("T")
+
+
+class Brokers:
+    """Connects on the first question. Not to be handed from process to process."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._loop = asyncio.new_event_loop()
+        self._client: Client | None = None
+
+    def __enter__(self) -> "Brokers":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+            self.wait(asyncio.sleep(0))  # for the connections to hear it
+        if not self._loop.is_closed():
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.close()
+
+    @property
+    def client(self) -> Client:
+        if self._client is None:
+            made = Client(
+                TcpNetwork(), SystemClock(), SystemRandom(), self._options.bootstrap, self._options.client
+            )
+            try:
+                self._client = self._loop.run_until_complete(made.__aenter__())
+            except RopewalkError as error:
+                addresses = ", ".join(map(str, self._options.bootstrap))
+                raise WrongUse(f"no broker answers at {addresses}: {error}") from None
+        return self._client
+
+    def wait(self, question: Awaitable[T]) -> T:
+        return self._loop.run_until_complete(_as_coroutine(question))
+
+    def start(self, question: Awaitable[T]) -> "asyncio.Task[T]":
+        """Sent before this returns; it is answered while somebody waits for something."""
+        task = self._loop.create_task(_as_coroutine(question))
+        self.wait(asyncio.sleep(0))
+        return task
+
+    def partitions(self) -> list[TopicPartition]:
+        """All that the subscription comes to at the moment."""
+        subscription = self._options.subscription
+        wanted = None if subscription.pattern is not None else subscription.topics
+        if subscription.assigned:
+            wanted = tuple(dict.fromkeys(each.topic for each in subscription.assigned))
+        view = self.wait(self.client.metadata(wanted))
+        found = [
+            TopicPartition(topic.name, partition.index)
+            for topic in view.topics
+            for partition in topic.partitions
+            if subscription.assigned or subscription.takes(topic.name)
+        ]
+        if subscription.assigned:
+            missing = [str(each) for each in subscription.assigned if each not in set(found)]
+            found = list(subscription.assigned)
+        else:
+            missing = sorted(set(wanted or ()) - {each.topic for each in found})
+        if missing:
+            raise WrongUse(f"there is no {', '.join(missing)}; create it first, or subscribe by pattern")
+        return sorted(found)
+
+    def resolve(self, bound: Bound, partitions: list[TopicPartition], *, is_start: bool) -> Offsets:
+        """Where the bound lies in each partition by now."""
+        if isinstance(bound, AtOffsets):
+            said = {each: bound.offsets.get(each, bound.default) for each in partitions}
+            self._refuse_others(bound.offsets, partitions)
+            asked = {each: offset for each, offset in said.items() if offset in (EARLIEST, LATEST)}
+            return {**said, **self.ask(asked)}
+        self._refuse_others(bound.timestamps, partitions)
+        times = {each: bound.timestamps.get(each, bound.default) for each in partitions}
+        asked = {each: time for each, time in times.items() if time is not None}
+        unsaid = EARLIEST if is_start else LATEST
+        found = {
+            **self.ask(asked),
+            **self.ask({each: unsaid for each, time in times.items() if time is None}),
+        }
+        late = sorted(each for each, offset in found.items() if offset < 0)
+        if late and is_start and not self._options.late_start_is_latest:
+            raise WrongUse(
+                f"no record of {', '.join(map(str, late))} is that young;"
+                " startingOffsetsByTimestampStrategy=latest begins at the end instead"
+            )
+        return {**found, **self.ask(dict.fromkeys(late, LATEST))}
+
+    def ask(self, queries: Mapping[TopicPartition, int]) -> Offsets:
+        """By timestamp, or one of `EARLIEST` and `LATEST`; -1 where no record is as young."""
+        by_topic: dict[str, dict[int, int]] = {}
+        for partition, query in queries.items():
+            by_topic.setdefault(partition.topic, {})[partition.partition] = query
+        answers: Offsets = {}
+        for topic, wanted in by_topic.items():
+            listed = self.wait(self.client.list_offsets(topic, wanted, isolation=self._options.isolation))
+            answers |= {TopicPartition(topic, index): found.offset for index, found in listed.items()}
+        return answers
+
+    def earliest(self, partition: TopicPartition) -> int:
+        return self.ask({partition: OffsetQuery.EARLIEST})[partition]
+
+    def _refuse_others(self, said: Mapping[TopicPartition, int], partitions: list[TopicPartition]) -> None:
+        others = sorted(set(said) - set(partitions))
+        if others:
+            raise WrongUse(f"offsets are given for {', '.join(map(str, others))}, which is not subscribed to")
+
+
+async def _as_coroutine(question: Awaitable[T]) -> T:
+    return await question
+
+
+def is_out_of_range(error: RopewalkError) -> bool:
+    return isinstance(error, RemoteError) and error.code is ErrorCode.OFFSET_OUT_OF_RANGE

@@ -1,0 +1,102 @@
+"""One task: fetch a range of one partition, decode it, hand it on. Runs on executors.
+
+While one answer is decoded the next is on its way. Leaders are looked up here, in the task, when it runs: a replay of the
+same range may find them elsewhere.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import pyarrow as pa
+import structlog
+
+from ropewalk.base.errors import RopewalkError
+from ropewalk.client.fetch import Fetched
+from ropewalk.records.batch import iterate
+from ropewalk.spark.bodies import Aborted
+from ropewalk.spark.brokers import Brokers, is_out_of_range
+from ropewalk.spark.columns import Column
+from ropewalk.spark.decoder import Decoder
+from ropewalk.spark.options import SourceOptions
+from ropewalk.spark.ranges import FROM_THE_START, Range
+from ropewalk.spark.records_found import EVER, Wanted
+from ropewalk.spark.refusals import DataLost
+
+ROWS_PER_BATCH_MAX: Final = 100_000
+"""Handed to Spark at once: enough to lose the cost of handing over, little enough not to fill an executor's memory."""
+
+SILENT_ROUNDS_MAX: Final = 240
+"""Fetches that bring nothing, each as long as the client waits, before a range that must be there is given up."""
+
+_log = structlog.get_logger()
+
+
+def read(
+    options: SourceOptions, columns: tuple[Column, ...], wanted: Range, times: tuple[int, int] = EVER
+) -> Iterator[pa.RecordBatch]:
+    """`times`: first and end in milliseconds, the end not included; what lies outside is left out."""
+    decoder = Decoder(columns, topic=wanted.partition.topic, partition=wanted.partition.partition)
+    with Brokers(options) as brokers:
+        position = wanted.start
+        if position == FROM_THE_START:
+            position = min(brokers.earliest(wanted.partition), wanted.end)
+        for fetched in _fetches(brokers, options, wanted, position):
+            sought = Wanted(position, wanted.end, *times)
+            aborted = [Aborted(producer_id, first_offset) for producer_id, first_offset in fetched.aborted]
+            decoded, end_offset = decoder.decode(memoryview(fetched.records), sought, aborted)
+            position = max(position, end_offset or 0)
+            for start in range(0, decoded.num_rows, ROWS_PER_BATCH_MAX):
+                yield decoded.slice(start, ROWS_PER_BATCH_MAX)
+
+
+def _fetches(brokers: Brokers, options: SourceOptions, wanted: Range, position: int) -> Iterator[Fetched]:
+    """Answers that hold something, until the range is over."""
+    silent_count = 0
+    pending = brokers.start(brokers.client.fetch({wanted.partition: position}, isolation=options.isolation))
+    while position < wanted.end:
+        try:
+            answers = brokers.wait(pending)
+        except RopewalkError as error:
+            position = _after(error, brokers, options, wanted, position)
+            pending = brokers.start(
+                brokers.client.fetch({wanted.partition: position}, isolation=options.isolation)
+            )
+            continue
+        fetched = answers[0] if answers else None
+        reached = position if fetched is None else _end_of(fetched, position)
+        silent_count = silent_count + 1 if reached == position else 0
+        if silent_count > SILENT_ROUNDS_MAX:
+            raise DataLost(
+                f"{wanted.partition} ends at {position}, before offset {wanted.end} that was to be read"
+            )
+        position = reached
+        if position < wanted.end:
+            pending = brokers.start(
+                brokers.client.fetch({wanted.partition: position}, isolation=options.isolation)
+            )
+        if fetched is not None and fetched.records:
+            yield fetched
+
+
+def _end_of(fetched: Fetched, position: int) -> int:
+    end_offset = position
+    for _, header in iterate(fetched.records):
+        end_offset = max(end_offset, header.end_offset)
+    return end_offset
+
+
+def _after(
+    error: RopewalkError, brokers: Brokers, options: SourceOptions, wanted: Range, position: int
+) -> int:
+    """Where to go on after an error, if anywhere."""
+    if not is_out_of_range(error):
+        raise error
+    earliest = brokers.earliest(wanted.partition)
+    lost = f"offsets {position} to {min(earliest, wanted.end)} of {wanted.partition} are gone"
+    if options.fails_on_data_loss or earliest <= position:
+        raise DataLost(
+            f"{lost}: retention or an administrator has removed them, or the topic was made anew."
+            " To read what is there, say failOnDataLoss=false"
+        )
+    _log.warning("records are gone before they were read", partition=str(wanted.partition), lost=lost)
+    return min(earliest, wanted.end)

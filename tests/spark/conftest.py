@@ -1,0 +1,74 @@
+"""One Spark session and one node for all tests of this directory that want them: starting Spark takes longer than they do."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from ropewalk.testing import Cluster
+
+pyspark = pytest.importorskip("pyspark")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """As bare as Spark comes but for what keeps a test small."""
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java 17 or newer")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    session = (
+        pyspark.sql.SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.driver.memory", "1g")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+class Node:
+    """A node, and what tests put into it."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+        self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
+
+    def create(self, topic: str, partitions: int = 2, **config: str) -> str:
+        made = NewTopic(
+            topic, partitions, 1, config={name.replace("_", "."): value for name, value in config.items()}
+        )
+        self._admin.create_topics([made])[topic].result(30)
+        return topic
+
+    def delete(self, topic: str) -> None:
+        self._admin.delete_topics([topic])[topic].result(30)
+
+    def write(self, topic: str, count: int, *, first: int = 0, partitions: int = 2) -> None:
+        """Records numbered from `first`, in turn over the partitions."""
+        for number in range(first, first + count):
+            self._producer.produce(
+                topic,
+                key=f"k{number}",
+                value=f"v{number}",
+                partition=number % partitions,
+                timestamp=1_700_000_000_000 + number,
+                headers=[("n", str(number).encode())] if number % 2 else None,
+            )
+        assert self._producer.flush(30) == 0
+
+
+@pytest.fixture(scope="session")
+def node() -> Iterator[Node]:
+    with Cluster() as cluster:
+        yield Node(cluster.bootstrap)
