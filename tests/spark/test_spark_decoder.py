@@ -13,12 +13,12 @@ from ropewalk.base.ids import LeaderEpoch, Offset
 from ropewalk.records.batch import HEADER_BYTES, stamp, stamp_crc
 from ropewalk.records.codec import Codec
 from ropewalk.records.record import Record, build
-from ropewalk.spark import decoder as decoding
-from ropewalk.spark import kernels, lockstep
-from ropewalk.spark.bodies import Aborted
 from ropewalk.spark.columns import Column
-from ropewalk.spark.decoder import Decoder
-from ropewalk.spark.records_found import Wanted
+from ropewalk.spark.decoding import decoder as decoding
+from ropewalk.spark.decoding import kernels, lockstep
+from ropewalk.spark.decoding.bodies import Aborted
+from ropewalk.spark.decoding.decoder import Decoder
+from ropewalk.spark.decoding.records_found import Wanted
 
 BOTH = pytest.mark.parametrize("loops", [kernels, lockstep], ids=["compiled", "numpy"])
 """Both sets of loops answer the same."""
@@ -159,7 +159,7 @@ def test_bytes_that_were_never_records_are_refused_and_not_followed(
 @settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_both_sets_of_loops_find_the_same(data: st.DataObject) -> None:
-    from ropewalk.spark.bodies import open_bodies
+    from ropewalk.spark.decoding.bodies import open_bodies
 
     records = data.draw(st.lists(_records, min_size=1, max_size=4))
     batch = bytearray(fetched_from([(records, Codec.NONE)]))

@@ -13,13 +13,13 @@ import structlog
 from ropewalk.base.errors import RopewalkError
 from ropewalk.client.fetch import Fetched
 from ropewalk.records.batch import iterate
-from ropewalk.spark.bodies import Aborted
 from ropewalk.spark.brokers import Brokers, is_out_of_range
 from ropewalk.spark.columns import Column
-from ropewalk.spark.decoder import Decoder
+from ropewalk.spark.decoding.bodies import Aborted
+from ropewalk.spark.decoding.decoder import Decoder
+from ropewalk.spark.decoding.records_found import EVER, Wanted
 from ropewalk.spark.options import SourceOptions
 from ropewalk.spark.ranges import FROM_THE_START, Range
-from ropewalk.spark.records_found import EVER, Wanted
 from ropewalk.spark.refusals import DataLost
 
 ROWS_PER_BATCH_MAX: Final = 100_000

@@ -37,9 +37,9 @@ from pyspark.sql.types import StructType
 from ropewalk.base.ids import TopicPartition
 from ropewalk.spark.brokers import Brokers
 from ropewalk.spark.columns import Column, all_columns, chosen_columns, schema_of
+from ropewalk.spark.decoding.records_found import EVER
 from ropewalk.spark.options import LATEST, AtOffsets, SourceOptions, parse_source
 from ropewalk.spark.ranges import Json, Offsets, Range, between, from_json, limited, split, to_json
-from ropewalk.spark.records_found import EVER
 from ropewalk.spark.refusals import DataLost
 
 _PUSH_DOWN_WORKER: Final = "pyspark.sql.worker.data_source_pushdown_filters"

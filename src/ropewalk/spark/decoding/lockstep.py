@@ -6,8 +6,8 @@ Slower the larger the batches are, since it is as many steps as the largest has 
 import numpy as np
 import numpy.typing as npt
 
-from ropewalk.spark.bodies import Bodies, Bytes, Numbers
-from ropewalk.spark.records_found import HeadersFound, RecordsFound, Wanted
+from ropewalk.spark.decoding.bodies import Bodies, Bytes, Numbers
+from ropewalk.spark.decoding.records_found import HeadersFound, RecordsFound, Wanted
 
 _SHIFT_MAX = 63
 

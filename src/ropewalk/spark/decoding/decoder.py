@@ -17,14 +17,14 @@ import numpy as np
 import pyarrow as pa
 
 from ropewalk.base.errors import CorruptBatch
-from ropewalk.spark import lockstep
-from ropewalk.spark.bodies import Aborted, Bodies, Bytes, Numbers, open_bodies
 from ropewalk.spark.columns import HEADER_FIELDS, Column
-from ropewalk.spark.records_found import HeadersFound, RecordsFound, Wanted
+from ropewalk.spark.decoding import lockstep
+from ropewalk.spark.decoding.bodies import Aborted, Bodies, Bytes, Numbers, open_bodies
+from ropewalk.spark.decoding.records_found import HeadersFound, RecordsFound, Wanted
 
 loops: ModuleType = lockstep
 with suppress(ImportError):  # numba is for speed alone
-    from ropewalk.spark import kernels
+    from ropewalk.spark.decoding import kernels
 
     loops = kernels
 

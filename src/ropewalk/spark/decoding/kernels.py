@@ -8,8 +8,8 @@ beyond its batch is reported as the number of that batch.
 import numba as nb
 import numpy as np
 
-from ropewalk.spark.bodies import Bodies, Bytes, Numbers
-from ropewalk.spark.records_found import HeadersFound, RecordsFound, Wanted
+from ropewalk.spark.decoding.bodies import Bodies, Bytes, Numbers
+from ropewalk.spark.decoding.records_found import HeadersFound, RecordsFound, Wanted
 
 
 def find_records(bodies: Bodies, wanted: Wanted) -> RecordsFound | int:

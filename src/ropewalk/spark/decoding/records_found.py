@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from ropewalk.spark.bodies import Numbers
+from ropewalk.spark.decoding.bodies import Numbers
 
 EVER: Final = (-(2**63), 2**63 - 1)
 """First and end of a range that leaves nothing out."""
