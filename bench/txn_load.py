@@ -137,7 +137,9 @@ class _Producer:
         self._partition = partition
         self._producer_id = -1
         self._epoch = -1
-        records = [Record(timestamp=0, value=b"x" * RECORD_BYTES) for _ in range(RECORDS)]
+        records = [
+            Record(timestamp=int(time.time() * 1000), value=b"x" * RECORD_BYTES) for _ in range(RECORDS)
+        ]
         self._batch = build(records, is_transactional=True)
         self.finished_count = 0
         self.latencies_ms: list[float] = []

@@ -137,3 +137,33 @@ def test_every_number_is_turned_once_while_nodes_are_killed(seed: int, protocol:
         assert seen == Counter(b"%d" % number for number in range(NUMBERS))
 
     in_a_cluster(story, "group.initial.rebalance.delay.ms=0", seed=seed, with_etcd=True)
+
+
+def test_a_partition_with_much_to_read_does_not_wait_for_idle_ones() -> None:
+    """Its leader is asked for the idle ones while enough of it lies ready; that question must not keep it from its turn."""
+
+    async def story(nodes: Nodes) -> None:
+        told = Story(nodes, "classic")
+        async with Admin(told.bootstrap, ports=HostPorts(nodes, "admin")) as admin:
+            await admin.create_topic("numbers", partitions=9, replication_factor=3)
+        async with told.producer("writer") as producer:
+            for number in range(40):
+                await producer.send("numbers", b"%d" % number, partition=0)
+                await producer.flush()
+        clock = nodes.members[0].machine.clock
+        async with Consumer(
+            told.bootstrap,
+            ports=HostPorts(nodes, "reader"),
+            auto_offset_reset="earliest",
+            max_partition_fetch_bytes=1,  # one batch at a time
+        ) as consumer:
+            consumer.assign([TopicPartition("numbers", index) for index in range(9)])
+            seen = [message.value for message in await consumer.poll(timeout_ms=10_000)]
+            began_ms = clock.now_ms()
+            while len(seen) < 40:
+                seen += [message.value for message in await consumer.poll(timeout_ms=10_000)]
+            took_ms = clock.now_ms() - began_ms
+        assert seen == [b"%d" % number for number in range(40)]
+        assert took_ms < 2_000, "in virtual time: every second answer waited for half a second before"
+
+    in_a_cluster(story, seed=3)

@@ -199,6 +199,9 @@ CLIENT_REQUESTS_MAX: Final = 1024
 CLIENT_CHUNKS_AHEAD: Final = 2
 """Answers of a partition that a consumer keeps before they are polled: one to read from, and one that came meanwhile."""
 
+CLIENT_FETCH_SHORT_WAIT_MS: Final = 10
+"""How long a fetch may wait that leaves out partitions because enough of them lies ready: their turn must not wait for others that are idle."""
+
 CLIENT_KEYS_KEPT: Final = 8192
 """Keys whose hash a producer remembers: few keys make up most of a stream, and hashing takes longer than the rest of a `send`."""
 

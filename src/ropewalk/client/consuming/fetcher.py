@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import NodeId, TopicId, TopicPartition
-from ropewalk.base.limits import CLIENT_CHUNKS_AHEAD
+from ropewalk.base.limits import CLIENT_CHUNKS_AHEAD, CLIENT_FETCH_SHORT_WAIT_MS
 from ropewalk.client.cluster import Lane, TopicView
 from ropewalk.client.connection import Connection
 from ropewalk.client.consuming.assignment import Assignment, Held
@@ -110,7 +110,12 @@ class Fetcher:
         if self._is_stopped or self._ready_bytes >= self._settings.fetch_max_bytes:
             return
         by_leader: dict[NodeId, list[_Asked]] = {}
+        full: set[NodeId] = set()
+        """Leaders of partitions that are left out, because enough of them lies ready."""
         for held in self._assignment.all():
+            if self._is_full(held):
+                full |= self._leader_of(held.partition)
+                continue
             asked = self._wanted(held)
             if asked is not None:
                 leader = asked.topic.partitions[held.partition.partition].leader
@@ -121,7 +126,7 @@ class Fetcher:
             if connection is None:
                 self._run(leader, partial(self._reach, leader, [each.topic.name for each in wanted]))
             elif connection.is_writable:
-                self._ask(leader, connection, wanted)
+                self._ask(leader, connection, wanted, is_short=leader in full)
 
     def forget(self, partition: TopicPartition) -> None:
         """It is no longer read: what is at hand of it is dropped."""
@@ -133,11 +138,19 @@ class Fetcher:
         _, chunk = chunks.popleft()
         self._ready_bytes -= chunk.size_bytes
 
+    def _is_full(self, held: Held) -> bool:
+        return not held.is_paused and len(self._ready.get(held.partition, ())) >= CLIENT_CHUNKS_AHEAD
+
+    def _leader_of(self, partition: TopicPartition) -> set[NodeId]:
+        """Nobody where that is not known."""
+        topic = self._session.cluster.known_topic(partition.topic)
+        if topic is None or partition.partition >= len(topic.partitions):
+            return set()
+        return {topic.partitions[partition.partition].leader}
+
     def _wanted(self, held: Held) -> _Asked | None:
         partition = held.partition
         if held.position is None or held.is_paused or partition in self._asked:
-            return None
-        if len(self._ready.get(partition, ())) >= CLIENT_CHUNKS_AHEAD:
             return None
         cluster = self._session.cluster
         topic = cluster.known_topic(partition.topic)
@@ -154,13 +167,14 @@ class Fetcher:
         epoch = topic.partitions[partition.partition].leader_epoch
         return _Asked(held, held.version, held.fetch_offset, topic, epoch)
 
-    def _ask(self, node: NodeId, connection: Connection, wanted: Sequence[_Asked]) -> None:
+    def _ask(self, node: NodeId, connection: Connection, wanted: Sequence[_Asked], *, is_short: bool) -> None:
         by_topic: dict[str, list[_Asked]] = {}
         for asked in wanted:
             by_topic.setdefault(asked.topic.name, []).append(asked)
         settings = self._settings
+        wait_ms = min(settings.fetch_max_wait_ms, CLIENT_FETCH_SHORT_WAIT_MS if is_short else 1 << 30)
         request = wire.FetchRequest(
-            max_wait_ms=settings.fetch_max_wait_ms,
+            max_wait_ms=wait_ms,
             min_bytes=settings.fetch_min_bytes,
             max_bytes=settings.fetch_max_bytes,
             isolation_level=settings.isolation,
