@@ -60,10 +60,10 @@ class Meter:
 
     def _cpu(self) -> tuple[float, float, float]:
         """Of the broker, of this process with the children it has waited for, and of the machine."""
-        return cpu_seconds(self._broker_pid), sum(os.times()[:4]), _machine_cpu_seconds()
+        return cpu_seconds(self._broker_pid), sum(os.times()[:4]), machine_cpu_seconds()
 
 
-def _machine_cpu_seconds() -> float:
+def machine_cpu_seconds() -> float:
     with open("/proc/stat") as file:
         user, nice, system, _idle, _wait, hard, soft = map(int, file.readline().split()[1:8])
     return (user + nice + system + hard + soft) / TICKS_PER_SECOND

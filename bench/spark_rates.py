@@ -1,0 +1,236 @@
+"""Topics in Spark beside Spark's own Kafka connector: one session, `local[2]`, the two in turn.
+
+    bench/spark                  # all of it
+    bench/spark read             # a query over a topic: ours from Ropewalk, theirs from Apache Kafka
+    bench/spark decoder          # record batches to Arrow columns, in one thread, without Spark
+
+The query is sum(length(value)), count(key), max(offset). Each side is run twice before it is measured: the JVM compiles what runs
+often, and Python's workers stay. Needs Java and Maven; `--only ropewalk` needs no Maven.
+"""
+
+import argparse
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
+
+from bench.brokers import Broker, Unavailable, start_kafka, start_ropewalk
+from bench.client_load import LoadFailed
+from bench.processes import cpu_seconds, machine_cpu_seconds
+from bench.report import Row, Samples, Target, at_least, compare, figure, markdown
+from bench.spark_jars import CONNECTOR, fetch
+from bench.spark_load import PARTITION_COUNT, Records, fill, scan
+
+MODES: Final = ("read", "decoder")
+RECORDS_FIGURE: Final = "records/s"
+
+_WARM_UPS: Final = 2
+_DECODED: Final = Records(200_000, 100, has_headers=True)
+_DECODED_AIM: Final = 2_000_000
+_FETCHED_BYTES: Final = 64 << 20
+
+Load = Callable[[], float]
+"""Does the work once and answers with records per second."""
+
+
+class Comparison:
+    def __init__(self, stack: ExitStack, arguments: argparse.Namespace) -> None:
+        self._stack = stack
+        self._repetitions: int = arguments.repetitions
+        self._scale: float = arguments.scale
+        self._only: str | None = arguments.only
+        self._session: Any = None
+        self._brokers: dict[str, Broker] = {}
+        self.rows: list[Row] = []
+        self.notes: list[str] = []
+        self.foreign_cores_max = 0.0
+
+    def read(self) -> None:
+        for records, wanted in ((Records(400_000, 1024), 1.0), (Records(2_000_000, 100), 1.5)):
+            records = self._scaled(records)
+            loads: dict[str, Load] = {}
+            if self._only != "kafka":
+                ours = self._ropewalk()
+                frame = self._reader("ropewalk").options(
+                    bootstrap=ours.bootstrap, subscribe=fill(ours, "read", records)
+                )
+                loads["ropewalk"] = _scanning(frame.load, records)
+            if self._only != "ropewalk":
+                theirs = self._kafka()
+                frame = self._reader("kafka").options(
+                    **{"kafka.bootstrap.servers": theirs.bootstrap}, subscribe=fill(theirs, "read", records)
+                )
+                loads["kafka"] = _scanning(frame.load, records)
+            self._compare(f"read {records.title}", loads, at_least(wanted))
+
+    def decoder(self) -> None:
+        """CRC, keys, values and headers, as processor time: one core's worth, whatever else the machine does."""
+        from ropewalk.base.ids import TopicPartition
+        from ropewalk.spark.brokers import Brokers
+        from ropewalk.spark.columns import all_columns
+        from ropewalk.spark.decoding.decoder import Decoder
+        from ropewalk.spark.decoding.records_found import Wanted
+        from ropewalk.spark.options import parse_source
+
+        node = self._ropewalk()
+        topic = fill(node, "decoder", _DECODED)
+        options = parse_source(
+            {
+                "bootstrap": node.bootstrap,
+                "subscribe": topic,
+                "kafka.max.partition.fetch.bytes": str(_FETCHED_BYTES),
+            },
+            streaming=False,
+        )
+        with Brokers(options) as brokers:
+            fetched = brokers.wait(brokers.client.fetch({TopicPartition(topic, 0): 0}))[0].records
+        decoder = Decoder(all_columns(with_headers=True), topic=topic, partition=0)
+        rates: list[float] = []
+        for repetition in range(_WARM_UPS + self._repetitions):
+            used = time.process_time()
+            rows, _ = decoder.decode(memoryview(fetched), Wanted())
+            rate = rows.num_rows / (time.process_time() - used)
+            if rows.num_rows != _DECODED.count // PARTITION_COUNT:
+                raise LoadFailed(f"{rows.num_rows} records were decoded of {_DECODED.count}")
+            if repetition >= _WARM_UPS:
+                rates.append(rate)
+        median = statistics.median(rates)
+        self._note(
+            f"Decoder alone, {_DECODED.value_bytes} B and one header, CRC checked: {figure(median)} "
+            f"[{figure(min(rates))} – {figure(max(rates))}] records/s of one core; wanted ≥ {_DECODED_AIM:,}: "
+            f"{'met' if median >= _DECODED_AIM else 'MISSED'}."
+        )
+
+    def _scaled(self, records: Records) -> Records:
+        count = int(records.count * self._scale) // PARTITION_COUNT * PARTITION_COUNT
+        return Records(max(count, PARTITION_COUNT), records.value_bytes, records.has_headers)
+
+    def _compare(self, title: str, loads: dict[str, Load], target: Target) -> None:
+        """In turn; who goes first changes with every repetition."""
+        samples: dict[str, list[dict[str, float]]] = {name: [] for name in ("ropewalk", "kafka")}
+        for repetition in range(-_WARM_UPS, self._repetitions):
+            turns = list(loads.items())
+            for name, load in turns if repetition % 2 == 0 else reversed(turns):
+                _progress(
+                    f"{title}, {name}, {f'{repetition + 1}' if repetition >= 0 else 'warm-up'} of {self._repetitions}"
+                )
+                sample = self._measured(load)
+                _progress(f"  {sample[RECORDS_FIGURE]:,.0f} records/s")
+                if repetition >= 0:
+                    samples[name].append(sample)
+        self._add(title, samples["ropewalk"], samples["kafka"], target)
+
+    def _add(self, title: str, ours: Samples, theirs: Samples, target: Target) -> None:
+        peer = "Spark's connector, Kafka 4.3.1"
+        rows = compare(title, peer, ours, theirs, {RECORDS_FIGURE: target})
+        self.rows += rows
+        self.foreign_cores_max = max(
+            [self.foreign_cores_max, *(sample["foreign cores"] for sample in (*ours, *theirs))]
+        )
+        for row in rows:
+            print("  ".join(row.cells()), flush=True)
+
+    def _measured(self, load: Load) -> dict[str, float]:
+        """Brokers and Spark are below this process, so the rest of the machine is foreign."""
+        before = machine_cpu_seconds() - cpu_seconds(os.getpid())
+        started = time.perf_counter()
+        rate = load()
+        foreign = machine_cpu_seconds() - cpu_seconds(os.getpid()) - before
+        return {
+            RECORDS_FIGURE: rate,
+            "foreign cores": max(0.0, foreign) / (time.perf_counter() - started),
+        }
+
+    def _note(self, text: str) -> None:
+        self.notes.append(text)
+        print(text, flush=True)
+
+    def _reader(self, kind: str) -> Any:
+        return self._spark().read.format(kind).option("startingOffsets", "earliest")
+
+    def _spark(self) -> Any:
+        if self._session is None:
+            _progress("starting Spark")
+            self._session = start_session("" if self._only == "ropewalk" else fetch(*CONNECTOR))
+            self._stack.callback(self._session.stop)
+        return self._session
+
+    def _ropewalk(self) -> Broker:
+        return self._started("ropewalk", lambda: start_ropewalk("os"))
+
+    def _kafka(self) -> Broker:
+        return self._started("kafka", start_kafka)
+
+    def _started(self, name: str, start: Callable[[], Broker]) -> Broker:
+        if name not in self._brokers:
+            _progress(f"starting {name}")
+            self._brokers[name] = start()
+            self._stack.callback(self._brokers[name].stop)
+        return self._brokers[name]
+
+
+def _scanning(load_frame: Callable[[], Any], records: Records) -> Load:
+    return lambda: scan(load_frame(), records)
+
+
+def start_session(jars: str) -> Any:
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = (
+        SparkSession.builder.master("local[2]")
+        .appName("bench")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", "2g")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "2")
+    )
+    if jars:
+        builder = builder.config("spark.jars", jars)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def _progress(text: str) -> None:
+    print(f"… {text}", file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="bench/spark", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "modes", nargs="*", metavar="MODE", help=f"{', '.join(MODES)}; all of them if none is given"
+    )
+    parser.add_argument("--repetitions", type=int, default=5, help="of every measurement (5)")
+    parser.add_argument("--scale", type=float, default=1.0, help="of how many records there are (1.0)")
+    parser.add_argument("--only", choices=["ropewalk", "kafka"], help="one of the two, without ratios")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table there as well")
+    arguments = parser.parse_args()
+    modes = arguments.modes or MODES
+    if unknown := set(modes) - set(MODES):
+        parser.error(f"no mode {', '.join(sorted(unknown))}; there are {', '.join(MODES)}")
+    try:
+        with ExitStack() as stack:
+            comparison = Comparison(stack, arguments)
+            for mode in modes:
+                getattr(comparison, mode)()
+    except (Unavailable, LoadFailed) as error:
+        print(f"bench/spark: {error}", file=sys.stderr)
+        return 1
+    table = markdown(comparison.rows, comparison.foreign_cores_max, "Spark 4.2.0 `local[2]`")
+    table += "".join(f"\n{note}\n" for note in comparison.notes)
+    print("\n" + table)
+    if arguments.markdown:
+        arguments.markdown.write_text(table)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
