@@ -6,6 +6,7 @@
     brokers.py    questions to brokers, from threads without an event loop
     reading.py    one task: fetch, decode, hand on
     source.py     what Spark calls to read
+    pipelines/    jobs over topics: defined, started, watched
 
 Needs the extra `spark`. Nothing else in the package imports this one; `pyspark_ropewalk` is how Spark finds it.
 """
