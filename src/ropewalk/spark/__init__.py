@@ -6,6 +6,8 @@
     brokers.py    questions to brokers, from threads without an event loop
     reading.py    one task: fetch, decode, hand on
     source.py     what Spark calls to read
+    checkpoints.py  which offsets a batch of a query has, from what Spark wrote down
+    lake/         tables: files by tasks, one commit by the driver, the next offset in it
     pipelines/    jobs over topics: defined, started, watched
 
 Needs the extra `spark`. Nothing else in the package imports this one; `pyspark_ropewalk` is how Spark finds it.

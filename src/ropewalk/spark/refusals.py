@@ -7,3 +7,11 @@ class WrongUse(ValueError):
 
 class DataLost(RuntimeError):
     """Offsets that were asked for, or came next, are no longer there."""
+
+
+class NotOurs(WrongUse):
+    """A table that another job owns, or that nobody made for this purpose."""
+
+
+class Overtaken(RuntimeError):
+    """Somebody else has changed the table between the look at it and the commit; nothing was committed."""

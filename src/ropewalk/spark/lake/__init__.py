@@ -1,0 +1,13 @@
+"""Tables that topics are archived in: files written by tasks, one commit by the driver, and the next offset kept in the commit itself.
+
+    table.py      what a kind of table offers, and what a commit holds
+    advance.py    core: which rows of a batch are new, and where the table stands after it
+    shaping.py    rows of a topic → rows of the table
+    writing.py    one task: rows → Parquet files, in bounded memory
+    places.py     directories and addresses of object stores
+    delta.py      tables in Delta's format; parquet.py  plain directories of Parquet files
+
+Invariants
+    A table's next offset of a partition and the rows below it become visible in the same commit, or neither does.
+    A file that no commit names is of an attempt that failed. Nobody reads it, and upkeep deletes it when it is old enough.
+"""

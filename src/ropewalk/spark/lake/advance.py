@@ -1,0 +1,44 @@
+"""Core: which rows of a batch are new to a table, and where the table stands after it.
+
+Invariants
+    Each offset that any batch has covered is taken exactly once, however often batches are replayed and whatever their bounds are by then.
+    The table never moves past an offset that no batch has covered.
+
+What a reader could get wrong
+    The *range* that Spark asked for is compared with what is stored, never the first row: offsets that compaction or an aborted
+    transaction left empty are normal inside a range.
+    A range that is `FROM_THE_START` begins wherever the log did; nothing can lie before it.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from ropewalk.base.ids import TopicPartition
+from ropewalk.spark.ranges import FROM_THE_START, Offsets, Range
+from ropewalk.spark.refusals import DataLost
+
+
+class Advance(Struct, frozen=True):
+    first_offsets: Offsets
+    """Rows below are in the table already. Partitions that are not named here have no row to take at all."""
+    next_offsets: Offsets
+    """Where the table stands afterwards; only what moves."""
+
+
+def decide_advance(stored: Mapping[TopicPartition, int], ranges: Iterable[Range]) -> Advance:
+    """Raises `DataLost` if the batch begins behind what the table has: offsets in between would be missing for good."""
+    first_offsets: Offsets = {}
+    next_offsets: Offsets = {}
+    for each in ranges:
+        reached = stored.get(each.partition)
+        if reached is not None and each.start != FROM_THE_START and each.start > reached:
+            raise DataLost(
+                f"the batch begins at offset {each.start} of {each.partition}, and the table ends at {reached}:"
+                f" {each.start - reached} offsets would be missing. The checkpoint belongs to another table, or is ahead of this one;"
+                " give the job a new checkpoint directory, and it goes on where the table ends"
+            )
+        if each.end > (reached or 0):
+            first_offsets[each.partition] = reached or 0
+            next_offsets[each.partition] = each.end
+    return Advance(first_offsets, next_offsets)

@@ -1,0 +1,92 @@
+"""What a kind of table offers to those who archive into it, and what a commit holds.
+
+What a reader could get wrong
+    An opened table is what it was when it was opened: offsets are asked, files written and the commit made on that one state.
+    If anybody has moved the same partitions on in between, `commit` raises `Overtaken` and nothing has changed. Open it again for the next batch.
+    Files are written by tasks on other machines, which know a `Target` and nothing else of the table.
+"""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+import pyarrow as pa
+from msgspec import Struct
+
+from ropewalk.base.ids import TopicPartition
+from ropewalk.spark.ranges import Offsets
+
+
+class TableSpec(Struct, frozen=True, kw_only=True):
+    """The table that a job wants. What exists already is checked against it."""
+
+    address: str
+    """A directory, or the address of one in an object store."""
+    owner: str
+    """The name of the job; a table has one, for good."""
+    schema: pa.Schema
+    """All columns, those it is partitioned by among them."""
+    partition_columns: tuple[str, ...] = ()
+    keep_hours: int = 168
+    """How long what was replaced or never committed is kept."""
+
+
+class Target(Struct, frozen=True):
+    """Where tasks put files, and in which form."""
+
+    root: str
+    """Paths of files are relative to it."""
+    partition_columns: tuple[str, ...]
+    keeps_partition_columns: bool
+    """Whether the files themselves have the columns that their directories are named for."""
+
+
+class WrittenFile(Struct, frozen=True):
+    """One Parquet file that is complete. Nobody reads it before a commit names it."""
+
+    path: str
+    size_bytes: int
+    row_count: int
+    partition_values: dict[str, str | None]
+    modified_at_ms: int
+    offset_min: int
+    offset_max: int
+    timestamp_min_ms: int | None = None
+    """None where no reader could write the bounds down as a date."""
+    timestamp_max_ms: int | None = None
+
+
+class Commit(Struct, frozen=True):
+    """Everything that becomes visible at once."""
+
+    files: tuple[WrittenFile, ...]
+    next_offsets: Offsets
+    """Of the partitions that move; the others stay where they are."""
+    note: dict[str, str] = {}
+    """For those who read the table's history: the batch, the query."""
+
+
+class Upkeep(Struct, frozen=True):
+    compacts: bool
+    file_bytes_target: int
+    keep_hours: int
+
+
+class LakeTable(Protocol):
+    """Each kind has a class function `open(spec: TableSpec)` that opens such a table, or makes it where there is none."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    @property
+    def target(self) -> Target: ...
+
+    def next_offsets(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        """Of those that the table has heard of."""
+
+    def widen(self, schema: pa.Schema) -> None:
+        """Adds the columns that are missing, empty in all rows there are. A column of another type raises `WrongUse`."""
+
+    def commit(self, commit: Commit) -> None: ...
+
+    def maintain(self, upkeep: Upkeep) -> str:
+        """Never while a batch is under way. Answers with a sentence for the log."""
