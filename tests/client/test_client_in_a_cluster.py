@@ -161,9 +161,10 @@ def test_a_partition_with_much_to_read_does_not_wait_for_idle_ones() -> None:
             seen = [message.value for message in await consumer.poll(timeout_ms=10_000)]
             began_ms = clock.now_ms()
             while len(seen) < 40:
+                await asyncio.sleep(0.05)  # who polls at once never has enough lying ready
                 seen += [message.value for message in await consumer.poll(timeout_ms=10_000)]
             took_ms = clock.now_ms() - began_ms
         assert seen == [b"%d" % number for number in range(40)]
-        assert took_ms < 2_000, "in virtual time: every second answer waited for half a second before"
+        assert took_ms < 4_000, "in virtual time: every second answer waited for half a second before"
 
     in_a_cluster(story, seed=3)
