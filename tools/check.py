@@ -27,6 +27,7 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).resolve().parent.parent
 BIN = ROOT / ".venv" / "bin"
 OPTIONAL = "optional:"
+WORKERS = max(2, min(4, os.cpu_count() or 1))
 FAST = "not slow and not chaos and not unsettled"
 
 
@@ -84,7 +85,7 @@ def main() -> int:
     stages.append(Stage("packages", time.monotonic() - started_at, True))
     with tempfile.TemporaryDirectory() as directory:
         report = Path(directory) / "pytest.xml"
-        pytest = ["python", "-m", "pytest", f"--junit-xml={report}", *for_pytest]
+        pytest = ["python", "-m", "pytest", f"--junit-xml={report}", *_side_by_side(for_pytest), *for_pytest]
         if arguments.fast:
             pytest += ["-m", FAST]
         stages += [_run(name, command) for name, command in {**CHECKS, "pytest": pytest}.items()]
@@ -95,6 +96,12 @@ def main() -> int:
     if not complete and not arguments.allow_missing:
         print("Red, because not everything was tested; --allow-missing accepts that.")
     return 0 if all(stage.passed for stage in stages) and (complete or arguments.allow_missing) else 1
+
+
+def _side_by_side(for_pytest: list[str]) -> list[str]:
+    """Half of the tests' time is waiting, so several files are run at a time; one alone where the caller looks closely."""
+    looks_closely = {"-s", "-x", "--pdb", "-n", "--trace"} & set(for_pytest)
+    return [] if looks_closely else ["-n", str(WORKERS), "--dist", "loadfile"]
 
 
 def _run(name: str, command: list[str]) -> Stage:
