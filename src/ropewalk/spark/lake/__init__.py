@@ -5,7 +5,8 @@
     shaping.py    rows of a topic → rows of the table
     writing.py    one task: rows → Parquet files, in bounded memory
     places.py     directories and addresses of object stores
-    delta.py      tables in Delta's format; parquet.py  plain directories of Parquet files
+    terms.py      on which terms a job may write to a table that exists; upkeep.py  core: what is worth compacting
+    kinds.py      delta.py, tables in Delta's format; parquet.py, plain directories of Parquet files
 
 Invariants
     A table's next offset of a partition and the rows below it become visible in the same commit, or neither does.

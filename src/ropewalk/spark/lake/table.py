@@ -27,7 +27,7 @@ class TableSpec(Struct, frozen=True, kw_only=True):
     """All columns, those it is partitioned by among them."""
     partition_columns: tuple[str, ...] = ()
     keep_hours: int = 168
-    """How long what was replaced or never committed is kept."""
+    """How long earlier states of the table can be read."""
 
 
 class Target(Struct, frozen=True):
@@ -66,9 +66,11 @@ class Commit(Struct, frozen=True):
 
 
 class Upkeep(Struct, frozen=True):
-    compacts: bool
+    compact_at: int
+    """So many small files of one directory are made into larger ones; 0 for never."""
     file_bytes_target: int
     keep_hours: int
+    """How long what was replaced or never committed is kept."""
 
 
 class LakeTable(Protocol):

@@ -1,0 +1,197 @@
+"""Tables in Delta's format, by the `deltalake` wheel: no JVM, and no row passes through the driver.
+
+What exactly once rests on
+    Every commit carries, for each partition that it moves, the application transaction `ropewalk/<job>/<topic>/<partition>` whose
+    version is the next offset. Delta keeps the last version of each for good, through checkpoints of its log, compaction and vacuum.
+    A commit that finds the same application transaction moved by another since the table was opened is refused by Delta itself,
+    and so is one that finds the table's properties changed.
+"""
+
+import json
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction, WriterProperties
+from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.transaction import AddAction
+
+from ropewalk.base.ids import TopicPartition
+from ropewalk.spark.columns import Column
+from ropewalk.spark.lake.places import local_directory, sync
+from ropewalk.spark.lake.table import Commit, TableSpec, Target, Upkeep, WrittenFile
+from ropewalk.spark.lake.terms import (
+    check_columns,
+    check_layout,
+    check_owner,
+    missing_columns,
+    refuse_strange_files,
+)
+from ropewalk.spark.lake.upkeep import SmallFile, crowded
+from ropewalk.spark.ranges import Offsets
+from ropewalk.spark.refusals import Overtaken, WrongUse
+
+OWNER: Final = "ropewalk.owner"
+LOG: Final = "_delta_log"
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class DeltaLake:
+    def __init__(self, spec: TableSpec, table: DeltaTable) -> None:
+        self._spec = spec
+        self._table = table
+
+    @classmethod
+    def open(cls, spec: TableSpec) -> "DeltaLake":
+        directory = local_directory(spec.address)
+        if directory is None or not (directory / LOG).exists():
+            refuse_strange_files(spec, directory)
+        table = DeltaTable(spec.address) if DeltaTable.is_deltatable(spec.address) else _create(spec)
+        metadata = table.metadata()
+        check_owner(spec, metadata.configuration.get(OWNER))
+        check_layout(spec, tuple(metadata.partition_columns))
+        opened = cls(spec, table)
+        check_columns(spec, opened.schema, _as_delta(spec.schema))
+        return opened
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema(self._table.schema().to_arrow())
+
+    @property
+    def target(self) -> Target:
+        columns = tuple(self._table.metadata().partition_columns)
+        return Target(self._spec.address, columns, keeps_partition_columns=False)
+
+    def next_offsets(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        stored = {each: self._table.transaction_version(self._app_id(each)) for each in partitions}
+        return {each: version for each, version in stored.items() if version is not None}
+
+    def widen(self, schema: pa.Schema) -> None:
+        check_columns(self._spec, self.schema, _as_delta(schema))
+        missing = missing_columns(self.schema, schema)
+        if missing:
+            self._table.alter.add_columns([Field.from_arrow(each) for each in missing])
+
+    def commit(self, commit: Commit) -> None:
+        moves = [
+            Transaction(self._app_id(each), offset) for each, offset in sorted(commit.next_offsets.items())
+        ]
+        properties = CommitProperties(custom_metadata=dict(commit.note), app_transactions=moves)
+        version = self._table.version()
+        try:
+            self._table.create_write_transaction(
+                [_add_action(each) for each in commit.files],
+                "append",
+                self._table.schema(),
+                list(self.target.partition_columns),
+                commit_properties=properties,
+            )
+        except CommitFailedError as error:
+            raise Overtaken(
+                f"{self._spec.address} has changed since version {version}: {error}. Another archiver writes the same partitions,"
+                f" or somebody has altered the table; nothing of this batch was committed. Let one run of {self._spec.owner!r} go on alone"
+            ) from None
+        directory = local_directory(self._spec.address)
+        if directory is not None:
+            log = directory / LOG
+            for entry in log.glob("*.json"):
+                if entry.stem.isdecimal() and int(entry.stem) > version:
+                    sync(entry)
+            sync(log)
+
+    def maintain(self, upkeep: Upkeep) -> str:
+        table = self._table
+        table.update_incremental()
+        compacted = 0
+        for values in crowded(self._small_files(), upkeep):
+            filters = [(name, "=", value) for name, value in values]
+            metrics = table.optimize.compact(
+                partition_filters=filters or None,
+                target_size=upkeep.file_bytes_target,
+                max_concurrent_tasks=1,
+                writer_properties=WriterProperties(compression="ZSTD"),
+            )
+            compacted += metrics["numFilesRemoved"]
+        deleted = self._vacuum(upkeep.keep_hours)
+        table.create_checkpoint()
+        table.cleanup_metadata()
+        return (
+            f"{compacted} small files were made into larger ones, {deleted} files that nobody needs deleted"
+        )
+
+    def _vacuum(self, keep_hours: int) -> int:
+        """A vacuum is two commits even if it finds nothing, so it is asked first."""
+        found = self._table.vacuum(keep_hours, dry_run=True, enforce_retention_duration=False, full=True)
+        if found:
+            self._table.vacuum(keep_hours, dry_run=False, enforce_retention_duration=False, full=True)
+        return len(found)
+
+    def _small_files(self) -> list[SmallFile]:
+        actions = pa.table(self._table.get_add_actions(flatten=True))
+        names = self.target.partition_columns
+        values = [actions.column(f"partition.{name}").cast(pa.string()).to_pylist() for name in names]
+        sizes = actions.column("size_bytes").to_pylist()
+        return [
+            SmallFile(tuple(zip(names, each, strict=True)), size)
+            for size, *each in zip(sizes, *values, strict=True)
+        ]
+
+    def _app_id(self, partition: TopicPartition) -> str:
+        return f"ropewalk/{self._spec.owner}/{partition.topic}/{partition.partition}"
+
+
+def _create(spec: TableSpec) -> DeltaTable:
+    kept = f"interval {spec.keep_hours} hours"
+    try:
+        return DeltaTable.create(
+            spec.address,
+            schema=Schema.from_arrow(spec.schema),
+            partition_by=list(spec.partition_columns),
+            mode="error",
+            name=spec.owner,
+            description="Records of topics, archived by Ropewalk",
+            configuration={
+                OWNER: spec.owner,
+                "delta.logRetentionDuration": kept,
+                "delta.deletedFileRetentionDuration": kept,
+            },
+            raise_if_key_not_exists=False,
+        )
+    except CommitFailedError as error:
+        raise Overtaken(f"{spec.address} was made by another at the same time: {error}") from None
+    except (DeltaError, OSError) as error:
+        raise WrongUse(f"no table can be made in {spec.address}: {error}") from None
+
+
+def _as_delta(schema: pa.Schema) -> pa.Schema:
+    """In the types that Delta has for them."""
+    return pa.schema(Schema.from_arrow(schema).to_arrow())
+
+
+def _add_action(file: WrittenFile) -> AddAction:
+    least: dict[str, object] = {Column.OFFSET.value: file.offset_min}
+    most: dict[str, object] = {Column.OFFSET.value: file.offset_max}
+    if file.timestamp_min_ms is not None and file.timestamp_max_ms is not None:
+        least[Column.TIMESTAMP.value] = _instant(file.timestamp_min_ms)
+        most[Column.TIMESTAMP.value] = _instant(file.timestamp_max_ms)
+    statistics = {
+        "numRecords": file.row_count,
+        "minValues": least,
+        "maxValues": most,
+        "nullCount": dict.fromkeys(least, 0),
+    }
+    return AddAction(
+        path=file.path,
+        size=file.size_bytes,
+        partition_values=file.partition_values,
+        modification_time=file.modified_at_ms,
+        data_change=True,
+        stats=json.dumps(statistics),
+    )
+
+
+def _instant(milliseconds: int) -> str:
+    moment = _EPOCH + timedelta(milliseconds=milliseconds)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

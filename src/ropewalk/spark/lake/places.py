@@ -1,0 +1,80 @@
+"""Where files are: a directory of this machine's, or the address of one that pyarrow or fsspec knows."""
+
+import os
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+from pyarrow.fs import FileSystem, FileType, FSSpecHandler, LocalFileSystem, PyFileSystem
+
+from ropewalk.spark.checkpoints import local_path
+from ropewalk.spark.refusals import WrongUse
+
+
+def local_directory(address: str) -> Path | None:
+    """The directory itself, from the root, where it is one of this machine's."""
+    local = local_path(address)
+    return None if local is None else Path(os.path.abspath(local))
+
+
+class Place:
+    """A directory. Not to be handed from process to process; its address is."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._local = local_directory(address)
+        if self._local is None:
+            self._files, self._root = _file_system(address)
+        else:
+            self._files, self._root = LocalFileSystem(), str(self._local)
+
+    def create(self, path: str) -> pa.NativeFile:
+        full = self._full(path)
+        if self._local is not None:
+            Path(full).parent.mkdir(parents=True, exist_ok=True)
+        return self._files.open_output_stream(full)
+
+    def seal(self, path: str) -> int:
+        """The size of a file that is complete, after it is safe from a loss of power where that is ours to see to."""
+        full = self._full(path)
+        if self._local is None:
+            return int(self._files.get_file_info(full).size)
+        sync(Path(full))
+        sync(Path(full).parent)
+        return os.path.getsize(full)
+
+    def has(self, path: str, size_bytes: int) -> bool:
+        found = self._files.get_file_info(self._full(path))
+        return bool(found.type is FileType.File and found.size == size_bytes)
+
+    def _full(self, path: str) -> str:
+        return f"{self._root.rstrip('/')}/{path}"
+
+
+def sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _file_system(address: str) -> tuple[FileSystem, str]:
+    try:
+        files, root = FileSystem.from_uri(address)
+        return files, str(root)
+    except pa.ArrowInvalid:
+        pass  # not one of pyarrow's own
+    scheme = urlsplit(address).scheme
+    refusal = WrongUse(
+        f"{address}: nothing here writes to {scheme}://; install the package of fsspec that does, or name a directory"
+    )
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise refusal from None
+    try:
+        files, root = url_to_fs(address)
+    except (ImportError, ValueError):
+        raise refusal from None
+    return PyFileSystem(FSSpecHandler(files)), str(root)

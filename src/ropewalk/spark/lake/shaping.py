@@ -1,0 +1,116 @@
+"""Rows of a topic → rows of a table: what is new of them, with the columns that the table is partitioned by. Arrow in, Arrow out.
+
+What a reader could get wrong
+    `date` and `hour` are those of the record's timestamp in UTC, whatever the session's time zone is.
+    Timestamps are whatever producers wrote. One outside the years 1 to 9999 has no date that readers could parse: its date is null.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ropewalk.base.ids import TopicPartition
+from ropewalk.spark.columns import Column, all_columns
+from ropewalk.spark.ranges import Offsets
+
+PartitionBy: TypeAlias = Literal["date", "hour", "none"]
+
+DAY_US: Final = 86_400_000_000
+HOUR_US: Final = 3_600_000_000
+DATE_MIN: Final = -719_162
+"""The first day of the year 1, in days since 1970."""
+DATE_MAX: Final = 2_932_896
+"""The last day of the year 9999."""
+
+DATE: Final = pa.field("date", pa.date32())
+HOUR: Final = pa.field("hour", pa.int32())
+_TIME_FIELDS: Final[Mapping[PartitionBy, tuple[pa.Field, ...]]] = {
+    "date": (DATE,),
+    "hour": (DATE, HOUR),
+    "none": (DATE,),
+}
+
+
+def raw_schema(partition_by: PartitionBy) -> pa.Schema:
+    """The columns of the source, then `date`."""
+    fields = [pa.field(column.value, column.arrow_type) for column in all_columns(with_headers=True)]
+    return pa.schema([*fields, *_TIME_FIELDS[partition_by]])
+
+
+def partition_columns(partition_by: PartitionBy, *, several_topics: bool) -> tuple[str, ...]:
+    times = {"date": ("date",), "hour": ("date", "hour"), "none": ()}[partition_by]
+    return (("topic",) if several_topics else ()) + times
+
+
+def new_rows(rows: pa.RecordBatch, first_offsets: Offsets) -> pa.RecordBatch:
+    """Those at or behind the partition's first offset. None of a partition that has no first offset."""
+    offsets = rows.column(Column.OFFSET.value)
+    topics = rows.column(Column.TOPIC.value)
+    indexes = rows.column(Column.PARTITION.value)
+    present = [
+        TopicPartition(topic, index)
+        for topic in pc.unique(topics).to_pylist()
+        for index in pc.unique(indexes).to_pylist()
+    ]
+    if len(present) == 1:
+        first = first_offsets.get(present[0])
+        if first is None:
+            return rows.slice(0, 0)
+        return rows if pc.min(offsets).as_py() >= first else rows.filter(pc.greater_equal(offsets, first))
+    taken = pa.array(np.zeros(rows.num_rows, dtype=bool))
+    for each in present:
+        if each in first_offsets:
+            here = pc.and_(pc.equal(topics, each.topic), pc.equal(indexes, each.partition))
+            taken = pc.or_(taken, pc.and_(here, pc.greater_equal(offsets, first_offsets[each])))
+    return rows.filter(taken)
+
+
+def with_times(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """As the table has them: in its order and types, with those of `date` and `hour` that it has."""
+    columns = {name: rows.column(name) for name in rows.schema.names}
+    if DATE.name in schema.names:
+        columns |= _times(columns[Column.TIMESTAMP.value])
+    return pa.record_batch(
+        [columns[field.name].cast(field.type) for field in schema], schema=schema.remove_metadata()
+    )
+
+
+def _times(timestamps: pa.Array) -> dict[str, pa.Array]:
+    instants = timestamps.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
+    missing = instants.is_null().to_numpy(zero_copy_only=False)
+    numbers = instants.fill_null(0).to_numpy()
+    days = numbers // DAY_US
+    unknown = missing | (days < DATE_MIN) | (days > DATE_MAX)
+    days = np.where(unknown, 0, days).astype(np.int32)
+    hours = (numbers // HOUR_US % 24).astype(np.int32)
+    return {
+        DATE.name: pa.array(days, mask=unknown).cast(pa.date32()),
+        HOUR.name: pa.array(hours, mask=unknown),
+    }
+
+
+def by_values(
+    rows: pa.RecordBatch, columns: Sequence[str]
+) -> list[tuple[tuple[str | None, ...], pa.RecordBatch]]:
+    """The rows of each combination of values, as text; rows keep their order within one."""
+    if not columns or not rows.num_rows:
+        return [((), rows)] if rows.num_rows else []
+    pieces: list[tuple[tuple[str | None, ...], pa.RecordBatch]] = [((), rows)]
+    for name in columns:
+        pieces = [
+            ((*values, value), piece) for values, whole in pieces for value, piece in _by_value(whole, name)
+        ]
+    return pieces
+
+
+def _by_value(rows: pa.RecordBatch, name: str) -> list[tuple[str | None, pa.RecordBatch]]:
+    column = rows.column(name)
+    distinct = pc.unique(column)
+    texts = distinct.cast(pa.string()).to_pylist()
+    if len(texts) == 1:
+        return [(texts[0], rows)]
+    codes = pc.index_in(column, value_set=distinct)
+    return [(text, rows.filter(pc.equal(codes, code))) for code, text in enumerate(texts)]

@@ -1,0 +1,65 @@
+"""On which terms a job may write to a table that exists: it is its own, laid out alike, with columns that fit."""
+
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from ropewalk.spark.lake.table import TableSpec
+from ropewalk.spark.refusals import NotOurs, WrongUse
+
+_TOPIC: Final = "topic"
+
+
+def check_owner(spec: TableSpec, owner: str | None) -> None:
+    if owner is None:
+        raise NotOurs(
+            f"the table in {spec.address} was not made by Ropewalk, so nothing says which offsets it holds;"
+            " name another directory"
+        )
+    if owner != spec.owner:
+        raise NotOurs(
+            f"the table in {spec.address} belongs to the job {owner!r}, and this is {spec.owner!r}:"
+            f" name another directory, or run it as {owner!r} if it is the same job"
+        )
+
+
+def check_layout(spec: TableSpec, partition_columns: tuple[str, ...]) -> None:
+    """A job may come to read more topics than it began with: whether there is a directory for each stays as it began."""
+    wanted, found = (
+        tuple(name for name in columns if name != _TOPIC)
+        for columns in (spec.partition_columns, partition_columns)
+    )
+    if wanted != found:
+        raise WrongUse(
+            f"the table in {spec.address} is partitioned by {', '.join(found) or 'nothing'}, not by {', '.join(wanted) or 'nothing'};"
+            " leave partition_by as it was, or name another directory"
+        )
+
+
+def check_columns(spec: TableSpec, existing: pa.Schema, wanted: pa.Schema) -> None:
+    """Columns may be missing on either side; one that both have is of the same type."""
+    for field in wanted:
+        index = existing.get_field_index(field.name)
+        if index >= 0 and existing.field(index).type != field.type:
+            raise WrongUse(
+                f"column {field.name!r} of the table in {spec.address} is {existing.field(index).type}, and {field.type} is to be"
+                " written; types of columns do not change: name another directory, or another schema"
+            )
+
+
+def missing_columns(existing: pa.Schema, wanted: pa.Schema) -> list[pa.Field]:
+    return [field for field in wanted if existing.get_field_index(field.name) < 0]
+
+
+def refuse_strange_files(spec: TableSpec, directory: Path | None) -> None:
+    """Before a table is made: what is there already would seem to be part of it."""
+    if directory is None:
+        return
+    if directory.exists() and not directory.is_dir():
+        raise WrongUse(f"{spec.address} is no directory")
+    strange = sorted(each.name for each in directory.glob("[!._]*"))
+    if strange:
+        raise NotOurs(
+            f"{spec.address} holds {strange[0]} and is no table of Ropewalk's; name a directory that is empty or not there yet"
+        )
