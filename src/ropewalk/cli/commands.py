@@ -15,6 +15,7 @@ COMMANDS: Final = {
     "group": "ropewalk.cli.group",
     "txn": "ropewalk.cli.txn",
     "quota": "ropewalk.cli.quota",
+    "pipeline": "ropewalk.cli.pipeline",
     "cluster": "ropewalk.cli.cluster",
     "bench": "ropewalk.cli.bench",
     "top": "ropewalk.cli.top",

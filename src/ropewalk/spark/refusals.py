@@ -15,3 +15,7 @@ class NotOurs(WrongUse):
 
 class Overtaken(RuntimeError):
     """Somebody else has changed the table between the look at it and the commit; nothing was committed."""
+
+
+class PipelineFailed(RuntimeError):
+    """A job went wrong on the way; the text is what whoever found it said."""

@@ -1,7 +1,10 @@
 """Jobs that run on Spark over topics: what a job is, how it is defined, started, watched and stopped.
 
-pipeline.py     what a kind of pipeline has to offer, and what it is given
-catalogue.py    the kinds there are
+pipeline.py     what a kind of pipeline has to offer, and what it is given; catalogue.py  the kinds there are
 definition.py   a job from a file and the words of a command line; settings.py  those of a kind: read, and described
-nearest.py      what somebody meant who wrote something else
+session.py      Spark, wherever it is; java.py, hosts.py  whether a job can run there
+running.py      one run from its start to its end
+progress.py     how far it has come; causes.py  why it failed, in one sentence
+showing.py, status.py, metrics.py   who is told of that: a terminal, a file for `pipeline status`, a monitoring system
+listing.py      kinds, jobs and status, printed; nearest.py  what somebody meant who wrote something else
 """

@@ -89,8 +89,9 @@ def define(
     *,
     name: str | None = None,
     settings_of: Callable[[str], type[Struct]],
+    bootstrap: str | None = None,
 ) -> Job:
-    """`asked` is a job of the file or a kind; `words` are flags for the kind's own settings."""
+    """`asked` is a job of the file or a kind; `words` are flags for the kind's own settings; `bootstrap` where nobody says one."""
     table = jobs.get(asked, Table(kind=asked))
     kind = given.kind or table.kind
     if kind is None:
@@ -100,7 +101,7 @@ def define(
         settings_type, {**table.settings, **given.settings, **words_to_settings(settings_type, words)}, kind
     )
     called = _named(name or asked)
-    bootstrap = given.bootstrap or table.bootstrap or "127.0.0.1:9092"
+    bootstrap = given.bootstrap or table.bootstrap or bootstrap or "127.0.0.1:9092"
     interval = given.interval or table.interval or "5 seconds"
     if _INTERVAL.fullmatch(interval) is None:
         raise WrongUse(f'interval is {interval!r}, must be like "5 seconds" or "2 minutes"')

@@ -1,0 +1,186 @@
+"""`python -m ropewalk.spark`: the process in which a pipeline runs, and what `ropewalk pipeline` asks of it.
+
+What a reader could get wrong
+    Spark is imported when a job is run and not before: lists and refusals come at once.
+    Words that are none of the options here are settings of the kind of pipeline, and read as such.
+"""
+
+import os
+import sys
+import traceback
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from ropewalk.base.errors import RopewalkError
+from ropewalk.spark.pipelines.catalogue import PIPELINES, pipeline
+from ropewalk.spark.pipelines.definition import DEFAULT_FILE, Table, define, parse_file
+from ropewalk.spark.pipelines.listing import print_description, print_kinds_and_jobs, print_statuses
+from ropewalk.spark.pipelines.status import State, default_directory, read_statuses
+from ropewalk.spark.refusals import PipelineFailed, WrongUse
+
+EXIT_FAILED: Final = 1
+EXIT_WRONG_USE: Final = 2
+EXIT_INTERRUPTED: Final = 130
+
+
+def main(arguments: Sequence[str]) -> int:
+    options, words = _parser().parse_known_args(arguments)
+    if words and options.command != "run":
+        print(f"ropewalk: there is no option {words[0]}", file=sys.stderr)
+        return EXIT_WRONG_USE
+    try:
+        match options.command:
+            case "ls":
+                print_kinds_and_jobs(_jobs(options), as_json=options.json)
+            case "describe":
+                print_description(options.name, _jobs(options), as_json=options.json)
+            case "status":
+                print_statuses(
+                    read_statuses(_state(options), options.name), options.name, as_json=options.json
+                )
+            case _:
+                return _run(options, words)
+    except (WrongUse, PipelineFailed, RopewalkError) as error:
+        if getattr(options, "verbose", False):
+            traceback.print_exc()
+        print(_told(error, as_json=options.json), file=sys.stderr)
+        return EXIT_WRONG_USE if isinstance(error, WrongUse) else EXIT_FAILED
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    return 0
+
+
+def _told(error: Exception, *, as_json: bool) -> str:
+    """On one line, in the manner of the command line."""
+    text = " ".join(str(error).split())
+    if not as_json:
+        return f"ropewalk: {text}"
+    return msgspec.json.encode({"error": type(error).__name__, "message": text, "next": None}).decode()
+
+
+def _run(options: Namespace, words: Sequence[str]) -> int:
+    from ropewalk.spark.pipelines.running import Watching, run
+    from ropewalk.spark.pipelines.showing import summary
+
+    job = define(
+        options.name,
+        _jobs(options),
+        _given(options),
+        words,
+        name=options.job_name,
+        settings_of=lambda kind: pipeline(kind).Settings,
+        bootstrap=os.environ.get("ROPEWALK_BOOTSTRAP"),
+    )
+    outcome = run(
+        job,
+        pipeline(job.kind),
+        Watching(
+            state_directory=_state(options),
+            metrics_file=options.metrics,
+            metrics_port=options.metrics_port,
+            verbose=options.verbose,
+            quiet=options.json,
+        ),
+    )
+    if options.json:
+        print(msgspec.json.format(msgspec.json.encode(outcome), indent=2).decode())
+    else:
+        print(f"{job.name}: {outcome.state.value}, {summary(outcome.progress, outcome.seconds)}")
+    return EXIT_INTERRUPTED if job.once and outcome.state is State.STOPPED else 0
+
+
+def _given(options: Namespace) -> Table:
+    return Table(
+        bootstrap=options.bootstrap,
+        topics=options.topic,
+        pattern=options.pattern,
+        source=_pairs(options.source, "--source"),
+        checkpoint=options.checkpoint,
+        once=options.once,
+        interval=options.interval,
+        master=options.master,
+        remote=options.remote,
+        conf=_pairs(options.conf, "--conf"),
+    )
+
+
+def _jobs(options: Namespace) -> dict[str, Table]:
+    """Those of the file; of the usual one only if it is there."""
+    path = options.file or DEFAULT_FILE
+    try:
+        with open(path, encoding="utf-8") as file:
+            return parse_file(file.read(), path)
+    except FileNotFoundError:
+        if options.file is None:
+            return {}
+        raise WrongUse(f"there is no file {path}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise WrongUse(f"{path} cannot be read: {error}") from None
+
+
+def _state(options: Namespace) -> str:
+    return os.path.abspath(options.state) if options.state else default_directory(os.environ)
+
+
+def _pairs(given: Sequence[str] | None, option: str) -> dict[str, str | int | bool]:
+    pairs: dict[str, str | int | bool] = {}
+    for each in given or ():
+        name, equals, value = each.partition("=")
+        if not equals or not name:
+            raise WrongUse(f"{option} {each!r} is not NAME=VALUE")
+        pairs[name] = value
+    return pairs
+
+
+def _parser() -> ArgumentParser:
+    parser = ArgumentParser(
+        prog="python -m ropewalk.spark", description="Pipelines over topics, on Spark.", allow_abbrev=False
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, purpose in (
+        ("ls", "kinds and jobs"),
+        ("describe", "what a kind or a job is told"),
+        ("status", "how jobs are that have run on this machine"),
+        ("run", "run a job, or a kind with what is said here"),
+    ):
+        command = commands.add_parser(name, help=purpose, allow_abbrev=False)
+        command.add_argument("--json", action="store_true", help="for programs")
+        if name != "ls":
+            command.add_argument(
+                "name", metavar="NAME", nargs="?" if name == "status" else None, help="a job or a kind"
+            )
+        if name != "status":
+            command.add_argument(
+                "--file", metavar="FILE", help=f"jobs, as TOML [{DEFAULT_FILE}, if it is there]"
+            )
+        if name in ("status", "run"):
+            command.add_argument("--state", metavar="DIR", help="where the status of jobs is kept")
+    _add_run_options(commands.choices["run"])
+    return parser
+
+
+def _add_run_options(run: ArgumentParser) -> None:
+    run.epilog = f"Kinds: {', '.join(PIPELINES)}. Other options are settings of the kind: see describe."
+    run.add_argument("--name", dest="job_name", metavar="NAME", help="the job's own name [as asked for]")
+    run.add_argument("--bootstrap", "-b", metavar="HOST:PORT,…")
+    run.add_argument("--topic", "-t", action="append", metavar="TOPIC")
+    run.add_argument("--pattern", metavar="REGEX", help="all topics that it matches as a whole")
+    run.add_argument("--source", action="append", metavar="NAME=VALUE", help="an option of the source")
+    run.add_argument("--checkpoint", metavar="DIR", help="where progress is kept [below the target]")
+    run.add_argument(
+        "--once", action="store_const", const=True, help="end when everything is read that is there"
+    )
+    run.add_argument("--interval", metavar="TIME", help='from batch to batch ["5 seconds"]')
+    run.add_argument("--master", metavar="MASTER", help="[local[*]]")
+    run.add_argument("--remote", metavar="sc://HOST:PORT", help="a Connect server")
+    run.add_argument("--conf", action="append", metavar="NAME=VALUE", help="a setting of the Spark session")
+    run.add_argument("--metrics", metavar="FILE", help="keep metrics in this file, as Prometheus' text")
+    run.add_argument("--metrics-port", metavar="PORT", type=int, help="serve them on the loopback")
+    run.add_argument("--verbose", action="store_true", help="Spark's log on stderr, and stacks")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

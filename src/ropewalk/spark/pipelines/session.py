@@ -1,0 +1,129 @@
+"""A Spark session for a job: on this machine, on a cluster, or behind a Connect server.
+
+What a reader could get wrong
+    Spark tries for a minute to reach a master that is not there and then tells a stack of Java. So whether somebody listens is found out first.
+    The Python of the workers is this one where they run on this machine; elsewhere it is what the environment says, or the same path.
+    A session asked for by `remote` has no `sparkContext`.
+"""
+
+import os
+import re
+import socket
+import sys
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from ropewalk.spark.pipelines.causes import cause_of
+from ropewalk.spark.pipelines.definition import Job
+from ropewalk.spark.pipelines.java import check_java
+from ropewalk.spark.pipelines.nearest import nearest
+from ropewalk.spark.refusals import WrongUse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOCAL: Final = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?|local-cluster\[.*\]")
+_MASTERS: Final = re.compile(r"(spark|k8s|yarn)(://.+)?")
+_EXAMPLES: Final = ("local[*]", "local[2]", "spark://HOST:7077", "yarn", "k8s://https://HOST:6443")
+_CONNECT_PORT: Final = 15002
+_PATIENCE_S: Final = 5.0
+_SPECULATION: Final = "spark.speculation"
+
+_QUIET: Final = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "WARN",
+}
+_ON_THIS_MACHINE: Final = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+
+
+def check_place(job: Job, environment: Mapping[str, str]) -> None:
+    """Refuses what cannot work, before anything is started."""
+    refuse_speculation(job.conf.get(_SPECULATION, "false"))
+    for host, port in _addresses(job):
+        if _listens(host, port):
+            break
+    else:
+        if job.remote is not None:
+            raise WrongUse(
+                f"nobody answers at {job.remote}: start the Connect server, or leave --remote out to run on this machine"
+            )
+        if job.master is not None and job.master.startswith("spark://"):
+            raise WrongUse(
+                f"nobody answers at {job.master}: start the master, or leave --master out to run on this machine"
+            )
+    if job.remote is None:
+        check_java(environment)
+
+
+def open_session(job: Job) -> "SparkSession":
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(f"ropewalk {job.name}")
+    for name, value in settings_of(job).items():
+        builder = builder.config(name, value)
+    if job.remote is not None:
+        builder = builder.remote(job.remote)
+    else:
+        assert job.master is not None
+        if is_local(job) or "PYSPARK_PYTHON" not in os.environ:
+            os.environ["PYSPARK_PYTHON"] = sys.executable
+        builder = builder.master(job.master)
+    try:
+        session = builder.getOrCreate()
+        speculation = session.conf.get(_SPECULATION, "false")
+    except (PySparkException, Py4JError, OSError) as error:
+        raise WrongUse(
+            f"Spark does not start on {job.remote or job.master}: {cause_of(str(error))}"
+        ) from error
+    refuse_speculation(speculation or "false")
+    return session
+
+
+def settings_of(job: Job) -> dict[str, str]:
+    """What the user says wins. A Connect server has its own, and refuses to be told most of ours."""
+    if job.remote is not None:
+        return dict(job.conf)
+    return {**_QUIET, **(_ON_THIS_MACHINE if is_local(job) else {}), **job.conf}
+
+
+def is_local(job: Job) -> bool:
+    return job.master is not None and _LOCAL.fullmatch(job.master) is not None
+
+
+def refuse_speculation(value: str) -> None:
+    if value.lower() == "true":
+        raise WrongUse(
+            "spark.speculation is on: two attempts at one task would write at the same time. Run the job with --conf spark.speculation=false"
+        )
+
+
+def _addresses(job: Job) -> Iterator[tuple[str, int]]:
+    """Where somebody must listen."""
+    if job.remote is not None:
+        match = re.fullmatch(r"sc://(\[[^\]]+\]|[^:/;]+)(?::(\d+))?(?:/.*)?", job.remote)
+        if match is None:
+            raise WrongUse(f"{job.remote!r} is no Connect server: write --remote sc://HOST:{_CONNECT_PORT}")
+        yield match[1].strip("[]"), int(match[2] or _CONNECT_PORT)
+        return
+    assert job.master is not None
+    if _LOCAL.fullmatch(job.master):
+        return
+    if _MASTERS.fullmatch(job.master) is None:
+        raise WrongUse(f"{job.master!r} is no master{nearest(job.master, _EXAMPLES)}")
+    if job.master.startswith("spark:"):
+        for each in job.master.removeprefix("spark://").split(","):
+            host, _, port = each.rpartition(":")
+            if not host or not port.isdecimal():
+                raise WrongUse(f"{job.master!r} is no master: write spark://HOST:PORT")
+            yield host.strip("[]"), int(port)
+
+
+def _listens(host: str, port: int) -> bool:
+    try:
+        with socket.create_connection((host, port), timeout=_PATIENCE_S):
+            return True
+    except OSError:
+        return False
