@@ -74,9 +74,9 @@ class SourceOptions(Struct, frozen=True):
 
 
 def parse_source(given: Mapping[str, str], *, streaming: bool) -> SourceOptions:
-    options = _Options(given)
+    options = GivenOptions(given)
     parsed = SourceOptions(
-        bootstrap=_bootstrap(options),
+        bootstrap=take_bootstrap(options),
         subscription=_subscription(options),
         starting=_bound(options, "starting", LATEST if streaming else EARLIEST),
         ending=_bound(options, "ending", LATEST),
@@ -104,7 +104,7 @@ def parse_source(given: Mapping[str, str], *, streaming: bool) -> SourceOptions:
     return parsed
 
 
-class _Options:
+class GivenOptions:
     """Takes options out one by one, so that what is left is what nobody knows."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
@@ -122,6 +122,14 @@ class _Options:
             return None
         if not text.strip().isdecimal() or int(text) < 1:
             raise WrongUse(f"{name} is {text!r}, must be a positive number")
+        return int(text)
+
+    def natural(self, name: str) -> int | None:
+        text = self.take(name)
+        if text is None:
+            return None
+        if not text.strip().isdecimal():
+            raise WrongUse(f"{name} is {text!r}, must be a number from 0 on")
         return int(text)
 
     def flag(self, name: str, default: bool) -> bool:
@@ -146,7 +154,7 @@ class _Options:
             raise WrongUse(f"unknown option: {names}")
 
 
-def _bootstrap(options: _Options) -> tuple[Address, ...]:
+def take_bootstrap(options: GivenOptions) -> tuple[Address, ...]:
     text = options.take("bootstrap", "kafka.bootstrap.servers")
     if not text:
         raise WrongUse('say where brokers are: .option("bootstrap", "host:9092")')
@@ -156,7 +164,7 @@ def _bootstrap(options: _Options) -> tuple[Address, ...]:
         raise WrongUse(f"bootstrap: {error}") from None
 
 
-def _subscription(options: _Options) -> Subscription:
+def _subscription(options: GivenOptions) -> Subscription:
     topics, pattern, assigned = (options.take(name) for name in ("subscribe", "subscribePattern", "assign"))
     if sum(each is not None for each in (topics, pattern, assigned)) != 1:
         raise WrongUse("say what to read with one of subscribe, subscribePattern and assign")
@@ -183,7 +191,7 @@ def _subscription(options: _Options) -> Subscription:
     return Subscription(assigned=tuple(chosen))
 
 
-def _bound(options: _Options, side: str, default: int) -> Bound:
+def _bound(options: GivenOptions, side: str, default: int) -> Bound:
     by_offset, by_time, by_times = (
         options.take(f"{side}{what}") for what in ("Offsets", "Timestamp", "OffsetsByTimestamp")
     )
@@ -228,12 +236,12 @@ def _json(text: str, option: str, example: str) -> dict[str, object]:
     return parsed
 
 
-def _isolation(options: _Options) -> Isolation:
+def _isolation(options: GivenOptions) -> Isolation:
     chosen = options.choice("isolation", ("read_committed", "read_uncommitted"), "read_committed")
     return Isolation.READ_COMMITTED if chosen == "read_committed" else Isolation.READ_UNCOMMITTED
 
 
-def _client_settings(options: _Options) -> ClientSettings:
+def _client_settings(options: GivenOptions) -> ClientSettings:
     """Settings of the client under Kafka's names, each with `kafka.` before it."""
     given = options.beginning_with(_CLIENT_PREFIX)
     protocol = given.pop("security.protocol", "PLAINTEXT")

@@ -19,3 +19,11 @@ class Overtaken(RuntimeError):
 
 class PipelineFailed(RuntimeError):
     """A job went wrong on the way; the text is what whoever found it said."""
+
+
+class ReplayDiffers(RuntimeError):
+    """A batch comes again, or comes next, and does not fit what was written before."""
+
+
+class MarkerLost(RuntimeError):
+    """What should tell how far a task has come is not there."""

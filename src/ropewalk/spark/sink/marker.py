@@ -1,0 +1,279 @@
+"""What makes a replay harmless: of every batch each task leaves a marker, in the same transaction as its rows.
+
+A core. Before it writes, a task has fenced whoever wrote under its name, and reads the marker that counts; `decide` says
+whether the rows are to be written or were written already.
+
+Invariants
+    A task writes the rows of a batch once, whatever dies and whoever tries again: the marker counts exactly if the rows do.
+    It writes a batch only if it has written the one before. What cannot be told is refused, never guessed.
+
+What a reader could get wrong
+    The marker is a task's own, not the batch's: of one batch some tasks may have written and others not. Rows must therefore come
+    to the same task in every attempt, which is why the number of tasks is part of the marker and may not change.
+    A query that lost its checkpoint counts batches from 0 again and has another id. Its batches are known by what they read:
+    they go on if they begin where the marker ends, and are a replay if they are the same ranges.
+    The digest is of the ranges where these are known, and of the rows where not. In the second case it is known only when the
+    rows have been seen: `READ_FIRST`.
+"""
+
+import base64
+import json
+import zlib
+from collections.abc import Mapping
+from enum import Enum
+from hashlib import sha256
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ropewalk.base.ids import TopicPartition
+from ropewalk.spark.ranges import to_json
+from ropewalk.spark.refusals import MarkerLost, ReplayDiffers, WrongUse
+
+Ranges: TypeAlias = dict[TopicPartition, tuple[int, int]]
+"""What a batch has read: of each partition the first offset and the end, which is not included."""
+
+MARKER_BYTES_MAX: Final = 4096
+"""Kafka's default for `offset.metadata.max.bytes`. Ranges of so many partitions that they do not fit are left out."""
+
+FIRST_BATCH: Final = 0
+NOBODY: Final = ""
+"""The query of a marker that waits for whoever goes on; see `recovery.py`."""
+FORMERS_MAX: Final = 8
+"""So many takeovers ago, nobody is left who could wake up."""
+
+
+class Marker(Struct, frozen=True):
+    query: str
+    """The id of the streaming query; a checkpoint keeps it."""
+    batch: int
+    tasks: int
+    digest: str | None
+    """None while the rows have not been seen."""
+    ranges: Ranges | None = None
+    formers: tuple[str, ...] = ()
+    """Queries that were taken over from: what is left of them may not write any more."""
+
+
+class Decision(Enum):
+    WRITE = "the rows are not there yet"
+    SKIP = "they are there"
+    READ_FIRST = "they are there, if they are the same: ask again with their digest"
+
+
+def decide(stored: Marker | None, offered: Marker) -> Decision:
+    """What a task does with a batch. Raises `ReplayDiffers` and `MarkerLost` where neither writing nor skipping is right."""
+    if stored is None:
+        if offered.batch == FIRST_BATCH:
+            return Decision.WRITE
+        raise MarkerLost(
+            f"batch {offered.batch} of query {offered.query} comes, and there is no trace of batch {offered.batch - 1}."
+            " Its marker has expired (offsets.retention.minutes), the topic was made anew, the option name is another one, or the"
+            " query wrote without exactlyOnce before. Look at what the topic holds, then begin with a new checkpoint and another"
+            f" name{_at(_starts(offered.ranges))}"
+        )
+    if offered.query in stored.formers:
+        raise ReplayDiffers(
+            f"query {offered.query} was taken over by another one, which has written since; go on with the checkpoint of that one"
+        )
+    if stored.tasks != offered.tasks:
+        raise ReplayDiffers(
+            f"batch {stored.batch} was written by {stored.tasks} tasks, and now there are {offered.tasks}: their number may not"
+            f" change. Say tasks={stored.tasks}, or begin with a new checkpoint and another name{_at(_ends(stored.ranges))}"
+        )
+    if stored.query == offered.query:
+        return _in_the_same_query(stored, offered)
+    return _in_another_query(stored, offered)
+
+
+def _in_the_same_query(stored: Marker, offered: Marker) -> Decision:
+    if offered.batch == stored.batch:
+        return _replayed(stored, offered)
+    if offered.batch == stored.batch + 1:
+        if stored.ranges is not None and offered.ranges is not None:
+            _refuse_gap(stored.ranges, offered.ranges)
+        return Decision.WRITE
+    if offered.batch < stored.batch:
+        raise ReplayDiffers(
+            f"batch {offered.batch} comes again, and batch {stored.batch} is written already: this is an attempt that was given up"
+            " long ago, or a checkpoint that was put back. Go on with the newest checkpoint of the query, or begin with a new"
+            f" one{_at(_ends(stored.ranges))}"
+        )
+    raise ReplayDiffers(
+        f"batch {offered.batch} comes, and the last that was written is {stored.batch}: what is between them is missing."
+        f" Begin with a new checkpoint{_at(_ends(stored.ranges))}"
+    )
+
+
+def _in_another_query(stored: Marker, offered: Marker) -> Decision:
+    if stored.query == NOBODY and stored.ranges is None:
+        return Decision.WRITE  # this task never wrote anything
+    if stored.ranges is None or offered.ranges is None:
+        raise ReplayDiffers(
+            f"the name belongs to query {stored.query}, which has written batch {stored.batch}, and this is query {offered.query}:"
+            " nothing tells what both have read. Use the checkpoint of that query, or choose another name"
+            f"{_at(_ends(stored.ranges))}"
+        )
+    if _same(stored.ranges, offered.ranges):
+        return _replayed(stored, offered)
+    _refuse_gap(stored.ranges, offered.ranges)
+    return Decision.WRITE
+
+
+def _replayed(stored: Marker, offered: Marker) -> Decision:
+    if offered.digest is None:
+        return Decision.READ_FIRST
+    if offered.digest == stored.digest:
+        return Decision.SKIP
+    what = "reads other offsets" if offered.ranges is not None else "has other rows for this task"
+    if offered.ranges is not None and stored.ranges is not None and _same(stored.ranges, offered.ranges):
+        what = "is computed in another way"
+    raise ReplayDiffers(
+        f"batch {offered.batch} comes again and {what} than when it was written. A replay must bring the same rows to the same"
+        " tasks: run the query once more as it was then, let it finish this batch, and change it afterwards; or begin with a new"
+        f" checkpoint and another name{_at(_ends(stored.ranges))}"
+    )
+
+
+def _refuse_gap(stored: Ranges, offered: Ranges) -> None:
+    """What came into being since may begin anywhere."""
+    for partition in sorted(offered):
+        if partition not in stored:
+            continue
+        start, end = max(offered[partition][0], 0), stored[partition][1]
+        if start != end:
+            verb = "twice" if start < end else "never"
+            raise ReplayDiffers(
+                f"{partition} is to be read from {start} on, and was written up to {end}: what lies between would be written"
+                f" {verb}. Begin{_at(_ends(stored))}"
+            )
+
+
+def _same(one: Ranges, other: Ranges) -> bool:
+    return _moved(one) == _moved(other)
+
+
+def _moved(ranges: Ranges) -> Ranges:
+    """Without partitions of which nothing is read, and with the place for "from the start" where that is."""
+    return {
+        partition: (max(start, 0), end) for partition, (start, end) in ranges.items() if end > max(start, 0)
+    }
+
+
+def _starts(ranges: Ranges | None) -> dict[TopicPartition, int] | None:
+    return None if ranges is None else {each: max(start, 0) for each, (start, _) in ranges.items()}
+
+
+def _ends(ranges: Ranges | None) -> dict[TopicPartition, int] | None:
+    return None if ranges is None else {each: end for each, (_, end) in ranges.items()}
+
+
+def _at(offsets: Mapping[TopicPartition, int] | None) -> str:
+    """The end of a sentence that tells where to begin."""
+    if offsets is None:
+        return ", at offsets that you know to be right"
+    return f", with startingOffsets={json.dumps(to_json(offsets), separators=(',', ':'))}"
+
+
+def succeeding(stored: Marker | None, offered: Marker) -> Marker:
+    """What is stored when the offered batch is written."""
+    if stored is None:
+        return offered
+    formers = stored.formers
+    if stored.query not in (offered.query, NOBODY):
+        formers = (stored.query, *formers)[:FORMERS_MAX]
+    return replace(offered, formers=formers)
+
+
+def digest_of(ranges: Ranges, fingerprint: str = "") -> str:
+    """`fingerprint` tells what is computed from the ranges: another one makes the same ranges another batch."""
+    text = json.dumps([_written(_moved(ranges)), fingerprint], separators=(",", ":"))
+    return sha256(text.encode()).hexdigest()[:32]
+
+
+def to_text(marker: Marker) -> str:
+    """As it is stored beside the offset."""
+    assert marker.digest is not None, "a marker is stored when its rows have been seen"
+    fields: dict[str, object] = {
+        "query": marker.query,
+        "batch": marker.batch,
+        "tasks": marker.tasks,
+        "digest": marker.digest,
+    }
+    if marker.formers:
+        fields["formers"] = marker.formers
+    if marker.ranges is None:
+        return _compact(fields)
+    written = _written(marker.ranges)
+    text = _compact({**fields, "ranges": written})
+    if len(text.encode()) > MARKER_BYTES_MAX:
+        packed = base64.b85encode(zlib.compress(_compact(written).encode(), 9)).decode()
+        text = _compact({**fields, "packed": packed})
+    return text if len(text.encode()) <= MARKER_BYTES_MAX else _compact(fields)
+
+
+def from_text(text: str) -> Marker:
+    """Refuses what no sink has written with `ReplayDiffers`."""
+    try:
+        fields = json.loads(text)
+        written = fields.get("ranges")
+        if "packed" in fields:
+            written = json.loads(zlib.decompress(base64.b85decode(fields["packed"])))
+        ranges = None if written is None else _read(written)
+        return Marker(
+            str(fields["query"]),
+            int(fields["batch"]),
+            int(fields["tasks"]),
+            str(fields["digest"]),
+            ranges,
+            tuple(map(str, fields.get("formers", ()))),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, zlib.error):
+        raise ReplayDiffers(
+            f"where a marker should be there is {text[:80]!r}: somebody else commits offsets to the sink's group; choose another name"
+        ) from None
+
+
+def parse_ranges(text: str) -> Ranges:
+    """From the option of that name."""
+    try:
+        written = json.loads(text)
+        parsed = {
+            TopicPartition(str(topic), int(index)): (int(start), int(end))
+            for topic, partitions in written.items()
+            for index, (start, end) in partitions.items()
+        }
+    except (ValueError, TypeError, AttributeError):
+        parsed = None
+    if not parsed:
+        raise WrongUse(f'ranges is {text[:80]!r}, must be JSON like {{"orders": {{"0": [23, 46]}}}}')
+    return parsed
+
+
+def ranges_to_text(ranges: Ranges) -> str:
+    written: dict[str, dict[str, list[int]]] = {}
+    for partition in sorted(ranges):
+        written.setdefault(partition.topic, {})[str(partition.partition)] = list(ranges[partition])
+    return _compact(written)
+
+
+def _written(ranges: Ranges) -> dict[str, list[list[int]]]:
+    """By topic, of each partition its number, where it begins and how much is read: counts are shorter than ends."""
+    written: dict[str, list[list[int]]] = {}
+    for partition in sorted(ranges):
+        start, end = ranges[partition]
+        written.setdefault(partition.topic, []).append([partition.partition, start, end - start])
+    return written
+
+
+def _read(written: Mapping[str, list[list[int]]]) -> Ranges:
+    return {
+        TopicPartition(topic, index): (start, start + count)
+        for topic, partitions in written.items()
+        for index, start, count in partitions
+    }
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
