@@ -167,7 +167,7 @@ class _Query:
         self.batches: list[Ranges] = []
         self.committed = 0
         self.first = 0
-        self.zombies: list[Callable[[], None]] = []
+        self.zombies: list[tuple[str, Callable[[], None]]] = []
 
     def run(self) -> None:
         deaths_left = 12
@@ -189,9 +189,10 @@ class _Query:
                 self.cluster.epochs[task] += 1
                 self.cluster.markers[task] = marker
         self.first = 0
-        if resumed is None:
-            self.zombies.clear()  # nothing tells who they are; `recovery.py` says so
-        else:
+        known = [each.formers for each in self.cluster.markers if each is not None]
+        # Who has never written anything cannot be told from a stranger; `recovery.py` says so.
+        self.zombies = [zombie for zombie in self.zombies if known and zombie[0] in known[0]]
+        if resumed is not None:
             self.first = resumed.ends[ORDERS]
             if resumed.unfinished is not None:
                 self.first = max(resumed.unfinished[ORDERS][0], 0)
@@ -214,7 +215,7 @@ class _Query:
     def wake_zombies(self) -> None:
         while self.zombies and self.draw(st.booleans()):
             with suppress(_Died, ReplayDiffers):
-                self.zombies.pop()()
+                self.zombies.pop()[1]()
 
     def _task(self, task: int, batch: int, deaths_left: int) -> None:
         ranges = self.batches[batch]
@@ -234,10 +235,10 @@ class _Query:
                 return
             written = succeeding(stored, offered)
             if dies_at == 1:  # it is only slow, and commits after others have begun
-                self.zombies.append(lambda: cluster.commit(task, epoch, rows, written))
+                self.zombies.append((offered.query, lambda: cluster.commit(task, epoch, rows, written)))
                 raise _Died
             if dies_at == 2:
-                self.zombies.append(lambda: attempt(8))
+                self.zombies.append((offered.query, lambda: attempt(8)))
                 raise _Died
             cluster.commit(task, epoch, rows, written)
             if dies_at == 3:

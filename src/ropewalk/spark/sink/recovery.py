@@ -7,8 +7,8 @@ ranges that it had. Tasks that have written it skip it.
 What a reader could get wrong
     Whoever recovers also releases: every task's marker becomes one of nobody, which remembers whom it was taken from. Without that, an
     attempt of the former query that wakes up later could write the former query's next batch beside the new one's.
-    Before any task has written anything there is nobody to be remembered: whoever loses a checkpoint then must see to it that the
-    former query has ended. If it has not, one of the two is refused.
+    A query that has not written anything yet has left no name to be remembered by: whoever loses its checkpoint must see to it that
+    it has ended. If it has not, one of the two is refused.
 """
 
 from collections.abc import Sequence
