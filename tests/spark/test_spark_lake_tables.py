@@ -150,7 +150,9 @@ def test_layout_and_types_of_columns_stay_as_they_began(kind: Kind, tmp_path: Pa
         open_table(kind, spec(tmp_path, partition_columns=()))
     open_table(kind, spec(tmp_path, partition_columns=("topic", "date")))  # a topic more keeps the layout
     other = pa.schema([pa.field("offset", pa.string()), pa.field("date", pa.date32())])
-    with pytest.raises(WrongUse, match=r"column 'offset' of the table in .* is int64, and string"):
+    with pytest.raises(
+        WrongUse, match=r"column 'offset' is int64, and string is to be written, in the table in"
+    ):
         open_table(kind, spec(tmp_path, schema=other))
 
 
@@ -170,6 +172,53 @@ def test_columns_are_added_and_are_empty_in_what_was_there(kind: Kind, tmp_path:
     if kind == "delta":
         found = DeltaTable(str(tmp_path)).to_pyarrow_table().sort_by("offset")
         assert found["city"].to_pylist() == [None, None, "Berlin", None]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_fields_inside_columns_are_added_too(kind: Kind, tmp_path: Path) -> None:
+    def of(value: list[tuple[str, pa.DataType]]) -> pa.Schema:
+        schema = raw_schema("date")
+        return schema.set(schema.get_field_index("value"), pa.field("value", pa.struct(value)))
+
+    def rows(first: int, value: dict[str, object]) -> pa.RecordBatch:
+        raw = topic_rows(first, 1)
+        return raw.set_column(raw.schema.get_field_index("value"), "value", pa.array([value]))
+
+    first = [("a", pa.int64()), ("lines", pa.list_(pa.field("element", pa.struct([("sku", pa.string())]))))]
+    table = open_table(kind, spec(tmp_path, schema=of(first)))
+    table.commit(Commit(write(table, rows(0, {"a": 1, "lines": [{"sku": "x"}]})), {ZERO: 1}))
+    line = pa.struct([("count", pa.int64()), ("sku", pa.string())])
+    grown = [("b", pa.string()), ("lines", pa.list_(pa.field("element", line))), ("a", pa.int64())]
+    table = open_table(kind, spec(tmp_path, schema=of(grown)))
+    table.widen(of(grown))
+    table.commit(
+        Commit(write(table, rows(1, {"b": "y", "lines": [{"count": 2, "sku": "z"}], "a": 3})), {ZERO: 2})
+    )
+    table = open_table(kind, spec(tmp_path, schema=of(first)))
+    found = (
+        DeltaTable(str(tmp_path)).to_pyarrow_dataset()
+        if kind == "delta"
+        else ds.dataset(tmp_path, schema=table.schema, partitioning="hive")
+    )
+    assert found.to_table(columns=["value", "offset"]).sort_by("offset")["value"].to_pylist() == [
+        {"a": 1, "lines": [{"sku": "x", "count": None}], "b": None},
+        {"a": 3, "lines": [{"sku": "z", "count": 2}], "b": "y"},
+    ]
+    with pytest.raises(WrongUse, match=r"column 'value' is struct.*, and binary is to be written"):
+        open_table(kind, spec(tmp_path))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_last_commits_note_is_found_again(kind: Kind, tmp_path: Path) -> None:
+    table = open_table(kind, spec(tmp_path))
+    assert table.last_note() == {}
+    table.commit(Commit(write(table, topic_rows(0, 1)), {ZERO: 1}, {"batch": "0", "more": "x"}))
+    table = open_table(kind, spec(tmp_path))
+    table.commit(Commit(write(table, topic_rows(1, 1)), {ZERO: 2}, {"batch": "1"}))
+    if kind == "delta":  # what others commit is not ours
+        DeltaTable(str(tmp_path)).optimize.compact()
+        DeltaTable(str(tmp_path)).alter.set_table_description("seen")
+    assert open_table(kind, spec(tmp_path)).last_note() == {"batch": "1"}
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -21,19 +21,15 @@ from ropewalk.base.ids import TopicPartition
 from ropewalk.spark.columns import Column
 from ropewalk.spark.lake.places import local_directory, sync
 from ropewalk.spark.lake.table import Commit, TableSpec, Target, Upkeep, WrittenFile
-from ropewalk.spark.lake.terms import (
-    check_columns,
-    check_layout,
-    check_owner,
-    missing_columns,
-    refuse_strange_files,
-)
+from ropewalk.spark.lake.terms import check_layout, check_owner, grown_columns, refuse_strange_files
 from ropewalk.spark.lake.upkeep import SmallFile, crowded
 from ropewalk.spark.ranges import Offsets
 from ropewalk.spark.refusals import Overtaken, WrongUse
 
 OWNER: Final = "ropewalk.owner"
 LOG: Final = "_delta_log"
+_NOTE: Final = "ropewalk.note."
+"""Before each name of a note, beside what Delta itself writes of a commit."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -52,7 +48,7 @@ class DeltaLake:
         check_owner(spec, metadata.configuration.get(OWNER))
         check_layout(spec, tuple(metadata.partition_columns))
         opened = cls(spec, table)
-        check_columns(spec, opened.schema, _as_delta(spec.schema))
+        grown_columns(spec, opened.schema, _as_delta(spec.schema))
         return opened
 
     @property
@@ -69,16 +65,23 @@ class DeltaLake:
         return {each: version for each, version in stored.items() if version is not None}
 
     def widen(self, schema: pa.Schema) -> None:
-        check_columns(self._spec, self.schema, _as_delta(schema))
-        missing = missing_columns(self.schema, schema)
-        if missing:
-            self._table.alter.add_columns([Field.from_arrow(each) for each in missing])
+        existing = self.schema
+        grown = grown_columns(self._spec, existing, _as_delta(schema))
+        if not grown.added:
+            return
+        changed = [field for field in grown.schema if field not in list(existing)]
+        try:
+            self._table.alter.add_columns([Field.from_arrow(each) for each in changed])
+        except CommitFailedError as error:
+            raise Overtaken(
+                f"{self._spec.address} has changed while columns were added: {error}. Let one run of {self._spec.owner!r} go on alone"
+            ) from None
 
     def commit(self, commit: Commit) -> None:
         moves = [
             Transaction(self._app_id(each), offset) for each, offset in sorted(commit.next_offsets.items())
         ]
-        properties = CommitProperties(custom_metadata=dict(commit.note), app_transactions=moves)
+        properties = CommitProperties(custom_metadata=self._noted(commit), app_transactions=moves)
         version = self._table.version()
         try:
             self._table.create_write_transaction(
@@ -100,6 +103,21 @@ class DeltaLake:
                 if entry.stem.isdecimal() and int(entry.stem) > version:
                     sync(entry)
             sync(log)
+
+    def last_note(self) -> dict[str, str]:
+        count = 1
+        while True:
+            history = self._table.history(count)
+            for entry in history:
+                if entry.get(OWNER) == self._spec.owner:
+                    return {
+                        name.removeprefix(_NOTE): text
+                        for name, text in entry.items()
+                        if name.startswith(_NOTE)
+                    }
+            if len(history) < count:
+                return {}
+            count *= 8
 
     def maintain(self, upkeep: Upkeep) -> str:
         table = self._table
@@ -137,6 +155,9 @@ class DeltaLake:
             SmallFile(tuple(zip(names, each, strict=True)), size)
             for size, *each in zip(sizes, *values, strict=True)
         ]
+
+    def _noted(self, commit: Commit) -> dict[str, str]:
+        return {OWNER: self._spec.owner, **{_NOTE + name: text for name, text in commit.note.items()}}
 
     def _app_id(self, partition: TopicPartition) -> str:
         return f"ropewalk/{self._spec.owner}/{partition.topic}/{partition.partition}"

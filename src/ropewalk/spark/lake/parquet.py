@@ -30,13 +30,7 @@ from msgspec import Struct
 from ropewalk.base.ids import TopicPartition
 from ropewalk.spark.lake.places import local_directory, sync
 from ropewalk.spark.lake.table import Commit, TableSpec, Target, Upkeep, WrittenFile
-from ropewalk.spark.lake.terms import (
-    check_columns,
-    check_layout,
-    check_owner,
-    missing_columns,
-    refuse_strange_files,
-)
+from ropewalk.spark.lake.terms import check_layout, check_owner, grown_columns, refuse_strange_files
 from ropewalk.spark.ranges import Json, Offsets, from_json, to_json
 from ropewalk.spark.refusals import Overtaken, WrongUse
 
@@ -80,7 +74,7 @@ class ParquetDirectory:
         check_owner(spec, version.owner)
         check_layout(spec, version.partition_columns)
         opened = cls(spec, directory, version)
-        check_columns(spec, opened.schema, spec.schema)
+        grown_columns(spec, opened.schema, spec.schema)
         opened._publish()
         return opened
 
@@ -99,8 +93,7 @@ class ParquetDirectory:
 
     def widen(self, schema: pa.Schema) -> None:
         """The next commit says so; until then there is no row that has the column."""
-        check_columns(self._spec, self._schema, schema)
-        self._schema = pa.schema([*self._schema, *missing_columns(self._schema, schema)])
+        self._schema = grown_columns(self._spec, self._schema, schema).schema
 
     def commit(self, commit: Commit) -> None:
         version = Version(
@@ -115,6 +108,9 @@ class ParquetDirectory:
         _append(self._directory, version)
         self._version = version
         self._publish()
+
+    def last_note(self) -> dict[str, str]:
+        return self._version.note
 
     def maintain(self, upkeep: Upkeep) -> str:
         before = time.time() - upkeep.keep_hours * 3600

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.spark.columns import Column, all_columns
+from ropewalk.spark.lake.conforming import conform
 from ropewalk.spark.ranges import Offsets
 
 PartitionBy: TypeAlias = Literal["date", "hour", "none"]
@@ -69,13 +70,17 @@ def new_rows(rows: pa.RecordBatch, first_offsets: Offsets) -> pa.RecordBatch:
 
 
 def with_times(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """As the table has them: in its order and types, with those of `date` and `hour` that it has."""
+    """As the table has them: in its order and types, with those of `date` and `hour` that it has. What rows lack is null."""
     columns = {name: rows.column(name) for name in rows.schema.names}
     if DATE.name in schema.names:
         columns |= _times(columns[Column.TIMESTAMP.value])
-    return pa.record_batch(
-        [columns[field.name].cast(field.type) for field in schema], schema=schema.remove_metadata()
-    )
+    arrays = [
+        conform(columns[field.name], field.type)
+        if field.name in columns
+        else pa.nulls(rows.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.record_batch(arrays, schema=schema.remove_metadata())
 
 
 def _times(timestamps: pa.Array) -> dict[str, pa.Array]:

@@ -62,7 +62,7 @@ class Commit(Struct, frozen=True):
     next_offsets: Offsets
     """Of the partitions that move; the others stay where they are."""
     note: dict[str, str] = {}
-    """For those who read the table's history: the batch, the query."""
+    """For those who read the table's history: the batch, the query. `last_note` gives it back."""
 
 
 class Upkeep(Struct, frozen=True):
@@ -86,9 +86,12 @@ class LakeTable(Protocol):
         """Of those that the table has heard of."""
 
     def widen(self, schema: pa.Schema) -> None:
-        """Adds the columns that are missing, empty in all rows there are. A column of another type raises `WrongUse`."""
+        """Adds the columns that are missing, nested ones too, null in all rows there are. A column of another type raises `WrongUse`."""
 
     def commit(self, commit: Commit) -> None: ...
+
+    def last_note(self) -> dict[str, str]:
+        """Of the newest `commit` there is, whatever others have done to the table since; nothing if there is none."""
 
     def maintain(self, upkeep: Upkeep) -> str:
         """Never while a batch is under way. Answers with a sentence for the log."""

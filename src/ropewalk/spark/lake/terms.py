@@ -5,6 +5,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from ropewalk.spark.lake.evolution import Evolved, Refused, evolve
 from ropewalk.spark.lake.table import TableSpec
 from ropewalk.spark.refusals import NotOurs, WrongUse
 
@@ -37,19 +38,23 @@ def check_layout(spec: TableSpec, partition_columns: tuple[str, ...]) -> None:
         )
 
 
-def check_columns(spec: TableSpec, existing: pa.Schema, wanted: pa.Schema) -> None:
-    """Columns may be missing on either side; one that both have is of the same type."""
-    for field in wanted:
-        index = existing.get_field_index(field.name)
-        if index >= 0 and existing.field(index).type != field.type:
+def grown_columns(
+    spec: TableSpec, existing: pa.Schema, wanted: pa.Schema, *, widens: bool = False
+) -> Evolved:
+    """What the table's columns become. `widens` says whether its kind can give a column a wider type."""
+    match evolve(existing, wanted):
+        case Refused(reason):
             raise WrongUse(
-                f"column {field.name!r} of the table in {spec.address} is {existing.field(index).type}, and {field.type} is to be"
-                " written; types of columns do not change: name another directory, or another schema"
+                f"{reason}, in the table in {spec.address}; a column keeps its type:"
+                " name another directory, or write what the table has"
             )
-
-
-def missing_columns(existing: pa.Schema, wanted: pa.Schema) -> list[pa.Field]:
-    return [field for field in wanted if existing.get_field_index(field.name) < 0]
+        case Evolved(widened=(first, *_)) if not widens:
+            raise WrongUse(
+                f"column {first!r} of the table in {spec.address} is too narrow for what is to be written, and tables of this"
+                " kind cannot widen one; name another directory"
+            )
+        case Evolved() as grown:
+            return grown
 
 
 def refuse_strange_files(spec: TableSpec, directory: Path | None) -> None:
