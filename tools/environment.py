@@ -1,7 +1,7 @@
 """Makes `.venv`: the hashed requirements and this project, installed so that its source is used in place.
 
     environment.py run     what a node needs
-    environment.py spark   that, and what pipelines need (some 700 MB more; Java is not among it)
+    environment.py spark   that, and what pipelines need (some 1.2 GB more; Java is not among it)
     environment.py test    that, and what the tests need
 
 Runs on a bare Python ≥ 3.11, so it imports the standard library only. A stamp in the environment remembers what
@@ -25,6 +25,12 @@ BUILD = ROOT / "requirements" / "build.txt"
 REQUIREMENTS = {purpose: ROOT / "requirements" / f"{purpose}.txt" for purpose in ("run", "spark", "test")}
 GOOD_ENOUGH = {"run": ("run", "spark", "test"), "spark": ("spark", "test"), "test": ("test",)}
 """What an environment may have been made for, by what it is wanted for."""
+ANNOUNCEMENTS = {
+    "run": "Making the environment in .venv (once; the next start is quick) …",
+    "spark": "Pipelines run on Spark: adding it and what it needs to .venv, some 1.2 GB (once; the next start is quick) …",
+    "test": "Making the environment in .venv for tests, Spark included, some 1.4 GB (once; the next start is quick) …",
+}
+"""Sizes are of what is on disk afterwards."""
 BUILT_HERE = "pyspark"
 """It is published as source only."""
 
@@ -56,7 +62,7 @@ def main(purpose: str) -> None:
 
 
 def _make(purpose: str) -> None:
-    print("Making the environment in .venv (once; the next start is quick) …", file=sys.stderr, flush=True)
+    print(ANNOUNCEMENTS[purpose], file=sys.stderr, flush=True)
     uv = shutil.which("uv")
     if uv is None:
         uv = _install_uv()

@@ -14,6 +14,7 @@ from ropewalk.spark.pipelines.hosts import Host, refuse_unfit
 from ropewalk.spark.pipelines.java import check_java, major_version
 from ropewalk.spark.pipelines.session import check_place, settings_of
 from ropewalk.spark.refusals import WrongUse
+from tests.spark.conftest import Node
 from tests.spark.test_pipeline_definition import NoTarget
 
 
@@ -187,6 +188,19 @@ def test_without_java_one_line_says_what_to_install(tmp_path: Path) -> None:
     done = with_tiny("run", "tiny", "--topic", "t", "--to", "x", "--once", *state, directory=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("ropewalk: Spark needs Java, and there is none: install Java 17 or newer")
+    assert done.stderr.count("\n") == 1
+    assert not {"s", "x"} & set(os.listdir(tmp_path))
+
+
+def test_a_topic_that_is_not_there_is_one_line_and_so_are_brokers(
+    tmp_path: Path, java: FakeJava, node: Node, nobody: int
+) -> None:
+    java.says("17.0.13")
+    words = ["run", "tiny", "--topic", "no-such", "--to", "x", "--state", "s", "-b"]
+    done = with_tiny(*words, node.bootstrap, directory=tmp_path)
+    assert done.stderr == "ropewalk: there is no no-such; create it first, or subscribe by pattern\n"
+    done = with_tiny(*words, f"127.0.0.1:{nobody}", directory=tmp_path)
+    assert done.stderr.startswith(f"ropewalk: no broker answers at 127.0.0.1:{nobody}")
     assert done.stderr.count("\n") == 1
     assert not {"s", "x"} & set(os.listdir(tmp_path))
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import msgspec
+import structlog
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.spark.pipelines.catalogue import PIPELINES, pipeline
@@ -65,6 +66,8 @@ def _run(options: Namespace, words: Sequence[str]) -> int:
     from ropewalk.spark.pipelines.running import Watching, run
     from ropewalk.spark.pipelines.showing import summary
 
+    # What is logged goes where Spark's log goes; stdout is for results.
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     job = define(
         options.name,
         _jobs(options),

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import Struct
 
+from ropewalk.spark.brokers import Brokers
+from ropewalk.spark.options import parse_source
 from ropewalk.spark.pipelines.causes import cause_of
 from ropewalk.spark.pipelines.definition import Job
 from ropewalk.spark.pipelines.hosts import check_hosts
@@ -76,6 +78,7 @@ class Stop:
 def run(job: Job, pipeline: type[Pipeline], watching: Watching) -> Outcome:
     """Raises `WrongUse` for what can be set right by the user, and `PipelineFailed` for what went wrong on the way."""
     check_place(job, os.environ)
+    check_topics(job)
     with held(watching.state_directory, job.name), contextlib.ExitStack() as open_:
         log = None if watching.verbose else os.path.join(watching.state_directory, f"{job.name}.log")
         report = Report(job, watching, log)
@@ -93,6 +96,13 @@ def run(job: Job, pipeline: type[Pipeline], watching: Watching) -> Outcome:
         except BaseException as error:
             report.tell(State.FAILED, _words(error))
             raise
+
+
+def check_topics(job: Job) -> None:
+    """Refuses brokers that do not answer and topics that are not there. Behind a Connect server it is not us who must reach them."""
+    if job.remote is None:
+        with Brokers(parse_source({"bootstrap": job.bootstrap, **job.source}, streaming=True)) as brokers:
+            brokers.partitions()
 
 
 def _run(job: Job, pipeline: type[Pipeline], report: "Report", showing: Showing) -> Outcome:
