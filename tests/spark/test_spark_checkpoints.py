@@ -23,11 +23,13 @@ def write(directory: Path, batch_id: int, *sources: str) -> None:
 def test_a_batch_lies_between_two_files(tmp_path: Path) -> None:
     write(tmp_path, 0, '{"t": {"0": 10}}')
     write(tmp_path, 1, '{"t": {"0": 15, "1": 4}}')
+    write(tmp_path, 2, '{"t": {"0": 15, "1": 5}}')
     zero, one = TopicPartition("t", 0), TopicPartition("t", 1)
     assert batch_ranges(NO_SPARK, str(tmp_path), 1, {}) == [
         Range(zero, 10, 15),
         Range(one, FROM_THE_START, 4),
     ]
+    assert batch_ranges(NO_SPARK, str(tmp_path), 2, {}) == [Range(zero, 15, 15), Range(one, 4, 5)]
     assert batch_ranges(NO_SPARK, f"file://{tmp_path}/", 0, {"t": {"0": 3}}) == [Range(zero, 3, 10)]
     assert batch_ranges(NO_SPARK, str(tmp_path), 0, {}) == [Range(zero, FROM_THE_START, 10)]
 

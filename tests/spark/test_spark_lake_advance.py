@@ -20,7 +20,9 @@ A, B = TopicPartition("a", 0), TopicPartition("b", 1)
     ("stored", "ranges", "first", "next_"),
     [
         ({}, [Range(A, 0, 5)], {A: 0}, {A: 5}),
-        ({}, [Range(A, 700, 705)], {A: 0}, {A: 705}),
+        ({}, [Range(A, FROM_THE_START, 705)], {A: 0}, {A: 705}),
+        ({}, [Range(A, FROM_THE_START, 0)], {A: 0}, {A: 0}),
+        ({A: 700}, [Range(A, 700, 700)], {}, {}),
         ({A: 5}, [Range(A, 5, 9), Range(B, FROM_THE_START, 3)], {A: 5, B: 0}, {A: 9, B: 3}),
         ({A: 7}, [Range(A, 0, 9)], {A: 7}, {A: 9}),
         ({A: 9}, [Range(A, 0, 9)], {}, {}),
@@ -45,6 +47,11 @@ def test_a_batch_that_begins_behind_the_table_is_refused_as_a_whole() -> None:
     assert "new checkpoint directory" in str(raised.value)
 
 
+def test_a_checkpoint_without_its_table_is_refused() -> None:
+    with pytest.raises(DataLost, match="offset 6 of a-0, and the table has heard nothing of it yet"):
+        decide_advance({}, [Range(A, 6, 9)])
+
+
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 12), st.booleans()), max_size=30))
 def test_any_replays_with_any_bounds_take_each_offset_once(attempts: list[tuple[int, int, bool]]) -> None:
     """A batch may begin anywhere up to the table's end, cover anything, and die before its commit."""
@@ -59,6 +66,7 @@ def test_any_replays_with_any_bounds_take_each_offset_once(attempts: list[tuple[
         except DataLost:
             assert start > stored[A]
             continue
+        assert range_.start <= stored.get(A, 0)
         if dies:
             continue
         if A in advance.first_offsets:

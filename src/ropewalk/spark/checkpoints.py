@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from ropewalk.spark.ranges import Json, Offsets, Range, between, from_json
+from ropewalk.spark.ranges import FROM_THE_START, Json, Offsets, Range, from_json
 from ropewalk.spark.refusals import DataLost
 
 if TYPE_CHECKING:
@@ -31,12 +31,16 @@ def batch_ranges(
     *,
     source: int = 0,
 ) -> list[Range]:
-    """The offsets of one batch. `starting` is where the query's first batch begins, as far as that was said."""
+    """The offsets of one batch in every partition, those that nothing came to included. `starting` is where the query's first
+    batch begins, as far as that was said."""
     end = batch_end(spark, checkpoint, batch_id, source=source)
     start = (
         from_json(starting) if batch_id == 0 else batch_end(spark, checkpoint, batch_id - 1, source=source)
     )
-    return between(start, end)
+    return [
+        Range(partition, start.get(partition, FROM_THE_START), offset)
+        for partition, offset in sorted(end.items())
+    ]
 
 
 def batch_end(spark: "SparkSession", checkpoint: str, batch_id: int, *, source: int = 0) -> Offsets:

@@ -6,6 +6,7 @@
     shaping.py    rows of a topic → rows of the table
     writing.py    one task: rows → Parquet files, in bounded memory
     places.py     directories and addresses of object stores
+    landing.py    one batch of a query: looked up, written by tasks, committed by the driver
     terms.py      on which terms a job may write to a table that exists; upkeep.py  core: what is worth compacting
     kinds.py      delta.py, tables in Delta's format; parquet.py, plain directories of Parquet files
 

@@ -8,6 +8,7 @@ What a reader could get wrong
     The *range* that Spark asked for is compared with what is stored, never the first row: offsets that compaction or an aborted
     transaction left empty are normal inside a range.
     A range that is `FROM_THE_START` begins wherever the log did; nothing can lie before it.
+    A partition without records is stored too, as soon as a batch names it: what it begins with later is then known to be next.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,13 +33,18 @@ def decide_advance(stored: Mapping[TopicPartition, int], ranges: Iterable[Range]
     next_offsets: Offsets = {}
     for each in ranges:
         reached = stored.get(each.partition)
-        if reached is not None and each.start != FROM_THE_START and each.start > reached:
-            raise DataLost(
-                f"the batch begins at offset {each.start} of {each.partition}, and the table ends at {reached}:"
-                f" {each.start - reached} offsets would be missing. The checkpoint belongs to another table, or is ahead of this one;"
-                " give the job a new checkpoint directory, and it goes on where the table ends"
-            )
-        if each.end > (reached or 0):
+        if each.start != FROM_THE_START and each.start > (reached or 0):
+            raise DataLost(_gap(each, reached))
+        if reached is None or each.end > reached:
             first_offsets[each.partition] = reached or 0
             next_offsets[each.partition] = each.end
     return Advance(first_offsets, next_offsets)
+
+
+def _gap(range_: Range, reached: int | None) -> str:
+    has = "has heard nothing of it yet" if reached is None else f"ends at {reached}"
+    return (
+        f"the batch begins at offset {range_.start} of {range_.partition}, and the table {has}:"
+        f" {range_.start - (reached or 0)} offsets would be missing. The checkpoint belongs to another table, or is ahead of this one;"
+        " give the job a new checkpoint directory, and it goes on where the table ends"
+    )

@@ -192,8 +192,10 @@ def _as_delta(schema: pa.Schema) -> pa.Schema:
 
 
 def _add_action(file: WrittenFile) -> AddAction:
-    least: dict[str, object] = {Column.OFFSET.value: file.offset_min}
-    most: dict[str, object] = {Column.OFFSET.value: file.offset_max}
+    least: dict[str, object] = {}
+    most: dict[str, object] = {}
+    if file.offset_min is not None and file.offset_max is not None:
+        least[Column.OFFSET.value], most[Column.OFFSET.value] = file.offset_min, file.offset_max
     if file.timestamp_min_ms is not None and file.timestamp_max_ms is not None:
         least[Column.TIMESTAMP.value] = _instant(file.timestamp_min_ms)
         most[Column.TIMESTAMP.value] = _instant(file.timestamp_max_ms)

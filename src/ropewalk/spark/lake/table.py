@@ -48,10 +48,11 @@ class WrittenFile(Struct, frozen=True):
     row_count: int
     partition_values: dict[str, str | None]
     modified_at_ms: int
-    offset_min: int
-    offset_max: int
+    offset_min: int | None = None
+    """None in a table that has no such column."""
+    offset_max: int | None = None
     timestamp_min_ms: int | None = None
-    """None where no reader could write the bounds down as a date."""
+    """None, too, where no reader could write the bounds down as a date."""
     timestamp_max_ms: int | None = None
 
 

@@ -118,8 +118,10 @@ class _OpenFile:
 
     def hold(self, rows: pa.RecordBatch) -> int:
         """How many bytes more wait now."""
-        self._offsets.see(rows.column(Column.OFFSET.value))
-        self._timestamps.see(rows.column(Column.TIMESTAMP.value).cast(pa.int64()))
+        if Column.OFFSET.value in rows.schema.names:
+            self._offsets.see(rows.column(Column.OFFSET.value))
+        if Column.TIMESTAMP.value in rows.schema.names:
+            self._timestamps.see(rows.column(Column.TIMESTAMP.value).cast(pa.int64()))
         self._row_count += rows.num_rows
         kept = rows.select(self._schema.names)
         self._waiting.append(kept)
@@ -141,15 +143,16 @@ class _OpenFile:
         self._writer.close()
         self._stream.close()
         earliest, latest = self._timestamps.first, self._timestamps.last
-        dated = earliest // DAY_US >= DATE_MIN and latest // DAY_US <= DATE_MAX
+        dated = DATE_MIN <= earliest // DAY_US <= latest // DAY_US <= DATE_MAX
+        numbered = self._offsets.first <= self._offsets.last
         return WrittenFile(
             path=self._path,
             size_bytes=self._place.seal(self._path),
             row_count=self._row_count,
             partition_values=partition_values,
             modified_at_ms=int(time.time() * 1000),
-            offset_min=self._offsets.first,
-            offset_max=self._offsets.last,
+            offset_min=self._offsets.first if numbered else None,
+            offset_max=self._offsets.last if numbered else None,
             timestamp_min_ms=earliest // 1000 if dated else None,
             timestamp_max_ms=-(-latest // 1000) if dated else None,
         )
