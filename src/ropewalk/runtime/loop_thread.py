@@ -26,12 +26,16 @@ class LoopThread:
 
     def run(self, work: Coroutine[object, object, T], *, timeout_s: float | None = None) -> T:
         """Wait for the result; whatever the work raises is raised here. After `timeout_s` it is cancelled: `TimeoutError`."""
-        outcome = asyncio.run_coroutine_threadsafe(work, self._loop)
+        outcome = self.start(work)
         try:
             return outcome.result(timeout_s)
         except BaseException:
             outcome.cancel()  # it has failed by itself, or nobody waits for it any more
             raise
+
+    def start(self, work: Coroutine[object, object, T]) -> "Future[T]":
+        """Have it done meanwhile. Whatever it raises is raised to whoever asks for the result, if anybody does."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def run_calling_back(self, work: "Callable[[CallingThread], Coroutine[object, object, T]]") -> T:
         """The same for work that has functions called in this thread while it waits."""

@@ -1,11 +1,12 @@
 """Topics in Spark: a data source and sink on raw record batches and Arrow columns, and pipelines built on them.
 
     columns.py    what a row has; which of it is wanted
-    decoding/     record batches as brokers send them → Arrow columns
+    decoding/     record batches as brokers send them → Arrow columns; compiled.py  how its loops are compiled and kept
     options.py    what a reader may ask for; ranges.py  which offsets that comes to, and how they are split
     brokers.py    questions to brokers, from threads without an event loop
     reading.py    one task: fetch, decode, hand on
-    source.py     what Spark calls to read
+    readers.py    which tasks a read comes to, and how far a stream has come
+    source.py     what Spark calls first
     checkpoints.py  which offsets a batch of a query has, from what Spark wrote down
     lake/         tables: files by tasks, one commit by the driver, the next offset in it
     pipelines/    jobs over topics: defined, started, watched

@@ -1,7 +1,7 @@
 """Questions to brokers from a thread that has no event loop of its own: Spark's driver, or a task."""
 
-import asyncio
 from collections.abc import Awaitable, Mapping
+from concurrent.futures import Future
 from random import SystemRandom
 from typing import TypeVar
 
@@ -11,6 +11,7 @@ from ropewalk.client.client import Client
 from ropewalk.client.errors import RemoteError
 from ropewalk.client.list_offsets import OffsetQuery
 from ropewalk.runtime.clock import SystemClock
+from ropewalk.runtime.loop_thread import LoopThread
 from ropewalk.runtime.network import TcpNetwork
 from ropewalk.spark.options import EARLIEST, LATEST, AtOffsets, Bound, SourceOptions
 from ropewalk.spark.ranges import Offsets
@@ -25,7 +26,8 @@ class Brokers:
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
-        self._loop = asyncio.new_event_loop()
+        self._loop: LoopThread | None = None
+        """A thread, so that what was started goes on while its caller decodes: it does so without Python's lock."""
         self._client: Client | None = None
 
     def __enter__(self) -> "Brokers":
@@ -35,13 +37,14 @@ class Brokers:
         self.close()
 
     def close(self) -> None:
+        """What was started and has not been answered fails with `ConnectionLost`."""
+        if self._loop is None:
+            return
         if self._client is not None:
-            self._client.close()
+            self._loop.call(self._client.close)
             self._client = None
-            self.wait(asyncio.sleep(0))  # for the connections to hear it
-        if not self._loop.is_closed():
-            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-            self._loop.close()
+        self._loop.stop()
+        self._loop = None
 
     @property
     def client(self) -> Client:
@@ -50,20 +53,24 @@ class Brokers:
                 TcpNetwork(), SystemClock(), SystemRandom(), self._options.bootstrap, self._options.client
             )
             try:
-                self._client = self._loop.run_until_complete(made.__aenter__())
+                self._client = self.wait(made.__aenter__())
             except RopewalkError as error:
                 addresses = ", ".join(map(str, self._options.bootstrap))
                 raise WrongUse(f"no broker answers at {addresses}: {error}") from None
         return self._client
 
     def wait(self, question: Awaitable[T]) -> T:
-        return self._loop.run_until_complete(_as_coroutine(question))
+        return self._thread.run(_as_coroutine(question))
 
-    def start(self, question: Awaitable[T]) -> "asyncio.Task[T]":
-        """Sent before this returns; it is answered while somebody waits for something."""
-        task = self._loop.create_task(_as_coroutine(question))
-        self.wait(asyncio.sleep(0))
-        return task
+    def start(self, question: Awaitable[T]) -> "Future[T]":
+        """It is asked and answered while the caller does something else."""
+        return self._thread.start(_as_coroutine(question))
+
+    @property
+    def _thread(self) -> LoopThread:
+        if self._loop is None:
+            self._loop = LoopThread()
+        return self._loop
 
     def partitions(self) -> list[TopicPartition]:
         """All that the subscription comes to at the moment."""

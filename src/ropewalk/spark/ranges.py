@@ -14,6 +14,9 @@ from ropewalk.base.ids import TopicPartition
 Offsets: TypeAlias = dict[TopicPartition, int]
 Json: TypeAlias = dict[str, dict[str, int]]
 
+EVER: Final = (-(2**63), 2**63 - 1)
+"""First and end of offsets or timestamps that leave nothing out; the end is not included."""
+
 FROM_THE_START: Final = -2
 """Where a partition that came into being during a stream is read from: wherever its log begins by then."""
 

@@ -5,6 +5,7 @@ same range may find them elsewhere.
 """
 
 from collections.abc import Iterator
+from concurrent.futures import Future
 from typing import Final
 
 import pyarrow as pa
@@ -17,9 +18,9 @@ from ropewalk.spark.brokers import Brokers, is_out_of_range
 from ropewalk.spark.columns import Column
 from ropewalk.spark.decoding.bodies import Aborted
 from ropewalk.spark.decoding.decoder import Decoder
-from ropewalk.spark.decoding.records_found import EVER, Wanted
+from ropewalk.spark.decoding.records_found import Wanted
 from ropewalk.spark.options import SourceOptions
-from ropewalk.spark.ranges import FROM_THE_START, Range
+from ropewalk.spark.ranges import EVER, FROM_THE_START, Range
 from ropewalk.spark.refusals import DataLost
 
 ROWS_PER_BATCH_MAX: Final = 100_000
@@ -40,42 +41,46 @@ def read(
         position = wanted.start
         if position == FROM_THE_START:
             position = min(brokers.earliest(wanted.partition), wanted.end)
-        for fetched in _fetches(brokers, options, wanted, position):
-            sought = Wanted(position, wanted.end, *times)
+        for asked, fetched in _fetches(brokers, options, wanted, position):
+            sought = Wanted(asked, wanted.end, *times)
             aborted = [Aborted(producer_id, first_offset) for producer_id, first_offset in fetched.aborted]
-            decoded, end_offset = decoder.decode(memoryview(fetched.records), sought, aborted)
-            position = max(position, end_offset or 0)
+            decoded, _ = decoder.decode(memoryview(fetched.records), sought, aborted)
             for start in range(0, decoded.num_rows, ROWS_PER_BATCH_MAX):
                 yield decoded.slice(start, ROWS_PER_BATCH_MAX)
 
 
-def _fetches(brokers: Brokers, options: SourceOptions, wanted: Range, position: int) -> Iterator[Fetched]:
-    """Answers that hold something, until the range is over."""
+def _fetches(
+    brokers: Brokers, options: SourceOptions, wanted: Range, position: int
+) -> Iterator[tuple[int, Fetched]]:
+    """Answers that hold something, each with the offset that was asked for, until the range is over.
+
+    A batch may begin before that offset, with records that were read already or that are gone for everybody.
+    """
+
+    def ask() -> Future[list[Fetched]]:
+        return brokers.start(brokers.client.fetch({wanted.partition: position}, isolation=options.isolation))
+
     silent_count = 0
-    pending = brokers.start(brokers.client.fetch({wanted.partition: position}, isolation=options.isolation))
+    pending = ask()
     while position < wanted.end:
         try:
-            answers = brokers.wait(pending)
+            answers = pending.result()
         except RopewalkError as error:
             position = _after(error, brokers, options, wanted, position)
-            pending = brokers.start(
-                brokers.client.fetch({wanted.partition: position}, isolation=options.isolation)
-            )
+            pending = ask()
             continue
+        asked = position
         fetched = answers[0] if answers else None
-        reached = position if fetched is None else _end_of(fetched, position)
-        silent_count = silent_count + 1 if reached == position else 0
+        position = asked if fetched is None else _end_of(fetched, asked)
+        silent_count = silent_count + 1 if position == asked else 0
         if silent_count > SILENT_ROUNDS_MAX:
             raise DataLost(
                 f"{wanted.partition} ends at {position}, before offset {wanted.end} that was to be read"
             )
-        position = reached
         if position < wanted.end:
-            pending = brokers.start(
-                brokers.client.fetch({wanted.partition: position}, isolation=options.isolation)
-            )
+            pending = ask()
         if fetched is not None and fetched.records:
-            yield fetched
+            yield asked, fetched
 
 
 def _end_of(fetched: Fetched, position: int) -> int:

@@ -1,14 +1,10 @@
 """Where the parts of records lie in a buffer, as columns of numbers."""
 
-from typing import Final
-
 import numpy as np
 from msgspec import Struct
 
 from ropewalk.spark.decoding.bodies import Numbers
-
-EVER: Final = (-(2**63), 2**63 - 1)
-"""First and end of a range that leaves nothing out."""
+from ropewalk.spark.ranges import EVER
 
 
 class Wanted(Struct, frozen=True):

@@ -1,0 +1,255 @@
+"""How Spark reads: which tasks a read comes to, and how far a stream has come.
+
+What a reader could get wrong
+    Readers are pickled and sent to executors, so they hold options and numbers and no connection.
+    Spark asks `partitions(start, end)` again when it replays a batch after a failure; the answer depends on nothing else.
+    A reader class that has `pushFilters` fails every read where push-down is off, so there are two. Spark pushes filters down in a
+    worker of its own that does nothing else; only there the one that takes them is made.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSourceReader,
+    DataSourceStreamReader,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    InputPartition,
+    IsNotNull,
+    LessThan,
+    LessThanOrEqual,
+)
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from ropewalk.base.ids import TopicPartition
+from ropewalk.spark.brokers import Brokers
+from ropewalk.spark.columns import Column, chosen_columns
+from ropewalk.spark.options import LATEST, AtOffsets, SourceOptions, parse_source
+from ropewalk.spark.ranges import EVER, Json, Offsets, Range, between, from_json, limited, split, to_json
+from ropewalk.spark.refusals import DataLost
+
+_PUSH_DOWN_WORKER: Final = "pyspark.sql.worker.data_source_pushdown_filters"
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def batch_reader(given: Mapping[str, str], schema: StructType) -> DataSourceReader:
+    made = PushDownReader if _pushes_down() else BatchReader
+    return made(parse_source(given, streaming=False), chosen_columns(schema))
+
+
+def stream_reader(given: Mapping[str, str], schema: StructType) -> DataSourceStreamReader:
+    return StreamReader(parse_source(given, streaming=True), chosen_columns(schema))
+
+
+class ReadTask(InputPartition):
+    """One range, for one task."""
+
+    def __init__(self, wanted: Range, times: tuple[int, int] = EVER) -> None:
+        super().__init__(None)
+        self.wanted = wanted
+        self.times = times
+
+
+class BatchReader(DataSourceReader):
+    def __init__(self, options: SourceOptions, columns: tuple[Column, ...]) -> None:
+        self._options = options
+        self._columns = columns
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [ReadTask(each) for each in split(self._ranges(), self._options.partitions_min)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, ReadTask)
+        return _reading()(self._options, self._columns, partition.wanted, partition.times)
+
+    def _ranges(self) -> list[Range]:
+        with Brokers(self._options) as brokers:
+            partitions = brokers.partitions()
+            start = brokers.resolve(self._options.starting, partitions, is_start=True)
+            end = brokers.resolve(self._options.ending, partitions, is_start=False)
+        if self._options.fails_on_data_loss:
+            _refuse_backward(start, end)
+        return between(start, end)
+
+
+class PushDownReader(BatchReader):
+    """As `BatchReader`, and reads only what filters on offset, timestamp and partition leave."""
+
+    def __init__(self, options: SourceOptions, columns: tuple[Column, ...]) -> None:
+        super().__init__(options, columns)
+        self._offsets = EVER
+        self._times = EVER
+        self._partition: int | None = None
+        self._topic: str | None = None
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        """Those that Spark still has to apply."""
+        return [each for each in filters if not self._takes(each)]
+
+    def partitions(self) -> Sequence[InputPartition]:
+        first, end = self._offsets
+        ranges = [
+            Range(each.partition, max(each.start, first), min(each.end, end))
+            for each in self._ranges()
+            if self._partition in (None, each.partition.partition)
+            and self._topic in (None, each.partition.topic)
+        ]
+        ranges = [each for each in ranges if each.end > each.start]
+        return [ReadTask(each, self._times) for each in split(ranges, self._options.partitions_min)]
+
+    def _takes(self, pushed: Filter) -> bool:
+        attribute = getattr(pushed, "attribute", None)
+        if attribute is None or len(attribute) != 1:
+            return False
+        match attribute[0], pushed:
+            case "offset" | "timestamp" | "partition" | "topic", IsNotNull():
+                return True  # they never are
+            case "offset", _:
+                bounds = _bounds(pushed, lambda value: value if type(value) is int else None)
+                self._offsets = _narrowed(self._offsets, bounds)
+                return bounds is not None
+            case "timestamp", _:
+                # A timestamp has milliseconds here, and a literal may fall between two of them.
+                bounds = _bounds(pushed, _milliseconds)
+                self._times = _narrowed(self._times, bounds)
+                return bounds is not None
+            case "partition", EqualTo(_, int(value)):
+                taken = self._partition in (None, value)
+                self._partition = value if taken else -1
+                return True
+            case "topic", EqualTo(_, str(value)):
+                if self._topic not in (None, value):
+                    return False
+                self._topic = value
+                return True
+        return False
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    def __init__(self, options: SourceOptions, columns: tuple[Column, ...]) -> None:
+        self._options = options
+        self._columns = columns
+        self._target: Offsets | None = None
+        """Where a query ends that reads what is available now."""
+        self._seen: Offsets = {}
+        """The ends of the partitions when they were last looked at."""
+
+    def initialOffset(self) -> Json:  # noqa: N802
+        with Brokers(self._options) as brokers:
+            return to_json(brokers.resolve(self._options.starting, brokers.partitions(), is_start=True))
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        count = self._options.offsets_per_trigger_max
+        return ReadAllAvailable() if count is None else ReadMaxRows(count)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._target = self._latest()
+
+    def latestOffset(self, start: Json, limit: ReadLimit) -> Json:  # noqa: N802
+        available = self._target if self._target is not None else self._latest()
+        reached = from_json(start)
+        self._check(reached, available)
+        # What is gone by now stays where it was: an offset never goes backwards.
+        available = {
+            **reached,
+            **{each: max(end, reached.get(each, 0)) for each, end in available.items()},
+        }
+        match limit:
+            case ReadMaxRows(max_rows):
+                return to_json(limited(reached, available, max_rows))
+            case _:
+                return to_json(available)
+
+    def reportLatestOffset(self) -> Json | None:  # noqa: N802
+        return to_json(self._seen) if self._seen else None
+
+    def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
+        ranges = between(from_json(start), from_json(end))
+        return [ReadTask(each) for each in split(ranges, self._options.partitions_min)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, ReadTask)
+        return _reading()(self._options, self._columns, partition.wanted)
+
+    def _latest(self) -> Offsets:
+        with Brokers(self._options) as brokers:
+            self._seen = brokers.resolve(AtOffsets(LATEST), brokers.partitions(), is_start=False)
+        return self._seen
+
+    def _check(self, reached: Offsets, available: Offsets) -> None:
+        shorter = sorted(each for each, offset in reached.items() if available.get(each, offset) < offset)
+        if shorter and self._options.fails_on_data_loss:
+            raise DataLost(
+                f"{_names(shorter)} ends before what was read already: the topic was made anew."
+                " Start over with another checkpoint, or say failOnDataLoss=false"
+            )
+
+
+def _refuse_backward(start: Offsets, end: Offsets) -> None:
+    backward = sorted(each for each, offset in start.items() if offset > end[each])
+    if backward:
+        first = backward[0]
+        raise DataLost(
+            f"{_names(backward)} ends before the start: {first} at {end[first]}, and {start[first]} was asked for."
+            " Name other offsets, or say failOnDataLoss=false to read nothing of it"
+        )
+
+
+def _reading() -> Callable[..., Iterator[pa.RecordBatch]]:
+    """Imported by tasks alone: Spark starts several processes that only look at the source, and compiled loops load slowly."""
+    from ropewalk.spark.reading import read
+
+    return read
+
+
+def _pushes_down() -> bool:
+    main = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return _PUSH_DOWN_WORKER in sys.modules or (main is not None and main.name == _PUSH_DOWN_WORKER)
+
+
+def _bounds(pushed: Filter, as_number: Any) -> tuple[int, int] | None:
+    """First and end, the end not included; None where the filter is another kind or the literal no such number."""
+    number = as_number(getattr(pushed, "value", None))
+    if number is None:
+        return None
+    match pushed:
+        case EqualTo():
+            return number, number + 1
+        case GreaterThan():
+            return number + 1, EVER[1]
+        case GreaterThanOrEqual():
+            return number, EVER[1]
+        case LessThan():
+            return EVER[0], number
+        case LessThanOrEqual():
+            return EVER[0], number + 1
+    return None
+
+
+def _narrowed(range_: tuple[int, int], bounds: tuple[int, int] | None) -> tuple[int, int]:
+    return range_ if bounds is None else (max(range_[0], bounds[0]), min(range_[1], bounds[1]))
+
+
+def _milliseconds(literal: object) -> int | None:
+    """None for what is no whole millisecond: Spark then compares itself."""
+    if not isinstance(literal, datetime):
+        return None
+    aware = literal if literal.tzinfo is not None else literal.astimezone()
+    since = aware - _EPOCH
+    return None if since % timedelta(milliseconds=1) else since // timedelta(milliseconds=1)
+
+
+def _names(partitions: Sequence[TopicPartition]) -> str:
+    return ", ".join(map(str, partitions))
