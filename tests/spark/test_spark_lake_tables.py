@@ -9,10 +9,12 @@ import pytest
 
 pytest.importorskip("pyspark")
 pytest.importorskip("deltalake")
+pytest.importorskip("pyiceberg")
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake import DeltaTable, write_deltalake
+from pyiceberg.table import StaticTable
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.spark.lake.kinds import Kind, open_table
@@ -24,7 +26,7 @@ from ropewalk.spark.refusals import NotOurs, Overtaken, WrongUse
 
 ZERO, ONE = TopicPartition("orders", 0), TopicPartition("orders", 1)
 DAY_MS = 86_400_000
-KINDS: list[Kind] = ["delta", "parquet"]
+KINDS: list[Kind] = ["delta", "iceberg", "parquet"]
 NEVER = Upkeep(compact_at=0, file_bytes_target=1 << 27, keep_hours=1)
 
 
@@ -77,10 +79,18 @@ def write(
     return tuple(write_all(writer, (with_times(each, table.schema) for each in batches)))
 
 
+def iceberg_rows(path: Path) -> pa.Table:
+    """By the newest metadata there is, without the catalog."""
+    metadata = max((path / "metadata").glob("*.metadata.json"), key=lambda each: each.stat().st_mtime_ns)
+    return StaticTable.from_metadata(str(metadata)).scan().to_arrow()
+
+
 def offsets(kind: Kind, path: Path) -> list[int]:
     """As a reader sees them who knows the kind of table and nothing of us."""
     if kind == "delta":
         return sorted(DeltaTable(str(path)).to_pyarrow_table(columns=["offset"])["offset"].to_pylist())
+    if kind == "iceberg":
+        return sorted(iceberg_rows(path)["offset"].to_pylist())
     return sorted(ds.dataset(path, partitioning="hive").to_table(columns=["offset"])["offset"].to_pylist())
 
 
@@ -195,12 +205,14 @@ def test_fields_inside_columns_are_added_too(kind: Kind, tmp_path: Path) -> None
         Commit(write(table, rows(1, {"b": "y", "lines": [{"count": 2, "sku": "z"}], "a": 3})), {ZERO: 2})
     )
     table = open_table(kind, spec(tmp_path, schema=of(first)))
-    found = (
-        DeltaTable(str(tmp_path)).to_pyarrow_dataset()
-        if kind == "delta"
-        else ds.dataset(tmp_path, schema=table.schema, partitioning="hive")
-    )
-    assert found.to_table(columns=["value", "offset"]).sort_by("offset")["value"].to_pylist() == [
+    match kind:
+        case "delta":
+            found = DeltaTable(str(tmp_path)).to_pyarrow_table()
+        case "iceberg":
+            found = iceberg_rows(tmp_path)
+        case "parquet":
+            found = ds.dataset(tmp_path, schema=table.schema, partitioning="hive").to_table()
+    assert found.sort_by("offset")["value"].to_pylist() == [
         {"a": 1, "lines": [{"sku": "x", "count": None}], "b": None},
         {"a": 3, "lines": [{"sku": "z", "count": 2}], "b": "y"},
     ]

@@ -8,7 +8,7 @@
     places.py     directories and addresses of object stores
     landing.py    one batch of a query: looked up, written by tasks, committed by the driver
     terms.py      on which terms a job may write to a table that exists; upkeep.py  core: what is worth compacting
-    kinds.py      delta.py, tables in Delta's format; parquet.py, plain directories of Parquet files
+    kinds.py      delta.py, tables in Delta's format; iceberg.py, in Iceberg's; parquet.py, plain directories of Parquet files
 
 Invariants
     A table's next offset of a partition and the rows below it become visible in the same commit, or neither does.

@@ -5,10 +5,11 @@ from typing import Final, Literal, Protocol, TypeAlias, cast
 
 from ropewalk.spark.lake.table import LakeTable, TableSpec
 
-Kind: TypeAlias = Literal["delta", "parquet"]
+Kind: TypeAlias = Literal["delta", "iceberg", "parquet"]
 
 _KINDS: Final[dict[Kind, str]] = {
     "delta": "ropewalk.spark.lake.delta:DeltaLake",
+    "iceberg": "ropewalk.spark.lake.iceberg:IcebergTable",
     "parquet": "ropewalk.spark.lake.parquet:ParquetDirectory",
 }
 

@@ -1,11 +1,12 @@
 """Where files are: a directory of this machine's, or the address of one that pyarrow or fsspec knows."""
 
 import os
+import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pyarrow as pa
-from pyarrow.fs import FileSystem, FileType, FSSpecHandler, LocalFileSystem, PyFileSystem
+from pyarrow.fs import FileSelector, FileSystem, FileType, FSSpecHandler, LocalFileSystem, PyFileSystem
 
 from ropewalk.spark.checkpoints import local_path
 from ropewalk.spark.refusals import WrongUse
@@ -46,6 +47,18 @@ class Place:
     def has(self, path: str, size_bytes: int) -> bool:
         found = self._files.get_file_info(self._full(path))
         return bool(found.type is FileType.File and found.size == size_bytes)
+
+    def files(self) -> list[tuple[str, float]]:
+        """All below it, by their paths relative to it, and when they were written, in seconds since 1970."""
+        below = FileSelector(self._root, allow_not_found=True, recursive=True)
+        found = [each for each in self._files.get_file_info(below) if each.type is FileType.File]
+        return [
+            (os.path.relpath(each.path, self._root), each.mtime.timestamp() if each.mtime else time.time())
+            for each in found
+        ]
+
+    def delete(self, path: str) -> None:
+        self._files.delete_file(self._full(path))
 
     def _full(self, path: str) -> str:
         return f"{self._root.rstrip('/')}/{path}"

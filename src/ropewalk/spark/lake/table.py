@@ -28,6 +28,8 @@ class TableSpec(Struct, frozen=True, kw_only=True):
     partition_columns: tuple[str, ...] = ()
     keep_hours: int = 168
     """How long earlier states of the table can be read."""
+    catalog: dict[str, str] = {}
+    """Of Iceberg: the settings of the catalog, as pyiceberg names them, and as `table` the name in it."""
 
 
 class Target(Struct, frozen=True):

@@ -1,0 +1,141 @@
+"""What is Iceberg's own about its tables: the catalog, conflicts with those who tidy up, wider columns, snapshots that expire."""
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+pytest.importorskip("pyiceberg")
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog, load_catalog
+
+from ropewalk.spark.lake.iceberg import OFFSETS, OWN_TABLE, RETRIES
+from ropewalk.spark.lake.kinds import open_table
+from ropewalk.spark.lake.shaping import raw_schema
+from ropewalk.spark.lake.table import Commit, Upkeep
+from ropewalk.spark.refusals import NotOurs, Overtaken, WrongUse
+from tests.spark.test_spark_lake_tables import ONE, ZERO, offsets, spec, topic_rows, write
+
+
+def own_catalog(path: Path) -> Catalog:
+    return load_catalog("ropewalk", type="sql", uri=f"sqlite:///{path}/_ropewalk/catalog.db")
+
+
+def test_who_tidies_up_is_no_rival(tmp_path: Path) -> None:
+    """pyiceberg would make an overtaken commit again by itself, and not look at offsets."""
+    table = open_table("iceberg", spec(tmp_path))
+    table.commit(Commit(write(table, topic_rows(0, 2)), {ZERO: 2}))
+    theirs = own_catalog(tmp_path).load_table(OWN_TABLE)
+    with theirs.transaction() as change, change.update_snapshot().fast_append():
+        pass
+    table.commit(Commit(write(table, topic_rows(2, 2)), {ZERO: 4}))
+    assert offsets("iceberg", tmp_path) == [0, 1, 2, 3]
+    assert open_table("iceberg", spec(tmp_path)).next_offsets([ZERO]) == {ZERO: 4}
+
+
+def test_a_rival_is_refused_even_if_nothing_is_added(tmp_path: Path) -> None:
+    open_table("iceberg", spec(tmp_path))
+    theirs = own_catalog(tmp_path).load_table(OWN_TABLE)
+    with theirs.transaction() as change:
+        change.set_properties({RETRIES: "4"})
+    first, second = open_table("iceberg", spec(tmp_path)), open_table("iceberg", spec(tmp_path))
+    first.commit(Commit((), {ZERO: 4}))
+    for partition in (ZERO, ONE):
+        with pytest.raises(Overtaken, match="nothing of this batch was committed"):
+            second.commit(Commit((), {partition: 4}))
+    assert open_table("iceberg", spec(tmp_path)).next_offsets([ZERO, ONE]) == {ZERO: 4}
+
+
+def test_a_column_becomes_wider(tmp_path: Path) -> None:
+    def of(type_: pa.DataType) -> pa.Schema:
+        schema = raw_schema("date")
+        return schema.set(schema.get_field_index("value"), pa.field("value", pa.struct([("n", type_)])))
+
+    def rows(first: int, number: int) -> pa.RecordBatch:
+        raw = topic_rows(first, 1)
+        return raw.set_column(raw.schema.get_field_index("value"), "value", pa.array([{"n": number}]))
+
+    table = open_table("iceberg", spec(tmp_path, schema=of(pa.int32())))
+    table.commit(Commit(write(table, rows(0, 1)), {ZERO: 1}))
+    table = open_table("iceberg", spec(tmp_path, schema=of(pa.int64())))
+    table.widen(of(pa.int64()))
+    table.commit(Commit(write(table, rows(1, 2**40)), {ZERO: 2}))
+    scan = own_catalog(tmp_path).load_table(OWN_TABLE).scan().to_arrow().sort_by("offset")
+    assert scan["value"].to_pylist() == [{"n": 1}, {"n": 2**40}]
+    with pytest.raises(WrongUse, match="column 'value' is struct"):
+        open_table("iceberg", spec(tmp_path))
+
+
+def test_offsets_outlive_snapshots(tmp_path: Path) -> None:
+    for batch in range(3):
+        table = open_table("iceberg", spec(tmp_path))
+        table.commit(Commit(write(table, topic_rows(batch, 1)), {ZERO: batch + 1}, {"batch": str(batch)}))
+    table = open_table("iceberg", spec(tmp_path))
+    said = table.maintain(Upkeep(compact_at=0, file_bytes_target=1 << 20, keep_hours=0))
+    assert said == "2 snapshots expired, 0 files that nobody needs deleted"
+    again = open_table("iceberg", spec(tmp_path))
+    assert again.next_offsets([ZERO]) == {ZERO: 3}
+    assert again.last_note() == {"batch": "2"}
+    assert offsets("iceberg", tmp_path) == [0, 1, 2]
+    (snapshot,) = own_catalog(tmp_path).load_table(OWN_TABLE).snapshots()
+    assert snapshot.summary is not None
+    assert snapshot.summary[OFFSETS] == '{"orders":{"0":3}}'
+
+
+def test_a_table_whose_catalog_is_gone_is_not_written_to(tmp_path: Path) -> None:
+    table = open_table("iceberg", spec(tmp_path))
+    table.commit(Commit(write(table, topic_rows(0, 1)), {ZERO: 1}))
+    (tmp_path / "_ropewalk" / "catalog.db").unlink()
+    with pytest.raises(NotOurs, match="holds data"):
+        open_table("iceberg", spec(tmp_path))
+
+
+def test_timestamps_that_no_calendar_has_stop_nothing(tmp_path: Path) -> None:
+    wanted = spec(tmp_path, partition_columns=("topic", "date"))
+    table = open_table("iceberg", wanted)
+    far = topic_rows(3, 1, start_ms=3_000_000_000_000_000)
+    rows = [topic_rows(0, 3), far, topic_rows(0, 1, topic="other.x")]
+    table.commit(Commit(write(table, *rows), {ZERO: 4}))
+    found = (
+        own_catalog(tmp_path)
+        .load_table(OWN_TABLE)
+        .scan(selected_fields=("topic", "offset", "date"))
+        .to_arrow()
+    )
+    day = date(1970, 1, 1)
+    assert sorted(map(tuple, (row.values() for row in found.to_pylist())), key=str) == [
+        ("orders", 0, day),
+        ("orders", 1, day),
+        ("orders", 2, day),
+        ("orders", 3, None),
+        ("other.x", 0, day),
+    ]
+
+
+def test_a_catalog_of_the_users(tmp_path: Path) -> None:
+    catalog = {
+        "name": "lake",
+        "type": "sql",
+        "uri": f"sqlite:///{tmp_path}/mine.db",
+        "warehouse": (tmp_path / "house").as_uri(),
+    }
+
+    def of(name: str, **more: Any) -> Any:
+        return spec(tmp_path / name, catalog={**catalog, "table": f"sales.{name}"}, **more)
+
+    for name in ("one", "two"):
+        table = open_table("iceberg", of(name))
+        table.commit(Commit(write(table, topic_rows(0, 2)), {ZERO: 2}))
+    ours = load_catalog(**catalog)
+    assert sorted(ours.list_tables("sales")) == [("sales", "one"), ("sales", "two")]
+    assert ours.load_table("sales.one").scan().to_arrow().num_rows == 2
+    assert not (tmp_path / "one" / "_ropewalk").exists()
+    with pytest.raises(WrongUse, match=r"table=NAMESPACE\.NAME"):
+        open_table("iceberg", spec(tmp_path / "three", catalog=catalog))
+    with pytest.raises(WrongUse, match="cannot be used"):
+        open_table("iceberg", spec(tmp_path / "three", catalog={"type": "nothing", "table": "a.b"}))
+    with pytest.raises(WrongUse, match="where no catalog can be kept"):
+        open_table("iceberg", spec(tmp_path, address="s3://bucket/lake"))
