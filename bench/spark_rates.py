@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +28,8 @@ from bench.spark_load import PARTITION_COUNT, Records, fill, scan
 
 MODES: Final = ("read", "decoder")
 RECORDS_FIGURE: Final = "records/s"
+CPU_FIGURE: Final = "CPU µs each"
+"""Of Spark, its workers and the broker together: other work on the machine changes it less than the rate."""
 
 _WARM_UPS: Final = 2
 _DECODED: Final = Records(200_000, 100, has_headers=True)
@@ -50,21 +53,21 @@ class Comparison:
         self.foreign_cores_max = 0.0
 
     def read(self) -> None:
-        for records, wanted in ((Records(400_000, 1024), 1.0), (Records(2_000_000, 100), 1.5)):
+        for records, wanted in ((Records(800_000, 1024), 1.0), (Records(4_000_000, 100), 1.5)):
             records = self._scaled(records)
             loads: dict[str, Load] = {}
             if self._only != "kafka":
                 ours = self._ropewalk()
-                frame = self._reader("ropewalk").options(
+                reader = self._reader("ropewalk").options(
                     bootstrap=ours.bootstrap, subscribe=fill(ours, "read", records)
                 )
-                loads["ropewalk"] = _scanning(frame.load, records)
+                loads["ropewalk"] = partial(scan, reader.load(), records)
             if self._only != "ropewalk":
                 theirs = self._kafka()
-                frame = self._reader("kafka").options(
+                reader = self._reader("kafka").options(
                     **{"kafka.bootstrap.servers": theirs.bootstrap}, subscribe=fill(theirs, "read", records)
                 )
-                loads["kafka"] = _scanning(frame.load, records)
+                loads["kafka"] = partial(scan, reader.load(), records)
             self._compare(f"read {records.title}", loads, at_least(wanted))
 
     def decoder(self) -> None:
@@ -119,14 +122,14 @@ class Comparison:
                     f"{title}, {name}, {f'{repetition + 1}' if repetition >= 0 else 'warm-up'} of {self._repetitions}"
                 )
                 sample = self._measured(load)
-                _progress(f"  {sample[RECORDS_FIGURE]:,.0f} records/s")
+                _progress(f"  {sample[RECORDS_FIGURE]:,.0f} records/s, {sample[CPU_FIGURE]:.2f} µs each")
                 if repetition >= 0:
                     samples[name].append(sample)
         self._add(title, samples["ropewalk"], samples["kafka"], target)
 
     def _add(self, title: str, ours: Samples, theirs: Samples, target: Target) -> None:
         peer = "Spark's connector, Kafka 4.3.1"
-        rows = compare(title, peer, ours, theirs, {RECORDS_FIGURE: target})
+        rows = compare(title, peer, ours, theirs, {RECORDS_FIGURE: target, CPU_FIGURE: None})
         self.rows += rows
         self.foreign_cores_max = max(
             [self.foreign_cores_max, *(sample["foreign cores"] for sample in (*ours, *theirs))]
@@ -136,13 +139,16 @@ class Comparison:
 
     def _measured(self, load: Load) -> dict[str, float]:
         """Brokers and Spark are below this process, so the rest of the machine is foreign."""
-        before = machine_cpu_seconds() - cpu_seconds(os.getpid())
+        ours, machine = cpu_seconds(os.getpid()), machine_cpu_seconds()
         started = time.perf_counter()
         rate = load()
-        foreign = machine_cpu_seconds() - cpu_seconds(os.getpid()) - before
+        seconds = time.perf_counter() - started
+        used = cpu_seconds(os.getpid()) - ours
+        foreign = machine_cpu_seconds() - machine - used
         return {
             RECORDS_FIGURE: rate,
-            "foreign cores": max(0.0, foreign) / (time.perf_counter() - started),
+            CPU_FIGURE: 1e6 * used / (rate * seconds),
+            "foreign cores": max(0.0, foreign) / seconds,
         }
 
     def _note(self, text: str) -> None:
@@ -173,10 +179,6 @@ class Comparison:
         return self._brokers[name]
 
 
-def _scanning(load_frame: Callable[[], Any], records: Records) -> Load:
-    return lambda: scan(load_frame(), records)
-
-
 def start_session(jars: str) -> Any:
     from pyspark.sql import SparkSession
 
@@ -185,6 +187,7 @@ def start_session(jars: str) -> Any:
         SparkSession.builder.master("local[2]")
         .appName("bench")
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.memory", "2g")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
