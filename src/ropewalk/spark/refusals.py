@@ -13,12 +13,12 @@ class NotOurs(WrongUse):
     """A table that another job owns, or that nobody made for this purpose."""
 
 
-class Overtaken(RuntimeError):
-    """Somebody else has changed the table between the look at it and the commit; nothing was committed."""
-
-
 class PipelineFailed(RuntimeError):
     """A job went wrong on the way; the text is what whoever found it said."""
+
+
+class Overtaken(PipelineFailed):
+    """Somebody else has changed the table between the look at it and the commit; nothing was committed."""
 
 
 class ReplayDiffers(RuntimeError):
