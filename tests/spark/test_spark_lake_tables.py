@@ -13,15 +13,20 @@ pytest.importorskip("pyiceberg")
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pyiceberg.table import StaticTable
 
 from ropewalk.base.ids import TopicPartition
+from ropewalk.spark.lake.advance import decide_advance
 from ropewalk.spark.lake.kinds import Kind, open_table
 from ropewalk.spark.lake.shaping import new_rows, partition_columns, raw_schema, with_times
 from ropewalk.spark.lake.table import Commit, LakeTable, TableSpec, Target, Upkeep, WrittenFile
 from ropewalk.spark.lake.upkeep import SmallFile, crowded
 from ropewalk.spark.lake.writing import FileWriter, write_all
+from ropewalk.spark.ranges import FROM_THE_START, Range
 from ropewalk.spark.refusals import NotOurs, Overtaken, WrongUse
 
 ZERO, ONE = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -376,3 +381,65 @@ def test_directories_are_compacted_when_small_files_crowd_them() -> None:
     assert crowded(files, upkeep) == [monday]
     assert crowded([SmallFile((("date", None),), 1)] * 9, upkeep) == []
     assert crowded(files, Upkeep(compact_at=0, file_bytes_target=100, keep_hours=1)) == []
+
+
+def test_the_history_that_is_kept_follows_the_setting(tmp_path: Path) -> None:
+    open_table("delta", spec(tmp_path, keep_hours=168)).maintain(NEVER)
+    kept = DeltaTable(str(tmp_path)).metadata().configuration
+    assert (
+        kept["delta.logRetentionDuration"] == kept["delta.deletedFileRetentionDuration"] == "interval 1 hours"
+    )
+    version = DeltaTable(str(tmp_path)).version()
+    open_table("delta", spec(tmp_path)).maintain(NEVER)
+    assert DeltaTable(str(tmp_path)).version() == version
+
+
+attempts = st.lists(
+    st.tuples(st.integers(0, 6), st.integers(1, 8), st.sampled_from(["ends", "dies early", "dies late"])),
+    min_size=1,
+    max_size=12,
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(attempts)
+def test_any_attempts_leave_each_record_once(
+    tmp_path_factory: pytest.TempPathFactory, tried: list[tuple[int, int, str]]
+) -> None:
+    """Batches begin up to some records before what is stored, cover anything, and die before the commit or within it."""
+    path = tmp_path_factory.mktemp("lake")
+    stored = 0
+    for back, count, fate in tried:
+        table = open_table("parquet", spec(path))
+        assert table.next_offsets([ZERO]) == ({ZERO: stored} if stored else {})
+        start = max(0, stored - back)
+        covered = Range(ZERO, start if stored else FROM_THE_START, start + count)
+        advance = decide_advance(table.next_offsets([ZERO]), [covered])
+        if not advance.next_offsets:
+            continue
+        files = write(table, new_rows(topic_rows(start, count, step_ms=DAY_MS // 3), advance.first_offsets))
+        if fate == "dies early":
+            continue
+        table.commit(Commit(files, advance.next_offsets))
+        stored = start + count
+        if fate == "dies late":
+            left = Path(table.target.root) / files[-1].path
+            (path / files[-1].path).rename(left)
+    open_table("parquet", spec(path))
+    assert offsets("parquet", path) == list(range(stored))
+
+
+def test_files_in_places_that_only_fsspec_knows() -> None:
+    fsspec = pytest.importorskip("fsspec")
+    schema = raw_schema("date")
+    writer = FileWriter(
+        Target("memory://lake", ("date",), keeps_partition_columns=False), schema, file_bytes_target=1 << 20
+    )
+    (file,) = write_all(writer, [with_times(topic_rows(0, 7), schema)])
+    with fsspec.filesystem("memory").open(f"/lake/{file.path}") as found:
+        assert pq.read_table(found)["offset"].to_pylist() == list(range(7))
+    assert file.size_bytes == fsspec.filesystem("memory").size(f"/lake/{file.path}")
+    with pytest.raises(WrongUse, match="nothing here writes to gopher://"):
+        FileWriter(
+            Target("gopher://lake", (), keeps_partition_columns=False), schema, file_bytes_target=1 << 20
+        )

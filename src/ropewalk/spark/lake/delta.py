@@ -120,24 +120,39 @@ class DeltaLake:
             count *= 8
 
     def maintain(self, upkeep: Upkeep) -> str:
-        table = self._table
-        table.update_incremental()
-        compacted = 0
+        """Gives way to whoever else changes the table at the same time: it will be done the next time."""
+        self._table.update_incremental()
+        try:
+            self._keep_history_for(upkeep.keep_hours)
+            compacted = self._compact(upkeep)
+            deleted = self._vacuum(upkeep.keep_hours)
+        except CommitFailedError as error:
+            return (
+                f"upkeep is left for the next time, because another has changed the table meanwhile: {error}"
+            )
+        self._table.create_checkpoint()
+        self._table.cleanup_metadata()
+        return (
+            f"{compacted} small files were made into larger ones, {deleted} files that nobody needs deleted"
+        )
+
+    def _keep_history_for(self, hours: int) -> None:
+        wanted = _history(hours)
+        if not wanted.items() <= self._table.metadata().configuration.items():
+            self._table.alter.set_table_properties(wanted)
+
+    def _compact(self, upkeep: Upkeep) -> int:
+        """One file at a time: this runs in the driver, whose memory is not sized for tables."""
+        removed = 0
         for values in crowded(self._small_files(), upkeep):
-            filters = [(name, "=", value) for name, value in values]
-            metrics = table.optimize.compact(
-                partition_filters=filters or None,
+            metrics = self._table.optimize.compact(
+                partition_filters=[(name, "=", value) for name, value in values] or None,
                 target_size=upkeep.file_bytes_target,
                 max_concurrent_tasks=1,
                 writer_properties=WriterProperties(compression="ZSTD"),
             )
-            compacted += metrics["numFilesRemoved"]
-        deleted = self._vacuum(upkeep.keep_hours)
-        table.create_checkpoint()
-        table.cleanup_metadata()
-        return (
-            f"{compacted} small files were made into larger ones, {deleted} files that nobody needs deleted"
-        )
+            removed += metrics["numFilesRemoved"]
+        return removed
 
     def _vacuum(self, keep_hours: int) -> int:
         """A vacuum is two commits even if it finds nothing, so it is asked first."""
@@ -164,7 +179,6 @@ class DeltaLake:
 
 
 def _create(spec: TableSpec) -> DeltaTable:
-    kept = f"interval {spec.keep_hours} hours"
     try:
         return DeltaTable.create(
             spec.address,
@@ -173,17 +187,19 @@ def _create(spec: TableSpec) -> DeltaTable:
             mode="error",
             name=spec.owner,
             description="Records of topics, archived by Ropewalk",
-            configuration={
-                OWNER: spec.owner,
-                "delta.logRetentionDuration": kept,
-                "delta.deletedFileRetentionDuration": kept,
-            },
+            configuration={OWNER: spec.owner, **_history(spec.keep_hours)},
             raise_if_key_not_exists=False,
         )
     except CommitFailedError as error:
         raise Overtaken(f"{spec.address} was made by another at the same time: {error}") from None
     except (DeltaError, OSError) as error:
         raise WrongUse(f"no table can be made in {spec.address}: {error}") from None
+
+
+def _history(hours: int) -> dict[str, str]:
+    """The properties that say how long earlier states can be read."""
+    kept = f"interval {hours} hours"
+    return {"delta.logRetentionDuration": kept, "delta.deletedFileRetentionDuration": kept}
 
 
 def _as_delta(schema: pa.Schema) -> pa.Schema:
