@@ -48,6 +48,17 @@ def batch_end(spark: "SparkSession", checkpoint: str, batch_id: int, *, source: 
     return from_json(parse_offsets(_text(spark, path), path)[source])
 
 
+def batch_ends(spark: "SparkSession", checkpoint: str, batch_id: int) -> list[Offsets]:
+    """Of every source of the query, in the order of the plan."""
+    path = f"{checkpoint.rstrip('/')}/offsets/{batch_id}"
+    return [from_json(each) for each in parse_offsets(_text(spark, path), path)]
+
+
+def query_id(spark: "SparkSession", checkpoint: str) -> str:
+    """The name that Spark gave the query when it made the checkpoint."""
+    return str(json.loads(_text(spark, f"{checkpoint.rstrip('/')}/metadata"))["id"])
+
+
 def parse_offsets(text: str, path: str) -> list[Json]:
     """One for each source of the query, in the order of the plan; empty for one that has nothing yet."""
     version, _, *offsets = text.splitlines()

@@ -55,7 +55,7 @@ class Landing(Struct, frozen=True, kw_only=True):
             task = WriteTask(table.target, table.schema, advance.first_offsets, self.upkeep.file_bytes_target)
             rows = frame.mapInArrow(task, _FILES).collect()
             files = tuple(msgspec.json.decode(bytes(row[0]), type=WrittenFile) for row in rows)
-        _refuse_unseen(table.target, files)
+        refuse_unseen(table.target, files)
         fail_points.reach("archive files written")
         table.commit(Commit(files, advance.next_offsets, {"batch": str(batch_id)}))
         fail_points.reach("archive committed")
@@ -83,7 +83,7 @@ class WriteTask(Struct, frozen=True):
                 yield with_times(new, self.schema)
 
 
-def _refuse_unseen(target: Target, files: tuple[WrittenFile, ...]) -> None:
+def refuse_unseen(target: Target, files: tuple[WrittenFile, ...]) -> None:
     """Tasks on other machines write to a directory of the same name there; a commit would then name files that nobody finds."""
     if local_directory(target.root) is None:
         return

@@ -1,0 +1,131 @@
+"""Where a transform's rows go: what an output offers, and topics, to which every row is a record. Tables: `table_output.py`."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, Protocol
+
+from msgspec import Struct
+from pyspark.sql import functions
+from pyspark.sql.types import BinaryType, StringType
+
+from ropewalk.base.ids import TopicPartition
+from ropewalk.spark.refusals import WrongUse
+from ropewalk.spark.sink.marker import Marker, Ranges, ranges_to_text
+from ropewalk.spark.sink.recovery import Resumption, resumption
+from ropewalk.spark.sink.taking_over import fenced_markers, release
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_TAKEN_ALONG: Final = ("headers", "timestamp")
+
+
+class Batch(Struct, frozen=True):
+    """What makes a batch the same batch when it comes again."""
+
+    query: str
+    number: int
+    ranges: Ranges
+    fingerprint: str
+
+
+class Output(Protocol):
+    @property
+    def title(self) -> str:
+        """By which a checkpoint knows it again."""
+
+    def resumption(self, partitions: Sequence[TopicPartition]) -> Resumption | None:
+        """How far the job has come, as the output tells; None if it holds nothing of it. Whoever writes for the job is kept from
+        it from here on."""
+
+    def take_over(self) -> None:
+        """What was written so far is of another query than what follows, and that one is over."""
+
+    def write(self, rows: "DataFrame", batch: Batch) -> None:
+        """Once, however often it is called with the same batch."""
+
+
+class TopicOutput(Struct, frozen=True):
+    bootstrap: str
+    topic: str
+    name: str
+    key: str
+    tasks: int
+    producer: dict[str, str]
+
+    @property
+    def title(self) -> str:
+        return f"topic {self.topic}"
+
+    def resumption(self, partitions: Sequence[TopicPartition]) -> Resumption | None:  # noqa: ARG002  # markers name their own
+        return resumption(self._markers())
+
+    def take_over(self) -> None:
+        release(self.bootstrap, self.topic, self.name, self._markers())
+
+    def _markers(self) -> list[Marker | None]:
+        return fenced_markers(self.bootstrap, self.topic, self.name, self.tasks)
+
+    def write(self, rows: "DataFrame", batch: Batch) -> None:
+        """Every row to the task that it went to in every other attempt: by its key, or by its value where there is none."""
+        records = as_records(rows, self.key)
+        places = [functions.col(name) for name in ("key", "value") if name in records.columns]
+        placed = records.repartition(self.tasks, functions.coalesce(*places))
+        placed.write.format("ropewalk").mode("append").options(**self.options(batch)).save()
+
+    def options(self, batch: Batch) -> dict[str, str]:
+        return {
+            "bootstrap": self.bootstrap,
+            "topic": self.topic,
+            "exactlyOnce": "true",
+            "name": self.name,
+            "tasks": str(self.tasks),
+            "query": batch.query,
+            "batch": str(batch.number),
+            "ranges": ranges_to_text(batch.ranges),
+            "fingerprint": batch.fingerprint,
+            **{f"kafka.{name}": value for name, value in self.producer.items()},
+        }
+
+
+def refuse_doubles(rows: "DataFrame") -> None:
+    twice = sorted({name for name in rows.columns if rows.columns.count(name) > 1})
+    if twice:
+        raise WrongUse(f"the SQL gives {', '.join(twice)} twice; rename with AS")
+
+
+def as_records(rows: "DataFrame", key: str) -> "DataFrame":
+    """`key` names the column of the records' keys; without it that is `key`, if there is one.
+
+    Rows that have a column `value` are records already. Of others all columns together are the value, as JSON; a column `key`
+    that was not named is only the key.
+    """
+    names = rows.columns
+    if key and key not in names:
+        raise WrongUse(f"key is {key!r}, and the SQL gives {', '.join(names)}")
+    chosen: list[Column] = []
+    key_column = key or ("key" if "key" in names else "")
+    if key_column:
+        chosen.append(_as_bytes(rows, key_column).alias("key"))
+    if "value" in names:
+        chosen.append(_as_bytes(rows, "value").alias("value"))
+        chosen += [functions.col(name) for name in _TAKEN_ALONG if name in names]
+    else:
+        told = [functions.col(f"`{name}`") for name in names if key or name != "key"]
+        if not told:
+            raise WrongUse(
+                "the SQL gives a key and nothing else; add a column value, or others to make one of"
+            )
+        chosen.append(functions.to_json(functions.struct(*told)).cast("binary").alias("value"))
+    return rows.select(*chosen)
+
+
+def _as_bytes(rows: "DataFrame", name: str) -> "Column":
+    column = functions.col(f"`{name}`")
+    kind = rows.schema[name].dataType
+    if isinstance(kind, BinaryType):
+        return column
+    if not isinstance(kind, StringType) and kind.simpleString().startswith(
+        ("struct", "array", "map", "variant")
+    ):
+        return functions.to_json(column).cast("binary")
+    return column.cast("string").cast("binary")

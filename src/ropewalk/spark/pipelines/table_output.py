@@ -1,0 +1,81 @@
+"""A transform's rows to a table of the lake: files written by tasks, one commit by the driver for each batch."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import pyarrow as pa
+from msgspec import Struct
+
+from ropewalk.base.ids import TopicPartition
+from ropewalk.spark.lake.kinds import Kind, open_table
+from ropewalk.spark.lake.landing import refuse_unseen
+from ropewalk.spark.lake.table import Commit, TableSpec, Target, Upkeep, WrittenFile
+from ropewalk.spark.lake.writing import FileWriter, write_all
+from ropewalk.spark.pipelines.outputs import Batch
+from ropewalk.spark.pipelines.table_progress import counter, is_new, moved
+from ropewalk.spark.sink.recovery import Resumption
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+UPKEEP: Final = Upkeep(compact_at=8, file_bytes_target=128 << 20, keep_hours=168)
+_FILES: Final = "file binary"
+
+
+class TableOutput(Struct, frozen=True):
+    kind: Kind
+    spec: TableSpec
+
+    @property
+    def title(self) -> str:
+        return f"{self.kind} table {self.spec.address}"
+
+    def resumption(self, partitions: Sequence[TopicPartition]) -> Resumption | None:
+        """A table is never half written."""
+        stored = open_table(self.kind, self.spec).next_offsets(partitions)
+        return Resumption(None, stored) if stored else None
+
+    def take_over(self) -> None:
+        """Queries are told apart by their own counts, and the same offsets are never committed twice."""
+
+    def write(self, rows: "DataFrame", batch: Batch) -> None:
+        table = open_table(self.kind, self.spec)
+        stored = table.next_offsets([*batch.ranges, counter(batch.query)])
+        if not is_new(stored, batch.query, batch.number, batch.ranges):
+            return
+        task = WriteTask(table.target, table.schema, UPKEEP.file_bytes_target)
+        files = tuple(
+            msgspec.json.decode(bytes(row[0]), type=WrittenFile)
+            for row in rows.mapInArrow(task, _FILES).collect()
+        )
+        refuse_unseen(table.target, files)
+        note = {"batch": str(batch.number), "query": batch.query}
+        table.commit(Commit(files, moved(batch.query, batch.number, batch.ranges), note))
+
+
+class WriteTask(Struct, frozen=True):
+    """What one task does with its rows."""
+
+    target: Target
+    schema: pa.Schema
+    file_bytes_target: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        writer = FileWriter(self.target, self.schema, file_bytes_target=self.file_bytes_target)
+        for file in write_all(
+            writer, (as_table_rows(rows, self.schema) for rows in batches if rows.num_rows)
+        ):
+            yield pa.record_batch({"file": pa.array([msgspec.json.encode(file)], pa.binary())})
+
+
+def as_table_rows(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """In the table's order and types; a column that the query does not give any more is empty."""
+    given = set(rows.schema.names)
+    columns = [
+        rows.column(field.name).cast(field.type)
+        if field.name in given
+        else pa.nulls(rows.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.record_batch(columns, schema=schema.remove_metadata())
