@@ -1,15 +1,18 @@
 """The producer in a simulated world, against fake brokers that misbehave when told."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from ropewalk.base.errors import InvalidSetting
+from ropewalk.base.ids import TopicPartition
 from ropewalk.base.ports import Clock, Network, Rng
 from ropewalk.client.errors import BufferFull, DeliveryFailed, Misuse, RecordTooLarge, RemoteError
-from ropewalk.client.producing.producer import Producer
+from ropewalk.client.producing.producer import FinishedBatch, Producer
+from ropewalk.records.codec import Codec
+from ropewalk.records.packing import pack
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import produce
 from tests.client.fake_broker import Fault
@@ -72,6 +75,54 @@ def test_an_answer_lost_on_the_way_is_asked_for_again() -> None:
             broker.fail(produce.API, Fault(1, hang_up=True, handled_first=True))
             await producer.send_and_wait("orders", b"second")
         assert partition.values() == [b"first", b"second"]
+
+    on_stage(story)
+
+
+def test_finished_batches_arrive_once_and_in_order_though_an_answer_is_lost() -> None:
+    async def story(stage: Stage) -> None:
+        broker = await stage.add_broker()
+        partition = stage.cluster.add_topic("orders", 0).partitions[0]
+        async with producer_on(stage, max_in_flight=1) as producer:
+            assert await producer.partition_counts(["orders"]) == {"orders": 1}
+            await producer.send_and_wait("orders", b"first")
+            broker.fail(produce.API, Fault(1, hang_up=True, handled_first=True))
+            await producer.send_batches(
+                (
+                    TopicPartition("orders", 0),
+                    pack(
+                        [(None, b"%d" % number, 5, ()) for number in range(first, first + 3)],
+                        codec=Codec.NONE,
+                    ),
+                    3,
+                )
+                for first in range(0, 30, 3)
+            )
+            await producer.send("orders", b"last")
+            await producer.flush()
+            assert producer.held_bytes == 0
+        assert partition.values() == [b"first", *(b"%d" % number for number in range(30)), b"last"]
+
+    on_stage(story)
+
+
+def test_whoever_sends_finished_batches_hears_soon_that_they_are_refused() -> None:
+    async def story(stage: Stage) -> None:
+        broker = await stage.add_broker()
+        stage.cluster.add_topic("orders", 0)
+        broker.fail(produce.API, Fault(50, code=ErrorCode.MESSAGE_TOO_LARGE))
+        async with producer_on(stage, buffer_memory=500) as producer:
+            packed = pack([(None, bytes(200), 5, ())], codec=Codec.NONE)
+            taken: list[int] = []
+
+            def batches() -> Iterator[FinishedBatch]:
+                for number in range(50):
+                    taken.append(number)
+                    yield TopicPartition("orders", 0), bytearray(packed), 1
+
+            with pytest.raises(DeliveryFailed, match="MESSAGE_TOO_LARGE"):
+                await producer.send_batches(batches())
+            assert len(taken) < 10
 
     on_stage(story)
 

@@ -51,6 +51,9 @@ class Node:
         self._admin.create_topics([made])[topic].result(30)
         return topic
 
+    def topics(self) -> list[str]:
+        return list(self._admin.list_topics(timeout=30).topics)
+
     def delete(self, topic: str) -> None:
         self._admin.delete_topics([topic])[topic].result(30)
 

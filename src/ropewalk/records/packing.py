@@ -35,6 +35,7 @@ ENTRY_OVERHEAD_BYTES: Final = 32
 
 _NO_EPOCH: Final = ProducerEpoch(-1)
 _PRODUCER_POSITION: Final = 43
+_ATTRIBUTES_LOW_POSITION: Final = 22
 _pack_producer: Final = Layout(">qhi").pack_into
 
 _SHORT_COUNT: Final = 1 << 13
@@ -120,11 +121,20 @@ def pack(
 
 
 def restamp(
-    batch: bytearray, *, producer_id: ProducerId, producer_epoch: ProducerEpoch, base_sequence: int
+    batch: bytearray | memoryview,
+    *,
+    producer_id: ProducerId,
+    producer_epoch: ProducerEpoch,
+    base_sequence: int,
 ) -> None:
     """Give the batch another identity, in place."""
     _pack_producer(batch, _PRODUCER_POSITION, producer_id, producer_epoch, base_sequence)
     stamp_crc(memoryview(batch))
+
+
+def mark_transactional(batch: bytearray | memoryview) -> None:
+    """Make it part of a transaction. The CRC is wrong until the batch is given its identity by `restamp`."""
+    batch[_ATTRIBUTES_LOW_POSITION] |= TRANSACTIONAL
 
 
 def _pack_headers(headers: Headers) -> bytes:

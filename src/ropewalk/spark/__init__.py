@@ -7,6 +7,8 @@
     reading.py    one task: fetch, decode, hand on
     readers.py    which tasks a read comes to, and how far a stream has come
     source.py     what Spark calls first
+    encoding/     Arrow columns → record batches
+    sink/         rows → topics, at least once or exactly once
     checkpoints.py  which offsets a batch of a query has, from what Spark wrote down
     lake/         tables: files by tasks, one commit by the driver, the next offset in it
     pipelines/    jobs over topics: defined, started, watched

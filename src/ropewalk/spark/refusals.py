@@ -27,3 +27,7 @@ class ReplayDiffers(RuntimeError):
 
 class MarkerLost(RuntimeError):
     """What should tell how far a task has come is not there."""
+
+
+class NotWritten(RuntimeError):
+    """Brokers did not take records; the text says which, why, and what to change."""

@@ -1,11 +1,17 @@
-"""What Spark calls first: `format("ropewalk")` of `spark.read` and `spark.readStream`.
+"""What Spark calls first: `format("ropewalk")` of `spark.read` and `spark.readStream`, of `write` and `writeStream`.
 
 What a reader could get wrong
     Spark makes a process for each step of planning a query, and throws it away. The first only asks for the name and the columns, so
     everything else is imported where it is needed: what is imported here is paid for with every query.
 """
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
 from ropewalk.spark.columns import all_columns, schema_of
@@ -29,3 +35,13 @@ class RopewalkSource(DataSource):
         from ropewalk.spark.readers import stream_reader
 
         return stream_reader(self.options, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from ropewalk.spark.sink.writer import batch_writer
+
+        return batch_writer(self.options, schema, overwrite=overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        from ropewalk.spark.sink.writer import stream_writer
+
+        return stream_writer(self.options, schema, overwrite=overwrite)

@@ -18,10 +18,10 @@ from ropewalk.base.errors import RopewalkError, TimedOut
 from ropewalk.base.ids import TopicPartition
 from ropewalk.client.errors import BufferFull, Misuse, TransactionFailed
 from ropewalk.client.formats import Format
-from ropewalk.client.group_offsets import GroupIdentity, OffsetToCommit
+from ropewalk.client.group_offsets import Committed, GroupIdentity, OffsetToCommit
 from ropewalk.client.producing.batch import Acknowledged, Delivery
 from ropewalk.client.producing.partitioners import Partitioner
-from ropewalk.client.producing.producer import NO_HEADERS, HeadersLike
+from ropewalk.client.producing.producer import NO_HEADERS, FinishedBatch, HeadersLike
 from ropewalk.client.producing.producer import Producer as AsyncProducer
 from ropewalk.client.producing.settings import SettingValue
 from ropewalk.client.producing.topics import Addressed
@@ -99,6 +99,18 @@ class Producer:
                 f"buffer_memory is {self.settings.buffer_memory} bytes; no room within {self.settings.max_block_ms} ms"
             )
         return addressed[0]
+
+    def send_batches(self, batches: Iterable[FinishedBatch]) -> None:
+        """Take in batches that are packed already; waits while the memory is full."""
+        self._the_thread().run(self._producer.send_batches(batches))
+
+    def partition_counts(self, topics: Iterable[str]) -> dict[str, int]:
+        """How many partitions each topic has by now; without those that are not there."""
+        return self._the_thread().run(self._producer.partition_counts(topics))
+
+    def committed(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Committed]:
+        """What a group has committed, once no transaction is about to commit more."""
+        return self._the_thread().run(self._producer.committed(group, partitions))
 
     def flush(self) -> None:
         """Return when everything sent so far is acknowledged; raise the first failure since the last flush."""

@@ -47,7 +47,7 @@ class Batch:
         self.record_count = 0
         self.size_bytes = 0
         self.is_closed = False
-        self.encoded: bytearray | None = None
+        self.encoded: bytearray | memoryview | None = None
         self.identity = (-1, -1)
         """Producer id and epoch under which its sequence was given."""
         self.sequence = -1

@@ -27,7 +27,7 @@ from ropewalk.client.produce import Produced
 from ropewalk.client.producing.batch import Batch
 from ropewalk.client.producing.settings import ProducerSettings
 from ropewalk.records.batch import SEQUENCE_MAX, SEQUENCE_NONE
-from ropewalk.records.packing import Entry, pack, restamp
+from ropewalk.records.packing import Entry, mark_transactional, pack, restamp
 from ropewalk.wire.error_code import ErrorCode
 
 Identity = tuple[ProducerId, ProducerEpoch]
@@ -127,20 +127,29 @@ class Outbox:
         if batch is None or batch.is_closed or batch.size_bytes + size_bytes > self._batch_bytes:
             if batch is not None:
                 batch.is_closed = True
-            batch = Batch(
-                queue.partition,
-                number=self._batch_count,
-                opened_at_ms=now_ms,
-                deadline_ms=now_ms + self._settings.delivery_timeout_ms,
-            )
-            self._batch_count += 1
-            waiting.append(batch)
-            self._active[queue.partition] = queue
+            batch = self._begin(queue, now_ms)
             is_news = True
         index = batch.add(entry, size_bytes)
         self.held_bytes += size_bytes
         queue.queued_bytes += size_bytes
         return batch, index, is_news
+
+    def add_encoded(
+        self, queue: PartitionQueue, encoded: bytearray | memoryview, record_count: int, now_ms: float
+    ) -> Batch:
+        """A batch that somebody else has packed; its producer id and sequence are written into it."""
+        if queue.waiting:
+            queue.waiting[-1].is_closed = True
+        if self._is_transactional:
+            mark_transactional(encoded)
+        batch = self._begin(queue, now_ms)
+        batch.is_closed = True
+        batch.encoded = encoded
+        batch.record_count = record_count
+        batch.size_bytes = len(encoded)
+        self.held_bytes += batch.size_bytes
+        queue.queued_bytes += batch.size_bytes
+        return batch
 
     def ready(self, now_ms: float) -> Iterator[PartitionQueue]:
         """The queues of which a batch may be sent now."""
@@ -259,6 +268,18 @@ class Outbox:
             for queue in self._active.values()
             for batch in (*queue.in_flight, *queue.returned, *queue.waiting)
         ]
+
+    def _begin(self, queue: PartitionQueue, now_ms: float) -> Batch:
+        batch = Batch(
+            queue.partition,
+            number=self._batch_count,
+            opened_at_ms=now_ms,
+            deadline_ms=now_ms + self._settings.delivery_timeout_ms,
+        )
+        self._batch_count += 1
+        queue.waiting.append(batch)
+        self._active[queue.partition] = queue
+        return batch
 
     def _may_repeat(
         self, batch: Batch, error: RopewalkError, code: ErrorCode | None, is_first: bool, now_ms: float

@@ -20,11 +20,13 @@ from typing import Any, Self
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import TopicPartition
 from ropewalk.base.ports import ClientPorts
+from ropewalk.client import group_offsets
 from ropewalk.client.address import parse_addresses
 from ropewalk.client.client import Client
+from ropewalk.client.coordinators import Coordinators
 from ropewalk.client.errors import BufferFull, DeliveryFailed, Misuse, RecordTooLarge, TransactionFailed
 from ropewalk.client.formats import Format
-from ropewalk.client.group_offsets import GroupIdentity, OffsetToCommit
+from ropewalk.client.group_offsets import Committed, GroupIdentity, OffsetToCommit
 from ropewalk.client.producing.batch import Acknowledged, Batch, Delivery
 from ropewalk.client.producing.outbox import Outbox
 from ropewalk.client.producing.partitioners import ByLoad, Keyed, Partitioner, RoundRobin, Salted
@@ -39,6 +41,8 @@ from ropewalk.runtime.tasks import Supervisor
 
 HeadersLike = Mapping[str, bytes | None] | Iterable[tuple[str, bytes | None]]
 NO_HEADERS: Headers = ()
+FinishedBatch = tuple[TopicPartition, bytearray | memoryview, int]
+"""Where it goes, the record batch as on the wire, and how many records it holds. Its bytes belong to the producer from then on."""
 
 
 class Producer:
@@ -152,6 +156,43 @@ class Producer:
             topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms
         )
         return await delivery
+
+    async def send_batches(self, batches: Iterable[FinishedBatch]) -> None:
+        """Take in batches that are packed already, in their order. Whoever packed them chose their partitions.
+
+        Waits while the memory is full; raises the first failure since the last flush, so that nobody goes on in vain.
+        """
+        for partition, encoded, record_count in batches:
+            if self.held_bytes + len(encoded) > self.settings.buffer_memory:
+                await self._room(len(encoded))
+            self.check_sending()
+            if self._failure is not None:
+                break
+            now_ms = self._session.clock.monotonic_ms()
+            self._outbox.add_encoded(self._outbox.queue(partition), encoded, record_count, now_ms)
+            self._sender.wake()
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    async def partition_counts(self, topics: Iterable[str]) -> dict[str, int]:
+        """How many partitions each topic has by now, asked for and not from memory; without those that are not there."""
+        self._check_running()
+        view = await self._client.metadata(topics)
+        return {topic.name: len(topic.partitions) for topic in view.topics if topic.partitions}
+
+    async def committed(
+        self, group: str, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, Committed]:
+        """What a group has committed, once no transaction is about to commit more: where a transactional producer goes on."""
+        self._check_running()
+        return await group_offsets.fetch(
+            Coordinators(self._session),
+            group,
+            deadline_ms=self._session.deadline_ms(),
+            partitions=partitions,
+            require_stable=True,
+        )
 
     async def flush(self) -> None:
         """Return when everything sent so far is acknowledged; raise the first failure since the last flush."""

@@ -1,0 +1,208 @@
+"""Topics written by Spark itself: a bare session, batch and stream, at least once and exactly once."""
+
+import json
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pyspark = pytest.importorskip("pyspark")
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition  # noqa: E402
+from pyspark.sql import DataFrame, SparkSession  # noqa: E402
+
+from ropewalk.client.partitioner import partition_for_key  # noqa: E402
+from tests.spark.conftest import Node  # noqa: E402
+
+pytestmark = [pytest.mark.compat, pytest.mark.timeout(180)]
+
+
+class Read(tuple[int, bytes | None, bytes | None, int, Any]):
+    """Partition, key, value, timestamp and headers of one record."""
+
+
+def committed(node: Node, topic: str, partitions: int = 2) -> list[Read]:
+    """What a reader of committed records gets, in order of partition and offset."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": node.bootstrap,
+            "group.id": "check",
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+        }
+    )
+    found: list[Read] = []
+    for index in range(partitions):
+        consumer.assign([TopicPartition(topic, index, OFFSET_BEGINNING)])
+        while True:
+            message = consumer.poll(30)
+            assert message is not None, "no end of partition"
+            if message.error():
+                break
+            found.append(
+                Read((index, message.key(), message.value(), message.timestamp()[1], message.headers()))
+            )
+    consumer.close()
+    return found
+
+
+def values(node: Node, topic: str) -> Counter[str]:
+    return Counter((record[2] or b"").decode() for record in committed(node, topic))
+
+
+def written(frame: DataFrame, node: Node, **options: str) -> None:
+    frame.write.format("ropewalk").option("bootstrap", node.bootstrap).options(**options).mode(
+        "append"
+    ).save()
+
+
+def numbers(first: int, end: int) -> Counter[str]:
+    return Counter(str(number) for number in range(first, end))
+
+
+def test_a_bare_session_writes_a_topic(spark: SparkSession, node: Node) -> None:
+    topic = node.create("written")
+    frame = spark.range(200).selectExpr(
+        "cast(id as string) as key",
+        "concat('v', id) as value",
+        "timestamp_millis(1700000000000 + id) as timestamp",
+        "if(id % 2 = 0, array(struct('n' as key, cast(cast(id as string) as binary) as value)), null) as headers",
+    )
+    written(frame, node, topic=topic, **{"kafka.compression.type": "lz4"})
+    records = committed(node, topic)
+    assert len(records) == 200
+    for partition, key, value, timestamp, headers in records:
+        assert key is not None
+        number = int(key)
+        assert value == b"v%d" % number
+        assert partition == partition_for_key(key, 2), "as Java's clients choose"
+        assert (
+            datetime.fromtimestamp(timestamp / 1000, UTC).timestamp() == (1_700_000_000_000 + number) / 1000
+        )
+        assert headers == ([("n", key)] if number % 2 == 0 else None)
+
+
+def test_rows_name_their_topic_and_partition_and_others_take_turns(spark: SparkSession, node: Node) -> None:
+    one, other = node.create("named-1"), node.create("named-2")
+    frame = spark.range(40).selectExpr(
+        "cast(id as string) as value",
+        f"if(id < 20, '{one}', '{other}') as topic",
+        "if(id < 10, 1, null) as partition",
+    )
+    written(frame.coalesce(1), node)
+    first = committed(node, one)
+    assert [int(record[2] or b"") for record in first if record[0] == 1][:10] == list(range(10))
+    assert values(node, one) == numbers(0, 20)
+    assert values(node, other) == numbers(20, 40)
+
+
+def test_what_cannot_be_written_is_told_by_driver_and_task(spark: SparkSession, node: Node) -> None:
+    frame = spark.range(1).coalesce(1)
+    with pytest.raises(Exception, match="'value' is int, must be string or binary"):
+        written(frame.selectExpr("1 as value"), node, topic="written")
+    with pytest.raises(Exception, match="partition 7 of written, which has 2"):
+        written(frame.selectExpr("'a' as value", "7 as partition"), node, topic="written")
+
+
+def stream(
+    spark: SparkSession, node: Node, source: str, checkpoint: Path, options: dict[str, str], tasks: int = 2
+) -> None:
+    """What is there, in batches of 10, keyed to as many tasks."""
+    query = (
+        spark.readStream.format("ropewalk")
+        .option("bootstrap", node.bootstrap)
+        .option("subscribe", source)
+        .option("startingOffsets", "earliest")
+        .option("maxOffsetsPerTrigger", "10")
+        .load()
+        .selectExpr("key", "substr(cast(value as string), 2) as value")
+        .repartition(tasks, "key")
+        .writeStream.format("ropewalk")
+        .option("bootstrap", node.bootstrap)
+        .option("checkpointLocation", str(checkpoint))
+        .options(**options)
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+
+
+def forget_last_commit(checkpoint: Path) -> None:
+    commits = sorted((checkpoint / "commits").glob("[0-9]*"), key=lambda each: int(each.name))
+    commits[-1].unlink()
+    (checkpoint / "commits" / f".{commits[-1].name}.crc").unlink(missing_ok=True)
+
+
+def test_a_stream_exactly_once_skips_what_comes_again(
+    spark: SparkSession, node: Node, tmp_path: Path
+) -> None:
+    source, target, control = node.create("once-in"), node.create("once-out"), node.create("twice-out")
+    node.write(source, 20)
+    once = {"exactlyOnce": "true", "name": "once", "tasks": "2", "topic": target}
+    stream(spark, node, source, tmp_path / "a", once)
+    assert values(node, target) == numbers(0, 20)
+    forget_last_commit(tmp_path / "a")
+    stream(spark, node, source, tmp_path / "a", once)
+    assert values(node, target) == numbers(0, 20)
+
+    stream(spark, node, source, tmp_path / "b", {"topic": control})
+    forget_last_commit(tmp_path / "b")
+    stream(spark, node, source, tmp_path / "b", {"topic": control})
+    assert values(node, control) == numbers(0, 20) + numbers(10, 20), (
+        "without a marker the batch is there twice"
+    )
+
+    forget_last_commit(tmp_path / "a")
+    with pytest.raises(Exception, match="tasks=2"):
+        stream(spark, node, source, tmp_path / "a", {**once, "tasks": "3"}, tasks=3)
+    assert values(node, target) == numbers(0, 20)
+
+
+def test_a_batch_within_foreach_batch_is_known_by_its_ranges(spark: SparkSession, node: Node) -> None:
+    target = node.create("explicit")
+
+    def write(batch: int, first: int, end: int, *, query: str = "q", shift: int = 0, **options: str) -> None:
+        ranges = json.dumps({"source": {"0": [first, end]}})
+        frame = spark.range(first + shift, end + shift).selectExpr(
+            "cast(id as string) as value", "cast(id as string) as key"
+        )
+        chosen = {"batch": str(batch), "query": query, "ranges": ranges, "tasks": "2", **options}
+        written(
+            frame.repartition(2, "key"), node, topic=target, exactlyOnce="true", name="explicit", **chosen
+        )
+
+    write(0, 0, 10)
+    write(0, 0, 10, shift=100)  # the same ranges: it was written, whatever it comes to
+    write(1, 10, 15)
+    with pytest.raises(Exception, match="other offsets"):
+        write(1, 10, 14)
+    with pytest.raises(Exception, match="what is between them is missing"):
+        write(5, 15, 16)
+    write(0, 10, 15, query="after a lost checkpoint")
+    write(1, 15, 20, query="after a lost checkpoint")
+    with pytest.raises(Exception, match="was taken over"):
+        write(2, 20, 22)
+    assert values(node, target) == numbers(0, 20)
+
+
+def test_a_batch_without_rows_leaves_a_marker_of_every_task(spark: SparkSession, node: Node) -> None:
+    target = node.create("hollow")
+
+    def write(batch: int, count: int) -> None:
+        frame = (
+            spark.range(count)
+            .where("id >= 0")
+            .selectExpr("cast(id as string) as value", "cast(id as string) as key")
+        )
+        chosen = {"batch": str(batch), "query": "q", "tasks": "2"}
+        written(frame.repartition(2, "key"), node, topic=target, exactlyOnce="true", name="hollow", **chosen)
+
+    write(0, 0)
+    write(1, 6)
+    write(2, 0)
+    write(3, 0)
+    with pytest.raises(Exception, match="has other rows for this task"):
+        write(3, 5)
+    assert values(node, target) == numbers(0, 6)
