@@ -73,7 +73,9 @@ class WriteTask(Struct, frozen=True):
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         writer = FileWriter(self.target, self.schema, file_bytes_target=self.file_bytes_target)
-        for file in write_all(writer, self._shaped(batches)):
+        written = list(write_all(writer, self._shaped(batches)))
+        fail_points.reach("archive task written")
+        for file in written:
             yield pa.record_batch({"file": pa.array([msgspec.json.encode(file)], pa.binary())})
 
     def _shaped(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,0 +1,226 @@
+"""The pipelines that are killed: how each is started, where it may be stopped, and what it has carried so far."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple, Protocol
+
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.admin import AdminClient
+from deltalake import DeltaTable
+
+from ropewalk.spark.sink.marker import Marker, from_text
+from tests.chaos.spark_feed import PARTITION_COUNT, SOURCE, read_committed
+from tests.chaos.spark_job import Checkpoint
+from tests.chaos.spark_judge import Place, Record
+
+TARGET: Final = "target"
+TASK_COUNT: Final = 2
+INTERVAL: Final = "200 milliseconds"
+ANSWERED_WITHIN_S: Final = 30.0
+
+
+class Chosen(NamedTuple):
+    """What may be another at every start."""
+
+    offsets_per_trigger_max: int
+    partitions_min: int
+    once: bool = False
+
+
+class Scenery(NamedTuple):
+    bootstrap: str
+    scratch: Path
+    checkpoint: Path
+    master: str
+
+
+class Killed(Protocol):
+    name: str
+    done_at: tuple[str, ...]
+    """Places at which something is committed that Spark does not know of yet."""
+    driver_at: tuple[str, ...]
+    """Those, and others, that are reached by the driver."""
+    task_at: tuple[str, ...]
+    recovers: bool
+    """Whether it goes on by itself when the checkpoint is lost; otherwise it has to refuse."""
+
+    def command(self, chosen: Chosen) -> list[str]: ...
+
+    def is_ahead(self, checkpoint: Checkpoint) -> bool:
+        """Of a driver that is dead: whether something of the last batch that it began is committed, and Spark does not know."""
+
+    def carried(self) -> Iterator[Sequence[Record]]: ...
+
+
+class Archive:
+    name = "archive"
+    done_at: tuple[str, ...] = ("archive committed",)
+    driver_at: tuple[str, ...] = ("archive committed", "archive files written")
+    task_at: tuple[str, ...] = ("archive task written",)
+    recovers = True
+
+    def __init__(self, scenery: Scenery) -> None:
+        self._scenery = scenery
+        self._lake = scenery.scratch / "lake"
+
+    def command(self, chosen: Chosen) -> list[str]:
+        return [*_run(self.name, self._scenery, chosen), "--to", str(self._lake), "--upkeep-batches", "10"]
+
+    def is_ahead(self, checkpoint: Checkpoint) -> bool:
+        if checkpoint.last_begun <= checkpoint.last_done or not DeltaTable.is_deltatable(str(self._lake)):
+            return False
+        table = DeltaTable(str(self._lake))
+        stored = {
+            index: table.transaction_version(f"ropewalk/{self.name}/{SOURCE}/{index}")
+            for index in range(PARTITION_COUNT)
+        }
+        return all(
+            (stored[index] or 0) >= end for index, end in checkpoint.ends(checkpoint.last_begun).items()
+        )
+
+    def carried(self) -> Iterator[Sequence[Record]]:
+        rows = (
+            DeltaTable(str(self._lake))
+            .to_pyarrow_dataset()
+            .to_table(columns=["partition", "offset", "value"])
+        )
+        for partition, offset, value in zip(
+            *(rows.column(each).to_pylist() for each in range(3)), strict=True
+        ):
+            yield [Record(Place(partition, offset), value.decode())]
+
+
+class Transform:
+    name = "transform"
+    done_at: tuple[str, ...] = ("transform committed", "sink committed")
+    driver_at: tuple[str, ...] = ("transform committed",)
+    task_at: tuple[str, ...] = ("sink before commit", "sink committed")
+    recovers = True
+
+    def __init__(self, scenery: Scenery) -> None:
+        self._scenery = scenery
+
+    def command(self, chosen: Chosen) -> list[str]:
+        sql = f"SELECT key, concat(partition, ' ', offset, ' ', CAST(value AS string)) AS value FROM {SOURCE}"
+        settings = ["--to-topic", TARGET, "--tasks", str(TASK_COUNT), "--sql", sql]
+        return [*_run(self.name, self._scenery, chosen), *settings]
+
+    def is_ahead(self, checkpoint: Checkpoint) -> bool:
+        return _marked(self._scenery.bootstrap, self.name, checkpoint)
+
+    def carried(self) -> Iterator[Sequence[Record]]:
+        return _copies(self._scenery.bootstrap)
+
+
+class Sink:
+    """Straight from the source, as anybody would write it with nothing but Spark."""
+
+    name = "sink"
+    done_at: tuple[str, ...] = ("sink committed",)
+    driver_at: tuple[str, ...] = ("sink committed", "sink before commit")
+    task_at: tuple[str, ...] = ("sink before commit", "sink committed")
+    recovers = False
+
+    def __init__(self, scenery: Scenery) -> None:
+        self._scenery = scenery
+
+    def command(self, chosen: Chosen) -> list[str]:
+        return _program(self.name, self._scenery, chosen, TARGET)
+
+    def is_ahead(self, checkpoint: Checkpoint) -> bool:
+        return _marked(self._scenery.bootstrap, self.name, checkpoint)
+
+    def carried(self) -> Iterator[Sequence[Record]]:
+        return _copies(self._scenery.bootstrap)
+
+
+class PlainSink(Sink):
+    """The control: no marker."""
+
+    name = "plain-sink"
+
+    def is_ahead(self, checkpoint: Checkpoint) -> bool:
+        return checkpoint.last_begun > checkpoint.last_done
+
+
+class PlainArchive:
+    """The control: Spark's own Parquet files, appended by a function of each batch."""
+
+    name = "plain-archive"
+    done_at: tuple[str, ...] = ("archive committed",)
+    driver_at: tuple[str, ...] = ("archive committed",)
+    task_at: tuple[str, ...] = ()
+    recovers = True
+
+    def __init__(self, scenery: Scenery) -> None:
+        self._scenery = scenery
+        self._lake = scenery.scratch / "files"
+
+    def command(self, chosen: Chosen) -> list[str]:
+        return _program(self.name, self._scenery, chosen, str(self._lake))
+
+    def is_ahead(self, checkpoint: Checkpoint) -> bool:
+        return checkpoint.last_begun > checkpoint.last_done
+
+    def carried(self) -> Iterator[Sequence[Record]]:
+        from pyarrow import dataset
+
+        for row in dataset.dataset(self._lake, format="parquet").to_table().to_pylist():
+            yield [_record(row["value"])]
+
+
+PIPELINES: Final[dict[str, Callable[[Scenery], Killed]]] = {
+    "archive": Archive,
+    "transform": Transform,
+    "sink": Sink,
+}
+CONTROLS: Final[dict[str, Callable[[Scenery], Killed]]] = {"archive": PlainArchive, "sink": PlainSink}
+
+
+def _run(kind: str, scenery: Scenery, chosen: Chosen) -> list[str]:
+    command = [sys.executable, "-m", "ropewalk.spark", "run", kind, "--bootstrap", scenery.bootstrap]
+    command += ["--topic", SOURCE, "--checkpoint", str(scenery.checkpoint), "--master", scenery.master]
+    command += ["--state", str(scenery.scratch / "state"), "--interval", INTERVAL]
+    command += ["--source", f"maxOffsetsPerTrigger={chosen.offsets_per_trigger_max}"]
+    command += ["--source", f"minPartitions={chosen.partitions_min}"]
+    command += ["--conf", "spark.driver.memory=1g", "--conf", "spark.sql.shuffle.partitions=2"]
+    return [*command, *(("--once",) if chosen.once else ())]
+
+
+def _program(what: str, scenery: Scenery, chosen: Chosen, target: str) -> list[str]:
+    numbers = [str(chosen.offsets_per_trigger_max), str(chosen.partitions_min), str(TASK_COUNT)]
+    places = [scenery.master, scenery.bootstrap, str(scenery.checkpoint), SOURCE, target]
+    program = Path(__file__).with_name("spark_program.py")
+    return [sys.executable, str(program), what, *places, *numbers, "once" if chosen.once else INTERVAL]
+
+
+def _marked(bootstrap: str, name: str, checkpoint: Checkpoint) -> bool:
+    batch = checkpoint.last_begun
+    if batch <= checkpoint.last_done:
+        return False
+    query = checkpoint.query
+    return any(each.query == query and each.batch == batch for each in _markers(bootstrap, name))
+
+
+def _markers(bootstrap: str, name: str) -> Iterator[Marker]:
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    for task in range(TASK_COUNT):
+        wanted = ConsumerGroupTopicPartitions(f"ropewalk-sink-{name}-{task}", [TopicPartition(TARGET, 0)])
+        for answer in admin.list_consumer_group_offsets([wanted]).values():
+            (found,) = answer.result(ANSWERED_WITHIN_S).topic_partitions
+            if found.offset >= 0 and found.metadata:
+                yield from_text(found.metadata)
+
+
+def _copies(bootstrap: str) -> Iterator[Sequence[Record]]:
+    by_partition: dict[int, list[Record]] = {}
+    for place, value in read_committed(bootstrap, TARGET):
+        by_partition.setdefault(place.partition, []).append(_record(value.decode()))
+    yield from by_partition.values()
+
+
+def _record(copy: str) -> Record:
+    """Each copy says which record it is of."""
+    partition, offset, value = copy.split(" ", 2)
+    return Record(Place(int(partition), int(offset)), value)

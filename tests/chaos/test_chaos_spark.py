@@ -1,0 +1,47 @@
+"""Pipelines on Spark under kills: one of each victim. `tests/chaos/run-spark` does as many as one has patience for."""
+
+import shutil
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from tests.chaos.spark_judge import Place, Record, judge, judge_source
+from tests.chaos.spark_pipelines import Archive
+from tests.chaos.spark_rounds import run
+
+GIVEN = [Record(Place(partition, offset), f"plain {offset}") for partition in (0, 1) for offset in (0, 1, 3)]
+
+
+@pytest.mark.chaos
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java 17 or newer")
+def test_each_record_is_archived_once_though_a_driver_a_worker_and_a_broker_are_killed() -> None:
+    totals = run(Archive, 1, seed=0, node_count=1)
+    assert totals.complaints() == []
+    assert totals.kills == {"driver": 1, "executor": 1, "broker": 1}
+    assert totals.given > 0
+
+
+def test_the_judge_has_nothing_to_say_of_what_arrived_once_in_order() -> None:
+    assert judge(GIVEN, [GIVEN[:3], GIVEN[3:]]).is_good
+    assert judge(GIVEN, [[record] for record in reversed(GIVEN)]).is_good, "a table has no order"
+    assert judge(GIVEN, [[*GIVEN[3:], *GIVEN[:3]]]).is_good, "of different partitions any may come first"
+
+
+def test_the_judge_sees_what_is_lost_doubled_strange_or_out_of_order() -> None:
+    aborted = Record(Place(0, 2), "dropped 2")
+    assert judge(GIVEN, [GIVEN[1:]]).lost == GIVEN[:1]
+    assert judge(GIVEN, [GIVEN, GIVEN[2:3]]).doubled == GIVEN[2:3]
+    assert judge(GIVEN, [[*GIVEN, aborted]]).strange == [aborted]
+    assert judge(GIVEN, [[GIVEN[1], GIVEN[0], *GIVEN[2:]]]).disordered == [GIVEN[0]]
+    changed = GIVEN[0]._replace(value="plain 7")
+    verdict = judge(GIVEN, [[changed, *GIVEN[1:]]])
+    assert (verdict.lost, verdict.strange) == ([GIVEN[0]], [changed])
+
+
+def test_the_source_itself_is_held_against_what_its_producers_were_told() -> None:
+    given = [Record(Place(0, 0), "plain 0"), Record(Place(0, 1), "kept 1")]
+    assert judge_source({"plain 0", "kept 1"}, {"dropped 2"}, given) == []
+    assert len(judge_source({"plain 0", "plain 9"}, {"kept 1"}, [*given, given[0]])) == 3
