@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
@@ -121,7 +121,13 @@ class Feed:
             self.acknowledged.add((message.value() or b"").decode())
 
 
-def read_committed(bootstrap: str, topic: str) -> Iterator[tuple[Place, bytes]]:
+class Read(NamedTuple):
+    place: Place
+    key: str
+    value: str
+
+
+def read_committed(bootstrap: str, topic: str) -> Iterator[Read]:
     """Everything up to where the partitions end now, each partition in its order."""
     reader = Consumer(
         {
@@ -146,7 +152,8 @@ def read_committed(bootstrap: str, topic: str) -> Iterator[tuple[Place, bytes]]:
                 if error is None:
                     assert index is not None
                     assert offset is not None
-                    yield Place(index, offset), message.value() or b""
+                    key, value = message.key() or b"", message.value() or b""
+                    yield Read(Place(index, offset), key.decode(), value.decode())
                 elif error.code() == KafkaError._PARTITION_EOF:
                     unread.discard(index or 0)
                 elif error.fatal():
@@ -156,4 +163,4 @@ def read_committed(bootstrap: str, topic: str) -> Iterator[tuple[Place, bytes]]:
 
 
 def fed(bootstrap: str) -> list[Record]:
-    return [Record(place, value.decode()) for place, value in read_committed(bootstrap, SOURCE)]
+    return [Record(each.place, each.value) for each in read_committed(bootstrap, SOURCE)]

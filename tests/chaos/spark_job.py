@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 from ropewalk.spark.checkpoints import parse_offsets
 from ropewalk.spark.fail_points import HALT_IN
+from ropewalk.spark.pipelines.causes import cause_of
 
 WITHIN_S: Final = 180.0
 LOOK_S: Final = 0.02
@@ -127,12 +128,17 @@ class Job:
             _kill(each)
         self._left.clear()
 
-    def last_words(self) -> str:
+    def output(self) -> str:
+        """Everything that was said since the last start."""
         with self._output.open("rb") as output:
             output.seek(self._output_begins)
-            words = output.read().decode(errors="replace")
-        ropewalk = [line for line in words.splitlines() if line.startswith("ropewalk: ")]
-        return ropewalk[-1] if ropewalk else words[-2_000:]
+            return output.read().decode(errors="replace")
+
+    def last_words(self) -> str:
+        """Why it ended, if it said so."""
+        output = self.output()
+        told = [line for line in output.splitlines() if line.startswith("ropewalk: ")]
+        return told[-1] if told else cause_of(output)
 
     def _tree(self) -> list[Process]:
         """Everything that descends from the driver, itself excluded."""

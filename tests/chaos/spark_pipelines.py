@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -18,6 +18,10 @@ TARGET: Final = "target"
 TASK_COUNT: Final = 2
 INTERVAL: Final = "200 milliseconds"
 ANSWERED_WITHIN_S: Final = 30.0
+
+
+WithoutCheckpoint: TypeAlias = Literal["goes on", "refuses", "begins anew"]
+"""What it does when it finds none. Those that begin anew are not tried: they do not know better."""
 
 
 class Chosen(NamedTuple):
@@ -40,10 +44,9 @@ class Killed(Protocol):
     done_at: tuple[str, ...]
     """Places at which something is committed that Spark does not know of yet."""
     driver_at: tuple[str, ...]
-    """Those, and others, that are reached by the driver."""
+    """Where somebody waits, the driver itself or one of its workers, while the driver is killed."""
     task_at: tuple[str, ...]
-    recovers: bool
-    """Whether it goes on by itself when the checkpoint is lost; otherwise it has to refuse."""
+    without_checkpoint: WithoutCheckpoint
 
     def command(self, chosen: Chosen) -> list[str]: ...
 
@@ -58,7 +61,7 @@ class Archive:
     done_at: tuple[str, ...] = ("archive committed",)
     driver_at: tuple[str, ...] = ("archive committed", "archive files written")
     task_at: tuple[str, ...] = ("archive task written",)
-    recovers = True
+    without_checkpoint: WithoutCheckpoint = "goes on"
 
     def __init__(self, scenery: Scenery) -> None:
         self._scenery = scenery
@@ -94,9 +97,9 @@ class Archive:
 class Transform:
     name = "transform"
     done_at: tuple[str, ...] = ("transform committed", "sink committed")
-    driver_at: tuple[str, ...] = ("transform committed",)
+    driver_at: tuple[str, ...] = ("transform committed", "sink committed", "sink before commit")
     task_at: tuple[str, ...] = ("sink before commit", "sink committed")
-    recovers = True
+    without_checkpoint: WithoutCheckpoint = "goes on"
 
     def __init__(self, scenery: Scenery) -> None:
         self._scenery = scenery
@@ -120,7 +123,7 @@ class Sink:
     done_at: tuple[str, ...] = ("sink committed",)
     driver_at: tuple[str, ...] = ("sink committed", "sink before commit")
     task_at: tuple[str, ...] = ("sink before commit", "sink committed")
-    recovers = False
+    without_checkpoint: WithoutCheckpoint = "refuses"
 
     def __init__(self, scenery: Scenery) -> None:
         self._scenery = scenery
@@ -139,6 +142,10 @@ class PlainSink(Sink):
     """The control: no marker."""
 
     name = "plain-sink"
+    done_at: tuple[str, ...] = ("sink written",)
+    driver_at: tuple[str, ...] = ("sink written",)
+    task_at: tuple[str, ...] = ("sink written",)
+    without_checkpoint: WithoutCheckpoint = "begins anew"
 
     def is_ahead(self, checkpoint: Checkpoint) -> bool:
         return checkpoint.last_begun > checkpoint.last_done
@@ -151,7 +158,7 @@ class PlainArchive:
     done_at: tuple[str, ...] = ("archive committed",)
     driver_at: tuple[str, ...] = ("archive committed",)
     task_at: tuple[str, ...] = ()
-    recovers = True
+    without_checkpoint: WithoutCheckpoint = "begins anew"
 
     def __init__(self, scenery: Scenery) -> None:
         self._scenery = scenery
@@ -214,10 +221,11 @@ def _markers(bootstrap: str, name: str) -> Iterator[Marker]:
 
 
 def _copies(bootstrap: str) -> Iterator[Sequence[Record]]:
-    by_partition: dict[int, list[Record]] = {}
-    for place, value in read_committed(bootstrap, TARGET):
-        by_partition.setdefault(place.partition, []).append(_record(value.decode()))
-    yield from by_partition.values()
+    """By partition and key: tasks write to a partition side by side, each its own keys."""
+    by_key: dict[tuple[int, str], list[Record]] = {}
+    for copy in read_committed(bootstrap, TARGET):
+        by_key.setdefault((copy.place.partition, copy.key), []).append(_record(copy.value))
+    yield from by_key.values()
 
 
 def _record(copy: str) -> Record:

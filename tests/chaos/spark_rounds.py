@@ -42,6 +42,8 @@ SPLITS: Final = (1, PARTITION_COUNT, 2 * PARTITION_COUNT)
 AT_ONCE: Final = 50_000
 """Offsets of a batch when the rest is carried."""
 WITHIN_S: Final = 60.0
+REFUSED: Final = "Use the checkpoint of that query"
+"""What the sink says to a query that it does not know."""
 Card = TypeVar("Card")
 
 
@@ -91,7 +93,7 @@ def run(
             with Feed(cluster.bootstrap).running() as feed:
                 while attack.is_unfinished:
                     attack.attempt()
-            failures = [*feed.failures, *attack.carry_the_rest()]
+            failures = [*feed.failures, *attack.lose_what_is_needed(), *attack.carry_the_rest()]
         given = fed(cluster.bootstrap)
         failures += judge_source(feed.acknowledged, feed.dropped, given)
         failures += [
@@ -138,9 +140,10 @@ class Attack:
         before = [each for each in killed.driver_at if each not in killed.done_at]
         done = [each for each in killed.driver_at if each in killed.done_at]
         somewhere = [*killed.task_at, None]
-        self._changes = Deck(random, [each for each in CHANGES if killed.recovers or each != "checkpoint"])
+        goes_on = killed.without_checkpoint == "goes on"
+        self._changes = Deck(random, [each for each in CHANGES if goes_on or each != "checkpoint"])
         self._places = {
-            "driver": Deck[str | None](random, [*done[:1] * 3, *before[:1], None, None]),
+            "driver": Deck[str | None](random, [*done, *done, *before, None, None]),
             "executor": Deck[str | None](random, somewhere),
             "broker": Deck[str | None](random, [*somewhere, None]),
         }
@@ -173,6 +176,21 @@ class Attack:
             self.ended[str(ended)] += 1
             self._progress(f"ended by itself: {ended}")
             self._job.halts.clear()
+
+    def lose_what_is_needed(self) -> list[str]:
+        """What cannot go on without its checkpoint has to say so, and goes on when it has it back."""
+        if self._killed.without_checkpoint != "refuses":
+            return []
+        checkpoint = self._job.checkpoint.directory
+        elsewhere = checkpoint.with_name("kept aside")
+        checkpoint.rename(elsewhere)
+        self._job.start(self._killed.command(self._chosen))
+        code = self._job.wait_until_ended()
+        shutil.rmtree(checkpoint)
+        elsewhere.rename(checkpoint)
+        self.changes["checkpoint, refused"] += 1
+        is_told = code != 0 and REFUSED in self._job.output()
+        return [] if is_told else [f"without its checkpoint it ended with {code}: {self._job.last_words()}"]
 
     def carry_the_rest(self) -> list[str]:
         self._job.halts.clear()

@@ -24,6 +24,7 @@ from ropewalk.runtime.clock import SystemClock
 from ropewalk.spark.columns import Column
 from ropewalk.spark.encoding.encoder import encode
 from ropewalk.spark.encoding.rows import rows_of
+from ropewalk.spark.fail_points import reach
 from ropewalk.spark.refusals import NotWritten, WrongUse
 from ropewalk.spark.sink.incoming import by_topic, gathered
 from ropewalk.spark.sink.options import SinkOptions
@@ -47,6 +48,7 @@ def write(options: SinkOptions, columns: tuple[Column, ...], batches: Iterator[p
             row_count += batch.num_rows
         with telling_why(options):
             producer.flush()
+    reach("sink written")
     return row_count
 
 
