@@ -150,6 +150,7 @@ def watch(query: "StreamingQuery", stop: Stop, report: "Report", showing: Showin
         if ended:
             return stopped
         if not stop.asked:
+            showing.waiting(report.snapshot)
             continue
         if batches_when_asked is None:
             batches_when_asked = report.snapshot.batches

@@ -40,10 +40,14 @@ class Showing:
             self._line(f"{self._name}: {text}")
 
     def batch(self, snapshot: Snapshot) -> None:
+        if self._spinner is None:
+            self._line(f"{self._name}: {last_batch(snapshot)}")
+        self.waiting(snapshot)
+
+    def waiting(self, snapshot: Snapshot) -> None:
+        """Between batches: for who looks at a terminal, and no line elsewhere."""
         if self._spinner is not None:
             self._spinner.update(f"{self._name}: {so_far(snapshot)}")
-        else:
-            self._line(f"{self._name}: {last_batch(snapshot)}")
 
     def _line(self, text: str) -> None:
         if not self._quiet:
