@@ -1,7 +1,6 @@
 """The kinds of pipelines. One is imported when it is asked for: some need packages that others do not."""
 
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Final, cast
 
 from ropewalk.spark.pipelines.nearest import nearest
@@ -9,12 +8,8 @@ from ropewalk.spark.pipelines.pipeline import Pipeline
 from ropewalk.spark.refusals import WrongUse
 
 PIPELINES: Final = {
-    kind: place
-    for kind, place in {
-        "archive": "ropewalk.spark.pipelines.archive:Archive",
-        "transform": "ropewalk.spark.pipelines.transform:Transform",
-    }.items()
-    if find_spec(place.partition(":")[0]) is not None
+    "archive": "ropewalk.spark.pipelines.archive:Archive",
+    "transform": "ropewalk.spark.pipelines.transform:Transform",
 }
 """Module and class of each kind, in the order of lists."""
 
