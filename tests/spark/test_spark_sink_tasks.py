@@ -179,6 +179,12 @@ def test_nobody_at_the_address_is_told() -> None:
         write(options, COLUMNS, iter([]))
 
 
+def test_a_transaction_longer_than_brokers_allow_is_told(node: Node) -> None:
+    topic = node.create("tasks-long")
+    with pytest.raises(WrongUse, match=r"lower it to what a task needs"):
+        task(once(node, topic, more={"kafka.transaction.timeout.ms": "900001"}), 0, rows(1))
+
+
 TEXT = StructField("value", StringType())
 
 

@@ -8,7 +8,7 @@ What a reader could get wrong
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from random import SystemRandom
 from typing import Final
 
@@ -52,23 +52,23 @@ def write(options: SinkOptions, columns: tuple[Column, ...], batches: Iterator[p
     return row_count
 
 
-class connected:  # noqa: N801  # reads as a verb
-    """A producer, started; whoever cannot be reached is named."""
-
-    def __init__(self, options: SinkOptions, transactional_id: str | None = None) -> None:
-        self._options = options
-        settings = {**asdict(options.settings), "transactional_id": transactional_id}
-        self._producer = Producer(options.bootstrap, **settings)
-
-    def __enter__(self) -> Producer:
+@contextmanager
+def connected(options: SinkOptions, transactional_id: str | None = None) -> Iterator[Producer]:
+    """A producer; one with a transactional id has taken that over from whoever had it."""
+    settings = {**asdict(options.settings), "transactional_id": transactional_id}
+    with ExitStack() as stack:
         try:
-            self._producer.start()
+            producer = stack.enter_context(Producer(options.bootstrap, **settings))
         except Unreachable as error:
-            raise WrongUse(f"no broker answers at {self._options.bootstrap}: {error}") from None
-        return self._producer
-
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        self._producer.__exit__(kind, *rest)
+            raise WrongUse(f"no broker answers at {options.bootstrap}: {error}") from None
+        except RemoteError as error:
+            if error.code is not ErrorCode.INVALID_TRANSACTION_TIMEOUT:
+                raise
+            raise WrongUse(
+                f"kafka.transaction.timeout.ms is {options.settings.transaction_timeout_ms}, and brokers allow less"
+                " (transaction.max.timeout.ms); lower it to what a task needs"
+            ) from None
+        yield producer
 
 
 class RowSender:
