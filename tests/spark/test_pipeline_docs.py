@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
+from ropewalk.spark.pipelines.catalogue import PIPELINES, pipeline
 from ropewalk.spark.pipelines.definition import Table, define, parse_file
 from ropewalk.spark.pipelines.metrics import METRICS
 from tests.spark.test_pipeline_definition import settings_of
@@ -28,6 +29,12 @@ def test_the_metrics_of_the_guide_are_those_of_the_code() -> None:
         )
         for metric in METRICS
     ]
+
+
+def test_the_kinds_of_the_guide_are_those_there_are() -> None:
+    rows = re.findall(r"^\| \[?`(\w+)`(?:\]\([\w.-]+\))? \| (.*) \|$", GUIDE, re.MULTILINE)
+    kinds = [(kind, pipeline(kind).summary) for kind in PIPELINES]
+    assert [row for row in rows if not row[0].startswith("ropewalk_")] == kinds
 
 
 def test_the_file_of_the_guide_is_a_definition() -> None:

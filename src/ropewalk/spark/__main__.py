@@ -20,7 +20,7 @@ from ropewalk.spark.pipelines.catalogue import PIPELINES, pipeline
 from ropewalk.spark.pipelines.definition import DEFAULT_FILE, Table, define, parse_file
 from ropewalk.spark.pipelines.listing import print_description, print_kinds_and_jobs, print_statuses
 from ropewalk.spark.pipelines.status import State, default_directory, read_statuses
-from ropewalk.spark.refusals import PipelineFailed, WrongUse
+from ropewalk.spark.refusals import PipelineFailed, Refusal, WrongUse
 
 EXIT_FAILED: Final = 1
 EXIT_WRONG_USE: Final = 2
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
                 )
             case _:
                 return _run(options, words)
-    except (WrongUse, PipelineFailed, RopewalkError) as error:
+    except (Refusal, RopewalkError) as error:
         if getattr(options, "verbose", False):
             traceback.print_exc()
         print(_told(error, as_json=options.json), file=sys.stderr)
@@ -57,9 +57,11 @@ def main(arguments: Sequence[str]) -> int:
 def _told(error: Exception, *, as_json: bool) -> str:
     """On one line, in the manner of the command line."""
     text = " ".join(str(error).split())
+    log = error.log if isinstance(error, PipelineFailed) else None
+    step = None if log is None else f"Spark's log is {log}"
     if not as_json:
-        return f"ropewalk: {text}"
-    return msgspec.json.encode({"error": type(error).__name__, "message": text, "next": None}).decode()
+        return f"ropewalk: {text}; {step}" if step else f"ropewalk: {text}"
+    return msgspec.json.encode({"error": type(error).__name__, "message": text, "next": step}).decode()
 
 
 def _run(options: Namespace, words: Sequence[str]) -> int:

@@ -1,11 +1,15 @@
 """What a user of the data source is told when something cannot be done."""
 
 
-class WrongUse(ValueError):
+class Refusal(Exception):
+    """All of them: one or two sentences that a user can act on, and that need no stack beside them."""
+
+
+class WrongUse(Refusal, ValueError):
     """An option, a schema or a table that does not fit; the text says which and what would."""
 
 
-class DataLost(RuntimeError):
+class DataLost(Refusal, RuntimeError):
     """Offsets that were asked for, or came next, are no longer there."""
 
 
@@ -13,21 +17,26 @@ class NotOurs(WrongUse):
     """A table that another job owns, or that nobody made for this purpose."""
 
 
-class PipelineFailed(RuntimeError):
+class PipelineFailed(Refusal, RuntimeError):
     """A job went wrong on the way; the text is what whoever found it said."""
+
+    def __init__(self, cause: str, log: str | None = None) -> None:
+        super().__init__(cause)
+        self.log = log
+        """Where everything else that was said is kept."""
 
 
 class Overtaken(PipelineFailed):
     """Somebody else has changed the table between the look at it and the commit; nothing was committed."""
 
 
-class ReplayDiffers(RuntimeError):
+class ReplayDiffers(Refusal, RuntimeError):
     """A batch comes again, or comes next, and does not fit what was written before."""
 
 
-class MarkerLost(RuntimeError):
+class MarkerLost(Refusal, RuntimeError):
     """What should tell how far a task has come is not there."""
 
 
-class NotWritten(RuntimeError):
+class NotWritten(Refusal, RuntimeError):
     """Brokers did not take records; the text says which, why, and what to change."""

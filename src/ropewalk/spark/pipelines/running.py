@@ -125,7 +125,7 @@ def carry_out(
     """In a session that is there, and stays."""
     stop = Stop()
     work = _work(job, session)
-    with stop.listening(), _failures_in_words():
+    with stop.listening(), _failures_in_words(report.log):
         query = pipeline.start(work)
         report.tell(State.RUNNING)
         showing.step(f"reading from {job.bootstrap}; Ctrl-C stops after the batch in hand")
@@ -182,6 +182,10 @@ class Report:
         )
 
     @property
+    def log(self) -> str | None:
+        return self._status.log
+
+    @property
     def snapshot(self) -> Snapshot:
         return self._progress.snapshot
 
@@ -219,14 +223,14 @@ def _work(job: Job, session: "SparkSession") -> Work:
 
 
 @contextlib.contextmanager
-def _failures_in_words() -> Iterator[None]:
+def _failures_in_words(log: str | None) -> Iterator[None]:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        raise PipelineFailed(cause_of(str(error))) from error
+        raise PipelineFailed(cause_of(str(error)), log) from error
 
 
 def _words(error: BaseException) -> str:
