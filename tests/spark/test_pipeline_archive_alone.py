@@ -42,8 +42,12 @@ def test_a_batch_larger_than_the_drivers_memory(node: Node, tmp_path: Path) -> N
     topic = node.create("large")
     count = (DRIVER_MEGABYTES << 20) * 5 // 4 // VALUE_BYTES
     producer = Producer({"bootstrap.servers": node.bootstrap, "linger.ms": 20, "compression.type": "zstd"})
+    noise = os.urandom(VALUE_BYTES * 64)
     for number in range(count):
-        producer.produce(topic, f"{number:08}".encode() * (VALUE_BYTES // 8), partition=number % 2)
+        start = number * 61 % (len(noise) - VALUE_BYTES)
+        producer.produce(
+            topic, b"%08d" % number + noise[start : start + VALUE_BYTES - 8], partition=number % 2
+        )
         producer.poll(0)
     assert producer.flush(60) == 0
     lake = tmp_path / "lake"

@@ -19,6 +19,7 @@ from ropewalk.spark.decoding import kernels, lockstep
 from ropewalk.spark.decoding.bodies import Aborted
 from ropewalk.spark.decoding.decoder import Decoder
 from ropewalk.spark.decoding.records_found import Wanted
+from ropewalk.spark.reading import BYTES_PER_BATCH_MAX, ROWS_PER_BATCH_MAX, in_slices
 
 BOTH = pytest.mark.parametrize("loops", [kernels, lockstep], ids=["compiled", "numpy"])
 """Both sets of loops answer the same."""
@@ -215,3 +216,15 @@ def test_what_was_aborted_and_the_markers_are_not_rows(
     )
     assert rows_of(decoded) == [(b"b", 11), (b"c", 14), (b"d", 16)]
     assert next_offset == 17
+
+
+def test_large_rows_are_handed_on_in_slices_that_fit() -> None:
+    small = pa.record_batch({"value": pa.array([b"x"] * (ROWS_PER_BATCH_MAX * 2 + 1))})
+    assert [each.num_rows for each in in_slices(small)] == [ROWS_PER_BATCH_MAX, ROWS_PER_BATCH_MAX, 1]
+    large = pa.record_batch({"value": pa.array([bytes(BYTES_PER_BATCH_MAX // 4)] * 10)})
+    slices = list(in_slices(large))
+    assert max(each.nbytes for each in slices) <= BYTES_PER_BATCH_MAX
+    assert sum(each.num_rows for each in slices) == 10
+    giant = pa.record_batch({"value": pa.array([bytes(BYTES_PER_BATCH_MAX * 2)] * 2)})
+    assert [each.num_rows for each in in_slices(giant)] == [1, 1]
+    assert list(in_slices(small.slice(0, 0))) == []

@@ -24,7 +24,11 @@ from ropewalk.spark.ranges import EVER, FROM_THE_START, Range
 from ropewalk.spark.refusals import DataLost
 
 ROWS_PER_BATCH_MAX: Final = 100_000
-"""Handed to Spark at once: enough to lose the cost of handing over, little enough not to fill an executor's memory."""
+"""Handed to Spark at once: enough to lose the cost of handing over."""
+
+BYTES_PER_BATCH_MAX: Final = 16 << 20
+"""The same in bytes, since what was compressed well is many times as large here as it was on its way: little enough for an executor
+whose memory is small and that has several tasks."""
 
 SILENT_ROUNDS_MAX: Final = 240
 """Fetches that bring nothing, each as long as the client waits, before a range that must be there is given up."""
@@ -45,8 +49,15 @@ def read(
             sought = Wanted(asked, wanted.end, *times)
             aborted = [Aborted(producer_id, first_offset) for producer_id, first_offset in fetched.aborted]
             decoded, _ = decoder.decode(memoryview(fetched.records), sought, aborted)
-            for start in range(0, decoded.num_rows, ROWS_PER_BATCH_MAX):
-                yield decoded.slice(start, ROWS_PER_BATCH_MAX)
+            yield from in_slices(decoded)
+
+
+def in_slices(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """None has more than the bounds above, as long as rows are about alike; at least one row is in each."""
+    fitting = rows.num_rows * BYTES_PER_BATCH_MAX // max(1, rows.nbytes)
+    count = max(1, min(ROWS_PER_BATCH_MAX, fitting))
+    for start in range(0, rows.num_rows, count):
+        yield rows.slice(start, count)
 
 
 def _fetches(
