@@ -10,6 +10,9 @@ import pytest
 
 pytest.importorskip("pyspark")
 pytest.importorskip("deltalake")
+pytest.importorskip("pyiceberg")
+
+from confluent_kafka import Producer
 
 from ropewalk.spark.__main__ import _given, _parser
 from ropewalk.spark.pipelines.archive import ArchiveSettings
@@ -54,8 +57,15 @@ def test_commands_and_programs_of_the_page(
     monkeypatch.chdir(tmp_path)
     node.create("demo")
     node.write("demo", 20)
+    node.create("orders")
+    producer = Producer({"bootstrap.servers": node.bootstrap})
+    producer.produce("orders", b'{"id": 1, "amount": "12.50"}')
+    producer.produce("orders", b'{"id": "two"}')
+    assert producer.flush(30) == 0
+    (schema,) = blocks("json")
+    Path("order.json").write_text(schema)
     commands = [line for block in blocks("sh") for line in block.splitlines()]
-    assert len(commands) >= 2
+    assert len(commands) >= 4
     for command in commands:
         job = job_of(command, node.bootstrap)
         watching = Watching(state_directory=str(tmp_path))

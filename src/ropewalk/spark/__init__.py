@@ -10,6 +10,7 @@
     encoding/     Arrow columns → record batches
     sink/         rows → topics, at least once or exactly once
     checkpoints.py  which offsets a batch of a query has, from what Spark wrote down
+    values/       what is in a value: JSON, Avro, Protobuf → Arrow columns, and why not
     lake/         tables: files by tasks, one commit by the driver, the next offset in it
     pipelines/    jobs over topics: defined, started, watched
 

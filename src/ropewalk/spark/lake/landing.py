@@ -4,10 +4,11 @@ What a reader could get wrong
     Through Spark Connect this runs in a process of the server's, not in the one that started the query: everything it needs is in
     its fields, and the session is the one of the frame.
     Spark calls it again for the same batch after a crash, whether or not the table had got it. What the table has stored decides.
+    Rows whose values cannot be read go to a table of their own, by the rules of `dead_letters.py`.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -17,13 +18,16 @@ from msgspec import Struct
 from ropewalk.spark import fail_points
 from ropewalk.spark.checkpoints import batch_ranges
 from ropewalk.spark.lake.advance import decide_advance
+from ropewalk.spark.lake.dead_letters import note_of, settle
+from ropewalk.spark.lake.judging import judge, value_schema
 from ropewalk.spark.lake.kinds import Kind, open_table
 from ropewalk.spark.lake.places import Place, local_directory
 from ropewalk.spark.lake.shaping import new_rows, with_times
-from ropewalk.spark.lake.table import Commit, TableSpec, Target, Upkeep, WrittenFile
-from ropewalk.spark.lake.writing import FileWriter, write_all
+from ropewalk.spark.lake.table import Commit, LakeTable, TableSpec, Target, Upkeep, WrittenFile
+from ropewalk.spark.lake.writing import FileWriter
 from ropewalk.spark.ranges import Json, Offsets
 from ropewalk.spark.refusals import WrongUse
+from ropewalk.spark.values.decoding import ResolvedFormat, ValueFormat, newest, open_reader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -37,6 +41,11 @@ _log = structlog.get_logger()
 class Landing(Struct, frozen=True, kw_only=True):
     kind: Kind
     spec: TableSpec
+    letters: TableSpec | None = None
+    """The table of what cannot be read; None where values are taken as they are."""
+    values: ResolvedFormat = ResolvedFormat(ValueFormat())
+    topics: tuple[str, ...] = ()
+    """Those that are known by name."""
     checkpoint: str
     starting: Json
     """Where the query's first batch begins: where the table ended when the query was started."""
@@ -45,44 +54,121 @@ class Landing(Struct, frozen=True, kw_only=True):
     """So many batches from one upkeep to the next; 0 for never."""
 
     def __call__(self, frame: "DataFrame", batch_id: int) -> None:
+        self.settle()
         ranges = batch_ranges(frame.sparkSession, self.checkpoint, batch_id, self.starting)
         table = open_table(self.kind, self.spec)
         advance = decide_advance(table.next_offsets(each.partition for each in ranges), ranges)
         if not advance.next_offsets:
             return
-        files: tuple[WrittenFile, ...] = ()
+        written = Written((), ())
         if any(each.count for each in ranges):
-            task = WriteTask(table.target, table.schema, advance.first_offsets, self.upkeep.file_bytes_target)
-            rows = frame.mapInArrow(task, _FILES).collect()
-            files = tuple(msgspec.json.decode(bytes(row[0]), type=WrittenFile) for row in rows)
-        refuse_unseen(table.target, files)
+            written = self._write(frame, table, advance.first_offsets)
         fail_points.reach("archive files written")
-        table.commit(Commit(files, advance.next_offsets, {"batch": str(batch_id)}))
+        note = {"batch": str(batch_id), **note_of(written.letters, advance.next_offsets)}
+        table.commit(Commit(written.files, advance.next_offsets, note))
         fail_points.reach("archive committed")
+        if written.letters:
+            self.settle()
         if self.upkeep_batches and (batch_id + 1) % self.upkeep_batches == 0:
-            _log.info("table maintained", table=self.spec.address, what=table.maintain(self.upkeep))
+            self.maintain()
+
+    def settle(self) -> None:
+        """Nothing is left to do for the table of dead letters when this is over. Before any commit of the table."""
+        if self.letters is not None:
+            count = settle(open_table(self.kind, self.spec), open_table(self.kind, self.letters))
+            if count:
+                _log.warning("values could not be read", rows=count, table=self.letters.address)
+
+    def maintain(self) -> None:
+        for spec in (self.spec, self.letters):
+            if spec is not None:
+                said = open_table(self.kind, spec).maintain(self.upkeep)
+                _log.info("table maintained", table=spec.address, what=said)
+
+    def _write(self, frame: "DataFrame", table: LakeTable, first_offsets: Offsets) -> "Written":
+        values = newest(self.values, self.topics)
+        table.widen(value_schema(self.spec.schema, open_reader(values).schema()))
+        letters = None if self.letters is None else open_table(self.kind, self.letters)
+        task = WriteTask(
+            into=Into(table.target, table.schema),
+            letters=None if letters is None else Into(letters.target, letters.schema),
+            values=values,
+            first_offsets=first_offsets,
+            file_bytes_target=self.upkeep.file_bytes_target,
+        )
+        found = [
+            msgspec.json.decode(bytes(row[0]), type=Handed)
+            for row in frame.mapInArrow(task, _FILES).collect()
+        ]
+        written = Written(
+            tuple(each.file for each in found if not each.is_letters),
+            tuple(each.file for each in found if each.is_letters),
+        )
+        refuse_unseen(table.target, written.files)
+        if letters is not None:
+            refuse_unseen(letters.target, written.letters)
+        return written
 
 
-class WriteTask(Struct, frozen=True):
-    """What one task does with its rows."""
+class Written(NamedTuple):
+    """The files of one batch."""
+
+    files: tuple[WrittenFile, ...]
+    letters: tuple[WrittenFile, ...]
+    """Those of rows that cannot be read."""
+
+
+class Handed(Struct, frozen=True):
+    """What a task hands to the driver for each of its files."""
+
+    file: WrittenFile
+    is_letters: bool
+
+
+class Into(Struct, frozen=True):
+    """One table, as far as a task has to know it."""
 
     target: Target
     schema: pa.Schema
+
+
+class WriteTask(Struct, frozen=True, kw_only=True):
+    """What one task does with its rows."""
+
+    into: Into
+    letters: Into | None
+    values: ResolvedFormat
     first_offsets: Offsets
     file_bytes_target: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        writer = FileWriter(self.target, self.schema, file_bytes_target=self.file_bytes_target)
-        written = list(write_all(writer, self._shaped(batches)))
-        fail_points.reach("archive task written")
-        for file in written:
-            yield pa.record_batch({"file": pa.array([msgspec.json.encode(file)], pa.binary())})
-
-    def _shaped(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        reader = open_reader(self.values)
+        writer, letters = self._writer(self.into), None
         for rows in batches:
             new = new_rows(rows, self.first_offsets)
-            if new.num_rows:
-                yield with_times(new, self.schema)
+            if not new.num_rows:
+                continue
+            if self.letters is None:
+                writer.write(with_times(new, self.into.schema))
+                continue
+            judged = judge(new, reader)
+            writer.write(with_times(judged.good, self.into.schema))
+            if judged.bad.num_rows:
+                letters = letters or self._writer(self.letters)
+                letters.write(with_times(judged.bad, self.letters.schema))
+        files, bad = writer.finish(), [] if letters is None else letters.finish()
+        fail_points.reach("archive task written")
+        yield from _handed(files, is_letters=False)
+        yield from _handed(bad, is_letters=True)
+
+    def _writer(self, into: Into) -> FileWriter:
+        return FileWriter(into.target, into.schema, file_bytes_target=self.file_bytes_target)
+
+
+def _handed(files: Iterable[WrittenFile], *, is_letters: bool) -> Iterator[pa.RecordBatch]:
+    for file in files:
+        handed = msgspec.json.encode(Handed(file, is_letters))
+        yield pa.record_batch({"file": pa.array([handed], pa.binary())})
 
 
 def refuse_unseen(target: Target, files: tuple[WrittenFile, ...]) -> None:

@@ -34,6 +34,8 @@ NULL_DIRECTORY: Final = "__HIVE_DEFAULT_PARTITION__"
 _WITHOUT_DICTIONARY: Final = frozenset({"key", "value", "offset", "timestamp"})
 """Columns whose values rarely repeat: looking for repetitions costs and saves nothing."""
 
+_WITHOUT_STATISTICS: Final = frozenset({"key", "value"})
+
 
 class FileWriter:
     def __init__(
@@ -102,8 +104,8 @@ class _OpenFile:
             self._stream,
             schema,
             compression="zstd",
-            use_dictionary=[each.name for each in schema if each.name not in _WITHOUT_DICTIONARY],
-            write_statistics=[each.name for each in schema if each.name not in ("key", "value")],
+            use_dictionary=_paths(schema, without=_WITHOUT_DICTIONARY),
+            write_statistics=_paths(schema, without=_WITHOUT_STATISTICS),
         )
         self._waiting: list[pa.RecordBatch] = []
         self.waiting_bytes = 0
@@ -156,6 +158,27 @@ class _OpenFile:
             timestamp_min_ms=earliest // 1000 if dated else None,
             timestamp_max_ms=-(-latest // 1000) if dated else None,
         )
+
+
+def _paths(schema: pa.Schema, *, without: frozenset[str]) -> list[str]:
+    """Of columns as Parquet has them, which are those inside columns where there are any. A value that was read is not meant by its name."""
+    return [
+        path
+        for field in schema
+        if field.name not in without or pa.types.is_nested(field.type)
+        for path in _leaves(field.name, field.type)
+    ]
+
+
+def _leaves(path: str, type_: pa.DataType) -> list[str]:
+    if pa.types.is_struct(type_):
+        return [leaf for field in type_ for leaf in _leaves(f"{path}.{field.name}", field.type)]
+    if pa.types.is_list(type_):
+        return _leaves(f"{path}.list.element", type_.value_type)
+    if pa.types.is_map(type_):
+        keys = _leaves(f"{path}.key_value.key", type_.key_type)
+        return keys + _leaves(f"{path}.key_value.value", type_.item_type)
+    return [path]
 
 
 class _Bounds:

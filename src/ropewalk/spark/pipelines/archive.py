@@ -8,12 +8,12 @@ What a reader could get wrong
 """
 
 import json
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
-import structlog
 from msgspec import Struct, structs
 
 from ropewalk.spark.brokers import Brokers
+from ropewalk.spark.lake.judging import dead_letter_schema, value_schema
 from ropewalk.spark.lake.kinds import Kind, open_table
 from ropewalk.spark.lake.landing import Landing
 from ropewalk.spark.lake.shaping import PartitionBy, partition_columns, raw_schema
@@ -22,18 +22,37 @@ from ropewalk.spark.options import EARLIEST, AtOffsets, SourceOptions, parse_sou
 from ropewalk.spark.pipelines.definition import absolute
 from ropewalk.spark.pipelines.pipeline import Work
 from ropewalk.spark.ranges import Offsets, to_json
+from ropewalk.spark.values.decoding import ValueFormat, open_reader, resolve
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-_log = structlog.get_logger()
+LETTERS: Final = "_dead_letters"
 
 
 class ArchiveSettings(Struct, frozen=True, kw_only=True):
     to: str
     """The table: a directory, or its address in an object store."""
     table: Kind = "delta"
-    """What kind of table: delta, or parquet for plain directories."""
+    """What kind of table: delta, iceberg, or parquet for plain directories."""
+    format: Literal["raw", "json", "avro", "protobuf"] = "raw"
+    """What values are. All but raw become columns inside `value`; those that cannot be read go to a table of dead letters."""
+    schema: str | None = None
+    """A file with the schema of values: JSON Schema, a schema of Avro, or descriptors as `protoc --include_imports` writes them."""
+    registry: str | None = None
+    """The URL of a schema registry, user and password in it where they are needed. Values then have its prefix of five bytes."""
+    subject: str | None = None
+    """Whose newest schema in the registry gives the columns, if no file does. The topic's name and `-value` unless told."""
+    message: str | None = None
+    """Of Protobuf: the message's full name. The first one of the file unless told."""
+    prefix: bool = False
+    """Values have a registry's prefix, though no registry is named; it is taken off."""
+    unknown_fields: Literal["ignore", "keep", "refuse"] = "ignore"
+    """Of JSON: what becomes of fields that the schema does not name. Kept ones are in `value._rest`, as text."""
+    dead_letters: str | None = None
+    """The table of values that cannot be read. Beside the table unless told, with `_dead_letters` at the end of its name."""
+    catalog: dict[str, str] = {}
+    """Of Iceberg: the catalog as pyiceberg describes one (type, uri, …), and as `table` the name in it. A file beside the table unless told."""
     partition_by: PartitionBy = "date"
     """A directory for each date of records' timestamps, for each hour, or none. Several topics have one each above."""
     file_bytes_target: int = 128 << 20
@@ -55,6 +74,17 @@ class ArchiveSettings(Struct, frozen=True, kw_only=True):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} is {getattr(self, name)}, must be at least {least}")
 
+    def values(self) -> ValueFormat:
+        return ValueFormat(
+            format=self.format,
+            schema=None if self.schema is None else absolute(self.schema),
+            registry=self.registry,
+            subject=self.subject,
+            message=self.message,
+            prefix=self.prefix,
+            unknown_fields=self.unknown_fields,
+        )
+
 
 class Archive:
     summary: ClassVar[str] = "Topics to a table of the lake, each record exactly once."
@@ -63,30 +93,44 @@ class Archive:
     @staticmethod
     def start(work: Work) -> "StreamingQuery":
         options = parse_source({"bootstrap": work.bootstrap, **work.source}, streaming=True)
-        spec = _spec(work, options)
-        starting = _starting(options, _settings(work).table, spec)
-        landing = Landing(
-            kind=_settings(work).table,
-            spec=spec,
-            checkpoint=work.checkpoint,
-            starting=to_json(starting),
-            upkeep=_upkeep(work),
-            upkeep_batches=_settings(work).upkeep_batches,
-        )
+        landing = _landing(work, options)
+        starting = _starting(options, landing)
+        landing = structs.replace(landing, starting=to_json(starting))
         return work.writing(_from(work, starting).stream(includeHeaders="true")).foreachBatch(landing).start()
 
     @staticmethod
     def finish(work: Work) -> None:
-        options = parse_source({"bootstrap": work.bootstrap, **work.source}, streaming=True)
-        table = open_table(_settings(work).table, _spec(work, options))
-        _log.info("table maintained", table=_settings(work).to, what=table.maintain(_upkeep(work)))
+        _landing(work, parse_source({"bootstrap": work.bootstrap, **work.source}, streaming=True)).maintain()
 
 
-def _starting(options: SourceOptions, kind: Kind, spec: TableSpec) -> Offsets:
+def _landing(work: Work, options: SourceOptions) -> Landing:
+    settings = _settings(work)
+    topics = tuple(
+        sorted({*options.subscription.topics, *(each.topic for each in options.subscription.assigned)})
+    )
+    values = resolve(settings.values(), topics)
+    spec = _spec(
+        settings, work.name, several_topics=options.subscription.pattern is not None or len(topics) > 1
+    )
+    return Landing(
+        kind=settings.table,
+        spec=structs.replace(spec, schema=value_schema(spec.schema, open_reader(values).schema())),
+        letters=None if settings.format == "raw" else _letters(settings, spec),
+        values=values,
+        topics=topics,
+        checkpoint=work.checkpoint,
+        starting={},
+        upkeep=_upkeep(settings),
+        upkeep_batches=settings.upkeep_batches,
+    )
+
+
+def _starting(options: SourceOptions, landing: Landing) -> Offsets:
     """Where each partition goes on: where the table ends, or at the earliest record of what it has not heard of."""
     with Brokers(options) as brokers:
         partitions = brokers.partitions()  # first, so that no table is made for a topic that is not there
-        table = open_table(kind, spec)
+        landing.settle()
+        table = open_table(landing.kind, landing.spec)
         stored = table.next_offsets(partitions)
         if not stored and options.starting != AtOffsets(EARLIEST):
             stored = brokers.resolve(options.starting, partitions, is_start=True)
@@ -102,22 +146,31 @@ def _from(work: Work, starting: Offsets) -> Work:
     return structs.replace(work, source={**source, "startingOffsets": said})
 
 
-def _spec(work: Work, options: SourceOptions) -> TableSpec:
-    settings = _settings(work)
-    subscription = options.subscription
-    topics = {*subscription.topics, *(each.topic for each in subscription.assigned)}
-    several_topics = subscription.pattern is not None or len(topics) > 1
+def _spec(settings: ArchiveSettings, owner: str, *, several_topics: bool) -> TableSpec:
     return TableSpec(
         address=absolute(settings.to),
-        owner=work.name,
+        owner=owner,
         schema=raw_schema(settings.partition_by),
         partition_columns=partition_columns(settings.partition_by, several_topics=several_topics),
         keep_hours=settings.keep_snapshots_hours,
+        catalog=settings.catalog,
     )
 
 
-def _upkeep(work: Work) -> Upkeep:
-    settings = _settings(work)
+def _letters(settings: ArchiveSettings, spec: TableSpec) -> TableSpec:
+    """Beside the table, laid out like it."""
+    catalog = dict(spec.catalog)
+    if "table" in catalog:
+        catalog["table"] += LETTERS
+    return structs.replace(
+        spec,
+        address=absolute(settings.dead_letters or settings.to.rstrip("/") + LETTERS),
+        schema=dead_letter_schema(spec.schema),
+        catalog=catalog,
+    )
+
+
+def _upkeep(settings: ArchiveSettings) -> Upkeep:
     return Upkeep(
         compact_at=settings.compact_small_files,
         file_bytes_target=settings.file_bytes_target,

@@ -3,8 +3,8 @@
     settings --resolve, in the driver--> `ResolvedFormat` --sent to tasks--> `open_reader` --> `ValueReader.read`
 
 What a reader could get wrong
-    Files and the registry's newest schema are looked at by the driver, once for each batch: all tasks of a batch, and the table,
-    have the same columns. A schema is registered before anything is written by it, so the newest one that is asked for when a
+    A schema's file is read once, when the pipeline starts; a registry is asked for the newest schema before each batch. All tasks
+    of a batch, and the table, have the same columns. A schema is registered before anything is written by it, so the newest one that is asked for when a
     batch's offsets are known already has the columns of all its rows.
     Tasks ask the registry only by number.
     A value of null is no fault: it is a tombstone, and its columns are null.
@@ -86,6 +86,12 @@ def resolve(settings: ValueFormat, topics: Sequence[str] = ()) -> ResolvedFormat
         return ResolvedFormat(settings, Registry(settings.registry).latest(subject, kind))
     except UnknownSchema as error:
         raise WrongUse(f"{error}; say another subject, or name a file with schema") from None
+
+
+def newest(resolved: ResolvedFormat, topics: Sequence[str] = ()) -> ResolvedFormat:
+    """The same by what the registry has by now. A file is not looked at again: it may be on another machine."""
+    settings = resolved.settings
+    return resolve(settings, topics) if settings.format != "raw" and settings.schema is None else resolved
 
 
 def open_reader(resolved: ResolvedFormat) -> ValueReader:
