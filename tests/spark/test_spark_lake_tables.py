@@ -96,7 +96,11 @@ def offsets(kind: Kind, path: Path) -> list[int]:
         return sorted(DeltaTable(str(path)).to_pyarrow_table(columns=["offset"])["offset"].to_pylist())
     if kind == "iceberg":
         return sorted(iceberg_rows(path)["offset"].to_pylist())
-    return sorted(ds.dataset(path, partitioning="hive").to_table(columns=["offset"])["offset"].to_pylist())
+    return sorted(
+        ds.dataset(path, schema=raw_schema("date"), partitioning="hive")
+        .to_table(columns=["offset"])["offset"]
+        .to_pylist()
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
