@@ -1,5 +1,6 @@
 """Tables of every kind, without Spark: what is committed once is there once, and what was not committed is not seen."""
 
+import contextlib
 import os
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -132,6 +133,20 @@ def test_of_two_on_one_state_the_second_is_refused(kind: Kind, tmp_path: Path) -
     with pytest.raises(Overtaken, match="nothing of this batch was committed"):
         second.commit(Commit(write(second, rows), {ZERO: 4}))
     assert offsets(kind, path) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_that_are_added_hide_no_commit_of_another(kind: Kind, tmp_path: Path) -> None:
+    open_table(kind, spec(tmp_path))
+    first, second = open_table(kind, spec(tmp_path)), open_table(kind, spec(tmp_path))
+    first.commit(Commit(write(first, topic_rows(0, 4)), {ZERO: 4}))
+    with contextlib.suppress(Overtaken):
+        second.widen(second.schema.append(pa.field("city", pa.string())))
+    if second.next_offsets([ZERO]) != {ZERO: 4}:
+        rows = topic_rows(0, 4).append_column("city", pa.nulls(4, pa.string()))
+        with pytest.raises(Overtaken):
+            second.commit(Commit(write(second, rows), {ZERO: 4}))
+    assert offsets(kind, tmp_path) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -57,12 +57,15 @@ class Landing(Struct, frozen=True, kw_only=True):
         self.settle()
         ranges = batch_ranges(frame.sparkSession, self.checkpoint, batch_id, self.starting)
         table = open_table(self.kind, self.spec)
+        values = newest(self.values, self.topics)
+        # Before the look at the offsets: a change of columns takes in what others have committed, so that Delta would not tell of it later.
+        table.widen(value_schema(self.spec.schema, open_reader(values).schema()))
         advance = decide_advance(table.next_offsets(each.partition for each in ranges), ranges)
         if not advance.next_offsets:
             return
         written = Written((), ())
         if any(each.count for each in ranges):
-            written = self._write(frame, table, advance.first_offsets)
+            written = self._write(frame, table, values, advance.first_offsets)
         fail_points.reach("archive files written")
         note = {"batch": str(batch_id), **note_of(written.letters, advance.next_offsets)}
         table.commit(Commit(written.files, advance.next_offsets, note))
@@ -85,9 +88,9 @@ class Landing(Struct, frozen=True, kw_only=True):
                 said = open_table(self.kind, spec).maintain(self.upkeep)
                 _log.info("table maintained", table=spec.address, what=said)
 
-    def _write(self, frame: "DataFrame", table: LakeTable, first_offsets: Offsets) -> "Written":
-        values = newest(self.values, self.topics)
-        table.widen(value_schema(self.spec.schema, open_reader(values).schema()))
+    def _write(
+        self, frame: "DataFrame", table: LakeTable, values: ResolvedFormat, first_offsets: Offsets
+    ) -> "Written":
         letters = None if self.letters is None else open_table(self.kind, self.letters)
         task = WriteTask(
             into=Into(table.target, table.schema),

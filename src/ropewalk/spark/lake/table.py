@@ -89,7 +89,8 @@ class LakeTable(Protocol):
         """Of those that the table has heard of."""
 
     def widen(self, schema: pa.Schema) -> None:
-        """Adds the columns that are missing, nested ones too, null in all rows there are. A column of another type raises `WrongUse`."""
+        """Adds the columns that are missing, nested ones too, null in all rows there are. A column of another type raises `WrongUse`.
+        What others have committed since the table was opened may be taken in by this: look at the offsets afterwards."""
 
     def commit(self, commit: Commit) -> None: ...
 
