@@ -41,6 +41,7 @@ ORDER: dict[str, Any] = {
         {"name": "token", "type": {"type": "string", "logicalType": "uuid"}},
         {"name": "state", "type": {"type": "enum", "name": "State", "symbols": ["new", "paid"]}},
         {"name": "hash", "type": {"type": "fixed", "name": "Hash", "size": 2}},
+        {"name": "mark", "type": {"type": "fixed", "name": "Mark", "size": 16, "logicalType": "uuid"}},
         {"name": "lines", "type": {"type": "array", "items": LINE}},
         {"name": "labels", "type": {"type": "map", "values": "long"}},
         {"name": "number", "type": ["null", "int", "long"]},
@@ -62,6 +63,7 @@ ROW: dict[str, Any] = {
     "token": uuid.UUID(int=5),
     "state": "paid",
     "hash": b"ab",
+    "mark": uuid.UUID(int=6).bytes,
     "lines": [{"sku": "a", "count": 2}],
     "labels": {"x": 1},
     "number": 2**40,
@@ -111,6 +113,7 @@ def test_every_type_has_its_column() -> None:
             ("token", pa.string()),
             ("state", pa.string()),
             ("hash", pa.binary()),
+            ("mark", pa.string()),
             ("lines", pa.list_(pa.field("element", line))),
             ("labels", pa.map_(pa.string(), pa.int64())),
             ("number", pa.int64()),
@@ -127,6 +130,7 @@ def test_a_full_value_is_read() -> None:
             **ROW,
             "time": 3_723_000_000,
             "token": str(uuid.UUID(int=5)),
+            "mark": str(uuid.UUID(int=6)),
             "labels": [("x", 1)],
         }
     ]

@@ -52,10 +52,22 @@ def parse_schema(schema: SchemaText) -> Any:
     named: dict[str, Any] = {}
     try:
         for each in schema.dependencies():
-            fastavro.parse_schema(json.loads(each.text), named_schemas=named)
-        return fastavro.parse_schema(json.loads(schema.text), named_schemas=named)
+            fastavro.parse_schema(_plain(json.loads(each.text)), named_schemas=named)
+        return fastavro.parse_schema(_plain(json.loads(schema.text)), named_schemas=named)
     except (ValueError, TypeError, LookupError, SchemaParseException) as error:
         raise WrongUse(f"not a schema of Avro: {error!r}") from None
+
+
+def _plain(schema: Any) -> Any:
+    """Without what makes objects of texts that would be texts again in the next moment."""
+    match schema:
+        case list():
+            return [_plain(each) for each in schema]
+        case {"type": "string", "logicalType": "uuid"}:
+            return "string"
+        case dict():
+            return {name: _plain(each) for name, each in schema.items()}
+    return schema
 
 
 def compile_schema(schema: SchemaText) -> AvroSchema:
@@ -169,10 +181,10 @@ def _scalar(schema: Any, at: str) -> Shape:
             return Shape(LOCAL, _instant(1000 if kind == "local-timestamp-millis" else 1))
         case "int" | "long", "time-millis" | "time-micros" as kind:
             return Shape(WHOLE, _time_of_day(1000 if kind == "time-millis" else 1))
-        case "string" | "fixed", "uuid":
+        case "fixed", "uuid":
             return Shape(TEXT, _uuid)
         case "string", _:
-            return Shape(TEXT, lambda value: str(value) if isinstance(value, uuid.UUID) else value)
+            return Shape(TEXT)
         case "bytes" | "fixed", _:
             return Shape(BYTES)
         case "int" | "long", _:
@@ -229,7 +241,7 @@ def _member(value: object, names: list[str | None], tests: list[Callable[[object
 
 
 _PYTHON: Final[dict[str, tuple[type, ...]]] = {
-    "string": (str, uuid.UUID),
+    "string": (str,),
     "enum": (str,),
     "bytes": (bytes, decimal.Decimal),
     "fixed": (bytes, decimal.Decimal, uuid.UUID),
