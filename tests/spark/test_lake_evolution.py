@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from ropewalk.spark.lake.conforming import conform
 from ropewalk.spark.lake.evolution import Evolved, Refused, evolve
+from ropewalk.spark.lake.judging import value_schema
+from ropewalk.spark.refusals import WrongUse
 
 ID = pa.field("id", pa.int64())
 
@@ -125,6 +127,28 @@ def test_what_a_table_refuses(current: pa.Schema, wanted: pa.Schema, reason: str
     refused = evolve(current, wanted)
     assert isinstance(refused, Refused)
     assert refused.reason.startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ([("a b", pa.int64())], "'value.a b' cannot be the name of a column"),
+        ([("", pa.int64())], "'value.' cannot be the name"),
+        ([("Id", pa.int64()), ("id", pa.int64())], r"'value\.id' and 'value\.Id' would be one column"),
+        ([("l", pa.list_(pa.struct([("x=", pa.int64())])))], r"'value\.l\[\]\.x=' cannot be"),
+        ([("m", pa.map_(pa.string(), pa.struct([("x,", pa.int64())])))], r"'value\.m\.\*\.x,' cannot be"),
+    ],
+)
+def test_names_that_no_column_can_have(fields: list[tuple[str, pa.DataType]], reason: str) -> None:
+    with pytest.raises(WrongUse, match=reason):
+        value_schema(pa.schema([("value", pa.binary())]), pa.schema(fields))
+
+
+def test_fields_of_different_columns_may_have_one_name() -> None:
+    fields = pa.schema([("größe", pa.struct([("id", pa.int64())])), ("id", pa.struct([("ID", pa.int64())]))])
+    assert value_schema(pa.schema([("value", pa.binary())]), fields).field("value").type == pa.struct(
+        list(fields)
+    )
 
 
 _SCALARS = st.sampled_from([pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.bool_()])

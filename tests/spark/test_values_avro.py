@@ -278,6 +278,10 @@ def test_a_registry_that_does_not_answer_fails_the_batch_and_calls_no_row_bad(re
     registry.failures = [500] * ATTEMPTS
     with pytest.raises(RegistryFailed, match=f"did not answer for schema 5 in {ATTEMPTS} attempts"):
         asking.by_id(5, "avro")
+    opened = open_reader(resolve(ValueFormat(format="avro", registry=registry.url), ["t"]))
+    registry.failures = [400]
+    with pytest.raises(RegistryFailed, match="answers 400"):
+        opened.read(pa.array([framed(number, encode({"id": 1}, schema))]))
     gone = Registry("http://127.0.0.1:1", pause=lambda _: None)
     with pytest.raises(RegistryFailed, match="refused"):
         gone.by_id(1, "avro")

@@ -161,6 +161,13 @@ def test_unknown_fields_are_ignored_kept_or_refused() -> None:
     assert refused.faults.to_pylist() == ["does not fit the schema: it has no field 'a'", None]
 
 
+def test_a_field_may_not_stand_where_unknown_ones_are_kept() -> None:
+    schema = {"type": "object", "properties": {"_rest": {"type": "string"}}}
+    with pytest.raises(WrongUse, match="has a field '_rest' of its own"):
+        reader(schema, unknown_fields="keep")
+    assert reader(schema).schema() == pa.schema([("_rest", pa.string())])
+
+
 def test_a_prefix_is_taken_off() -> None:
     body = b'{"id": 1, "customer": "a"}'
     found = read([b"\0\0\0\0\x09" + body, body, b"\0\0"], prefix=True)

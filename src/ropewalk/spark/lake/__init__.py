@@ -2,7 +2,7 @@
 
     table.py      what a kind of table offers, and what a commit holds
     advance.py    core: which rows of a batch are new, and where the table stands after it
-    evolution.py  core: how the columns of a table grow; conforming.py  rows with fewer columns in the table's
+    evolution.py  core: how the columns of a table grow; conforming.py  rows with fewer columns in the table's; column_names.py  what none may be called
     judging.py    rows whose values can be read, and those that cannot; dead_letters.py  how these get to a table of their own, exactly once
     shaping.py    rows of a topic → rows of the table
     writing.py    one task: rows → Parquet files, in bounded memory

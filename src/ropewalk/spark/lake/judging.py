@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ropewalk.spark.columns import Column
+from ropewalk.spark.lake.column_names import check_names
 from ropewalk.spark.values.decoding import ValueReader
 
 ERROR: Final = pa.field("error", pa.string())
@@ -28,9 +29,11 @@ def judge(rows: pa.RecordBatch, reader: ValueReader) -> Judged:
 
 
 def value_schema(topic: pa.Schema, values: pa.Schema | None) -> pa.Schema:
-    """The columns of a topic's rows, with those of its values inside `value`. What `topic` has there before is replaced."""
+    """The columns of a topic's rows, with those of its values inside `value`. What `topic` has there before is replaced. Raises
+    `WrongUse` for names that no column can have."""
     if values is None:
         return topic
+    check_names(values, f"{Column.VALUE.value}.")
     at = topic.get_field_index(Column.VALUE.value)
     return topic.set(at, pa.field(Column.VALUE.value, pa.struct(list(values))))
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
+from ropewalk.spark.refusals import WrongUse
 from ropewalk.spark.values.framing import NotFramed, unframe
 from ropewalk.spark.values.json_schema import compile_schema
 from ropewalk.spark.values.schemas import SchemaText
@@ -27,6 +28,8 @@ class JsonReader:
         self._decode: Final[Callable[[bytes], Any]] = msgspec.json.Decoder(made.check).decode
         self._fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
         self._known: Final = frozenset(field.name for field in made.shape.type)
+        if unknown_fields == "keep" and REST in self._known:
+            raise WrongUse(f"the schema has a field {REST!r} of its own, where unknown fields would be kept")
         self._is_framed: Final = is_framed
         self._unknown: Final = unknown_fields
         self._shape: Final = _with_rest(made.shape) if unknown_fields == "keep" else made.shape

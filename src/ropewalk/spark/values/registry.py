@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Final
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
-from ropewalk.spark.refusals import WrongUse
+from ropewalk.spark.refusals import PipelineFailed, WrongUse
 from ropewalk.spark.values.schemas import Kind, SchemaText
 
 TIMEOUT_SECONDS: Final = 10.0
@@ -34,7 +34,7 @@ class UnknownSchema(LookupError):
     """The registry answers that there is no such schema."""
 
 
-class RegistryFailed(RuntimeError):
+class RegistryFailed(PipelineFailed):
     """The registry gave no answer that could be used."""
 
 
