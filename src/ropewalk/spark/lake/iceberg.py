@@ -16,9 +16,11 @@ What a reader could get wrong
 """
 
 import contextlib
+import os
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -26,7 +28,7 @@ import pyarrow as pa
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.spark.columns import Column
-from ropewalk.spark.lake.places import Place, local_directory
+from ropewalk.spark.lake.places import Place, local_directory, sync
 from ropewalk.spark.lake.table import Commit, TableSpec, Target, Upkeep
 from ropewalk.spark.lake.terms import check_layout, check_owner, grown_columns, refuse_strange_files
 from ropewalk.spark.ranges import Json, Offsets, from_json, to_json
@@ -107,6 +109,8 @@ class IcebergTable:
             OFFSETS: msgspec.json.encode(moved).decode(),
             NOTE: msgspec.json.encode(commit.note).decode(),
         }
+        directory = local_directory(f"{self._spec.address.rstrip('/')}/metadata")
+        before = _entries(directory)
         for attempt in range(1, COMMITS_MAX + 1):
             try:
                 if _offsets(self._table) != self._offsets:
@@ -122,6 +126,10 @@ class IcebergTable:
                         f" this batch was committed. Let one run of {self._spec.owner!r} go on alone"
                     ) from None
         self._offsets = _offsets(self._table)
+        if directory is not None:
+            for entry in sorted(_entries(directory) - before):
+                sync(directory / entry)
+            sync(directory)
 
     def _commit(self, commit: Commit, properties: dict[str, str]) -> None:
         summary = {OWNER: self._spec.owner, OFFSETS: properties[OFFSETS]}
@@ -144,9 +152,15 @@ class IcebergTable:
         return {} if text is None else msgspec.json.decode(text, type=dict[str, str])
 
     def maintain(self, upkeep: Upkeep) -> str:
+        """Gives way to whoever else changes the table at the same time: it will be done the next time."""
         before = datetime.now(UTC) - timedelta(hours=upkeep.keep_hours)
         known = len(self._table.snapshots())
-        self._table.maintenance.expire_snapshots().older_than(before.replace(tzinfo=None)).commit()
+        try:
+            self._table.maintenance.expire_snapshots().older_than(before.replace(tzinfo=None)).commit()
+        except CommitFailedException as error:
+            return (
+                f"upkeep is left for the next time, because another has changed the table meanwhile: {error}"
+            )
         self._table.refresh()
         expired = known - len(self._table.snapshots())
         place = Place(self.target.root)
@@ -251,6 +265,10 @@ def _small(type_: pa.DataType) -> pa.DataType:
 def _offsets(table: Table) -> Offsets:
     text = table.properties.get(OFFSETS)
     return {} if text is None else from_json(msgspec.json.decode(text, type=Json))
+
+
+def _entries(directory: Path | None) -> set[str]:
+    return set() if directory is None or not directory.exists() else set(os.listdir(directory))
 
 
 def _data(address: str) -> str:
