@@ -109,13 +109,12 @@ def test_what_cannot_be_written_is_told_by_driver_and_task(spark: SparkSession, 
 def stream(
     spark: SparkSession, node: Node, source: str, checkpoint: Path, options: dict[str, str], tasks: int = 2
 ) -> None:
-    """What is there, in batches of 10, keyed to as many tasks."""
+    """What is there, as one batch, keyed to so many tasks."""
     query = (
         spark.readStream.format("ropewalk")
         .option("bootstrap", node.bootstrap)
         .option("subscribe", source)
         .option("startingOffsets", "earliest")
-        .option("maxOffsetsPerTrigger", "10")
         .load()
         .selectExpr("key", "substr(cast(value as string), 2) as value")
         .repartition(tasks, "key")
@@ -160,49 +159,27 @@ def test_a_stream_exactly_once_skips_what_comes_again(
     assert values(node, target) == numbers(0, 20)
 
 
-def test_a_batch_within_foreach_batch_is_known_by_its_ranges(spark: SparkSession, node: Node) -> None:
+def test_a_batch_is_known_by_its_ranges_and_counts_though_it_has_no_rows(
+    spark: SparkSession, node: Node
+) -> None:
     target = node.create("explicit")
 
-    def write(batch: int, first: int, end: int, *, query: str = "q", shift: int = 0, **options: str) -> None:
-        ranges = json.dumps({"source": {"0": [first, end]}})
-        frame = spark.range(first + shift, end + shift).selectExpr(
-            "cast(id as string) as value", "cast(id as string) as key"
-        )
-        chosen = {"batch": str(batch), "query": query, "ranges": ranges, "tasks": "2", **options}
-        written(
-            frame.repartition(2, "key"), node, topic=target, exactlyOnce="true", name="explicit", **chosen
-        )
+    def write(batch: int, first: int, end: int, *, rows: range) -> None:
+        frame = spark.range(rows.start, rows.stop).where("id >= 0").selectExpr("cast(id as string) as value")
+        options = {
+            "exactlyOnce": "true",
+            "name": "explicit",
+            "topic": target,
+            "tasks": "2",
+            "query": "q",
+            "batch": str(batch),
+            "ranges": json.dumps({"source": {"0": [first, end]}}),
+        }
+        written(frame.repartition(2, "value"), node, **options)
 
-    write(0, 0, 10)
-    write(0, 0, 10, shift=100)  # the same ranges: it was written, whatever it comes to
-    write(1, 10, 15)
-    with pytest.raises(Exception, match="other offsets"):
-        write(1, 10, 14)
-    with pytest.raises(Exception, match="what is between them is missing"):
-        write(5, 15, 16)
-    write(0, 10, 15, query="after a lost checkpoint")
-    write(1, 15, 20, query="after a lost checkpoint")
-    with pytest.raises(Exception, match="was taken over"):
-        write(2, 20, 22)
-    assert values(node, target) == numbers(0, 20)
-
-
-def test_a_batch_without_rows_leaves_a_marker_of_every_task(spark: SparkSession, node: Node) -> None:
-    target = node.create("hollow")
-
-    def write(batch: int, count: int) -> None:
-        frame = (
-            spark.range(count)
-            .where("id >= 0")
-            .selectExpr("cast(id as string) as value", "cast(id as string) as key")
-        )
-        chosen = {"batch": str(batch), "query": "q", "tasks": "2"}
-        written(frame.repartition(2, "key"), node, topic=target, exactlyOnce="true", name="hollow", **chosen)
-
-    write(0, 0)
-    write(1, 6)
-    write(2, 0)
-    write(3, 0)
-    with pytest.raises(Exception, match="has other rows for this task"):
-        write(3, 5)
-    assert values(node, target) == numbers(0, 6)
+    write(0, 0, 10, rows=range(0))  # every task leaves its marker all the same
+    write(1, 10, 20, rows=range(10))
+    write(1, 10, 20, rows=range(100, 110))  # it was written, whatever it comes to
+    with pytest.raises(Exception, match="reads other offsets"):
+        write(1, 10, 19, rows=range(9))
+    assert values(node, target) == numbers(0, 10)
