@@ -16,11 +16,18 @@ from ropewalk.spark.sink.marker import Decision
 from ropewalk.spark.sink.options import SinkOptions, parse_sink
 from ropewalk.spark.sink.transaction import recover, write_once
 from ropewalk.spark.sink.writing import write
+from ropewalk.testing import Cluster
 from tests.spark.conftest import Node
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(120)]
 
 COLUMNS = (Column.KEY, Column.VALUE)
+
+
+@pytest.fixture(autouse=True)
+def every_piece_is_sent_as_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or the few rows here would wait until the task ends."""
+    monkeypatch.setattr("ropewalk.spark.sink.incoming.GATHERED_BYTES", 1)
 
 
 def options_for(node: Node, topic: str, more: dict[str, str]) -> SinkOptions:
@@ -174,7 +181,8 @@ def test_what_brokers_would_not_take_is_told_with_what_to_do(
 
 
 def test_nobody_at_the_address_is_told() -> None:
-    options = parse_sink({"bootstrap": "127.0.0.1:1", "topic": "t"}, streaming=False)
+    given = {"bootstrap": "127.0.0.1:1", "topic": "t", "kafka.max.block.ms": "50"}
+    options = parse_sink({**given, "kafka.retry.backoff.max.ms": "10"}, streaming=False)
     with pytest.raises(WrongUse, match="no broker answers at 127"):
         write(options, COLUMNS, iter([]))
 
@@ -183,6 +191,35 @@ def test_a_transaction_longer_than_brokers_allow_is_told(node: Node) -> None:
     topic = node.create("tasks-long")
     with pytest.raises(WrongUse, match=r"lower it to what a task needs"):
         task(once(node, topic, more={"kafka.transaction.timeout.ms": "900001"}), 0, rows(1))
+
+
+def test_a_node_that_starts_anew_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is away when a task begins, and again between two pieces of its rows."""
+    with Cluster() as cluster:
+        node = Node(cluster.bootstrap)
+        topic = node.create("tasks-patience")
+        options = once(node, topic)
+        assert task(options, 0, rows(1)) is Decision.WRITE
+        pauses: list[float] = []
+
+        def meanwhile(seconds: float) -> None:
+            pauses.append(seconds)
+            cluster.restart()
+
+        cluster.kill()
+        with monkeypatch.context() as patching:
+            patching.setattr("ropewalk.spark.sink.writing.time.sleep", meanwhile)
+            assert task(options, 0, rows(1)) is Decision.SKIP
+        assert len(pauses) == 1
+
+        def interrupted() -> Iterator[pa.RecordBatch]:
+            yield rows(2, 3)
+            cluster.kill()
+            cluster.restart()
+            yield rows(4)
+
+        assert write_once(options, COLUMNS, interrupted(), task=0, query="q", batch=1) == (3, Decision.WRITE)
+        assert committed(node, topic) == [1, 2, 3, 4]
 
 
 TEXT = StructField("value", StringType())

@@ -7,6 +7,7 @@ What a reader could get wrong
     A task that is tried again writes its rows again. `transaction.py` is for who wants them once.
 """
 
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from random import SystemRandom
@@ -54,20 +55,30 @@ def write(options: SinkOptions, columns: tuple[Column, ...], batches: Iterator[p
 
 @contextmanager
 def connected(options: SinkOptions, transactional_id: str | None = None) -> Iterator[Producer]:
-    """A producer; one with a transactional id has taken that over from whoever had it."""
-    settings = {**asdict(options.settings), "transactional_id": transactional_id}
+    """A producer; one with a transactional id has taken that over from whoever had it.
+
+    Where nobody answers it is tried for as long as calls may take (`kafka.max.block.ms`): a broker that starts anew is no reason for
+    a task to fail.
+    """
+    settings = options.settings
+    until_s = time.monotonic() + settings.max_block_ms / 1000
     with ExitStack() as stack:
-        try:
-            producer = stack.enter_context(Producer(options.bootstrap, **settings))
-        except Unreachable as error:
-            raise WrongUse(f"no broker answers at {options.bootstrap}: {error}") from None
-        except RemoteError as error:
-            if error.code is not ErrorCode.INVALID_TRANSACTION_TIMEOUT:
-                raise
-            raise WrongUse(
-                f"kafka.transaction.timeout.ms is {options.settings.transaction_timeout_ms}, and brokers allow less"
-                " (transaction.max.timeout.ms); lower it to what a task needs"
-            ) from None
+        while True:
+            made = Producer(options.bootstrap, **{**asdict(settings), "transactional_id": transactional_id})
+            try:
+                producer = stack.enter_context(made)
+                break
+            except Unreachable as error:
+                if time.monotonic() >= until_s:
+                    raise WrongUse(f"no broker answers at {options.bootstrap}: {error}") from None
+                time.sleep(settings.retry_backoff_max_ms / 1000)
+            except RemoteError as error:
+                if error.code is not ErrorCode.INVALID_TRANSACTION_TIMEOUT:
+                    raise
+                raise WrongUse(
+                    f"kafka.transaction.timeout.ms is {settings.transaction_timeout_ms}, and brokers allow less"
+                    " (transaction.max.timeout.ms); lower it to what a task needs"
+                ) from None
         yield producer
 
 
