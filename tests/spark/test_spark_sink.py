@@ -149,7 +149,7 @@ def test_a_stream_exactly_once_skips_what_comes_again(
     stream(spark, node, source, tmp_path / "b", {"topic": control})
     forget_last_commit(tmp_path / "b")
     stream(spark, node, source, tmp_path / "b", {"topic": control})
-    assert values(node, control) == numbers(0, 20) + numbers(10, 20), (
+    assert values(node, control) == numbers(0, 20) + numbers(0, 20), (
         "without a marker the batch is there twice"
     )
 
