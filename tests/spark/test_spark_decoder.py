@@ -14,7 +14,6 @@ from ropewalk.records.batch import HEADER_BYTES, stamp, stamp_crc
 from ropewalk.records.codec import Codec
 from ropewalk.records.record import Record, build
 from ropewalk.spark.columns import Column
-from ropewalk.spark.decoding import decoder as decoding
 from ropewalk.spark.decoding import kernels, lockstep
 from ropewalk.spark.decoding.bodies import Aborted
 from ropewalk.spark.decoding.decoder import Decoder
@@ -38,10 +37,6 @@ _batches = st.lists(
 )
 
 
-def use(loops: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decoding, "loops", loops)
-
-
 def fetched_from(batches: list[tuple[list[Record], Codec]], first_offset: int = 100) -> memoryview:
     """As a broker would send them, one after the other."""
     sent, offset = bytearray(), first_offset
@@ -63,24 +58,23 @@ def rows_of(batch: pa.RecordBatch) -> list[tuple[object, ...]]:
 def test_rows_are_the_records(
     loops: ModuleType, batches: list[tuple[list[Record], Codec]], low: int, count: int
 ) -> None:
-    with pytest.MonkeyPatch.context() as patching:
-        use(loops, patching)
-        decoder = Decoder(
-            (
-                Column.KEY,
-                Column.VALUE,
-                Column.OFFSET,
-                Column.TIMESTAMP,
-                Column.HEADERS,
-                Column.TOPIC,
-                Column.PARTITION,
-            ),
-            topic="orders",
-            partition=7,
-        )
-        decoded, next_offset = decoder.decode(
-            fetched_from(batches), Wanted(first_offset=low, end_offset=low + count)
-        )
+    decoder = Decoder(
+        (
+            Column.KEY,
+            Column.VALUE,
+            Column.OFFSET,
+            Column.TIMESTAMP,
+            Column.HEADERS,
+            Column.TOPIC,
+            Column.PARTITION,
+        ),
+        topic="orders",
+        partition=7,
+        loops=loops,
+    )
+    decoded, next_offset = decoder.decode(
+        fetched_from(batches), Wanted(first_offset=low, end_offset=low + count)
+    )
     decoded.validate(full=True)
     records = [record for some, _ in batches for record in some]
     expected = [
@@ -104,10 +98,9 @@ def test_rows_are_the_records(
 
 
 @BOTH
-def test_nothing_but_the_wanted_columns_and_times(loops: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    use(loops, monkeypatch)
+def test_nothing_but_the_wanted_columns_and_times(loops: ModuleType) -> None:
     records = [Record(timestamp=1000 + number, key=None, value=b"v") for number in range(10)]
-    decoded, _ = Decoder((Column.OFFSET,), topic="t", partition=0).decode(
+    decoded, _ = Decoder((Column.OFFSET,), topic="t", partition=0, loops=loops).decode(
         fetched_from([(records, Codec.NONE)], 0), Wanted(first_timestamp=1003, end_timestamp=1005)
     )
     assert decoded.schema.names == ["offset"]
@@ -115,22 +108,20 @@ def test_nothing_but_the_wanted_columns_and_times(loops: ModuleType, monkeypatch
 
 
 @BOTH
-def test_a_batch_cut_short_at_the_end_is_left_for_the_next_fetch(
-    loops: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use(loops, monkeypatch)
+def test_a_batch_cut_short_at_the_end_is_left_for_the_next_fetch(loops: ModuleType) -> None:
     whole = fetched_from([([Record(timestamp=1, key=None, value=b"a")], Codec.NONE)] * 2, 0)
-    decoded, next_offset = Decoder((Column.OFFSET,), topic="t", partition=0).decode(whole[:-1], Wanted())
+    decoded, next_offset = Decoder((Column.OFFSET,), topic="t", partition=0, loops=loops).decode(
+        whole[:-1], Wanted()
+    )
     assert (decoded.column("offset").to_pylist(), next_offset) == ([0], 1)
 
 
 @BOTH
-def test_a_changed_bit_is_noticed(loops: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    use(loops, monkeypatch)
+def test_a_changed_bit_is_noticed(loops: ModuleType) -> None:
     changed = fetched_from([([Record(timestamp=1, key=None, value=b"abc")], Codec.NONE)])
     changed[-2] ^= 1
     with pytest.raises(CorruptBatch, match="checksum"):
-        Decoder((Column.VALUE,), topic="t", partition=0).decode(changed, Wanted())
+        Decoder((Column.VALUE,), topic="t", partition=0, loops=loops).decode(changed, Wanted())
 
 
 @BOTH
@@ -146,14 +137,12 @@ def test_bytes_that_were_never_records_are_refused_and_not_followed(
         batch[data.draw(st.integers(HEADER_BYTES, len(batch) - 1))] = data.draw(st.integers(0, 255))
     stamp_crc(memoryview(batch))
     results = []
-    with pytest.MonkeyPatch.context() as patching:
-        use(loops, patching)
-        decoder = Decoder((Column.VALUE, Column.HEADERS), topic="t", partition=0)
-        try:
-            decoded, _ = decoder.decode(memoryview(batch), Wanted())
-            results.append(decoded.num_rows)
-        except CorruptBatch:
-            results.append(-1)
+    decoder = Decoder((Column.VALUE, Column.HEADERS), topic="t", partition=0, loops=loops)
+    try:
+        decoded, _ = decoder.decode(memoryview(batch), Wanted())
+        results.append(decoded.num_rows)
+    except CorruptBatch:
+        results.append(-1)
     assert results[0] <= len(records)
 
 
@@ -185,10 +174,7 @@ def transactional(batch: bytearray, producer_id: int, *, control: bool = False) 
 
 
 @BOTH
-def test_what_was_aborted_and_the_markers_are_not_rows(
-    loops: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use(loops, monkeypatch)
+def test_what_was_aborted_and_the_markers_are_not_rows(loops: ModuleType) -> None:
 
     def written(value: bytes, producer_id: int) -> bytearray:
         return transactional(build([Record(timestamp=1, key=None, value=value)]), producer_id)
@@ -211,7 +197,7 @@ def test_what_was_aborted_and_the_markers_are_not_rows(
         stamp(memoryview(batch), base_offset=Offset(offset), leader_epoch=LeaderEpoch(0))
         sent += batch
         offset += 1
-    decoded, next_offset = Decoder((Column.VALUE, Column.OFFSET), topic="t", partition=0).decode(
+    decoded, next_offset = Decoder((Column.VALUE, Column.OFFSET), topic="t", partition=0, loops=loops).decode(
         memoryview(sent), Wanted(), [Aborted(1, 10)]
     )
     assert rows_of(decoded) == [(b"b", 11), (b"c", 14), (b"d", 16)]
