@@ -76,7 +76,7 @@ def test_commands_and_programs_of_the_page(
     for program in programs(PAGE):
         assert carried_out(program, names) == promised(program)
     assert names["rows"].num_rows == 20
-    assert spark.read.parquet("./files").count() == 20
+    assert spark.read.parquet(str(tmp_path / "files")).count() == 20
 
 
 def test_the_file_of_the_page_is_a_job() -> None:
