@@ -36,7 +36,7 @@ DEFINITION = Definition(
     mode="append",
     tasks=3,
     views={"orders": "orders"},
-    json="",
+    fields="",
     watermark="",
 )
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)

@@ -19,6 +19,12 @@ def explained(*plan: str) -> str:
     "plan",
     [
         ("value: binary", "~Project [value#1]", "+- ~Filter (key#0 = cast(a as binary))", f"   +- ~{TOPIC}"),
+        (
+            "at: int",
+            "~Project [at#1]",
+            "+- ~EventTimeWatermark 6e2b, at#1: timestamp, 10 seconds",
+            f"   +- ~{TOPIC}",
+        ),
         ("v: string", "~Project [v#34]", "+- ~Generate explode(value#1), false, [v#34]", f"   +- ~{TOPIC}"),
         (
             "a: int",
@@ -38,7 +44,7 @@ def explained(*plan: str) -> str:
             "+- ~CTERelationRef 1, true, [a#20], true, false",
         ),
     ],
-    ids=["columns and conditions", "explode", "union", "with"],
+    ids=["columns and conditions", "a watermark that nobody asks for", "explode", "union", "with"],
 )
 def test_each_row_for_itself(plan: tuple[str, ...]) -> None:
     assert shape_of(explained(*plan)) is Shape.ROW_BY_ROW

@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections import Counter
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,20 @@ from confluent_kafka import Producer
 
 pyspark = pytest.importorskip("pyspark")
 
+import pyarrow as pa  # noqa: E402
 from deltalake import DeltaTable  # noqa: E402
-from pyspark.sql import SparkSession  # noqa: E402
+from pyspark import TaskContext  # noqa: E402
+from pyspark.errors import StreamingQueryException  # noqa: E402
+from pyspark.sql import DataFrame, SparkSession  # noqa: E402
 
+from ropewalk.spark.pipelines.outputs import Batch, TopicOutput  # noqa: E402
 from ropewalk.spark.pipelines.pipeline import Work  # noqa: E402
 from ropewalk.spark.pipelines.settings import read_settings  # noqa: E402
 from ropewalk.spark.pipelines.transform import Transform  # noqa: E402
 from ropewalk.spark.refusals import ReplayDiffers, WrongUse  # noqa: E402
+from ropewalk.spark.sink.incoming import check_columns  # noqa: E402
+from ropewalk.spark.sink.options import parse_sink  # noqa: E402
+from ropewalk.spark.sink.transaction import write_once  # noqa: E402
 from tests.spark.conftest import Node  # noqa: E402
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(300)]
@@ -46,7 +54,7 @@ class Shop:
         assert self._producer.flush(30) == 0
 
     def work(self, *, source: dict[str, str] | None = None, **settings: Any) -> Work:
-        given = {"json": FIELDS, "views": {"orders": self.orders}, **settings}
+        given = {"fields": FIELDS, "views": {"orders": self.orders}, **settings}
         return Work(
             spark=self.spark,
             name=self.directory.name,
@@ -130,6 +138,60 @@ def test_windows_are_counted_once_over_restarts_and_not_made_up_without_state(sh
         Transform.start(shop.work(**job))
 
 
+def records(shop: Shop, topic: str) -> list[tuple[str, dict[str, Any]]]:
+    """Those that are committed."""
+    frame = (
+        shop.spark.read.format("ropewalk").option("bootstrap", shop.node.bootstrap).option("subscribe", topic)
+    )
+    found = frame.schema("key binary, value binary").load().collect()
+    return [(bytes(row.key).decode(), json.loads(bytes(row.value))) for row in found]
+
+
+def test_rows_in_a_topic_once_after_a_lost_checkpoint_and_after_a_replay(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was half written when the checkpoint was lost is finished before anything else is read."""
+    topic = shop.node.create(f"{shop.orders}-even")
+    job: dict[str, Any] = {
+        "to_topic": topic,
+        "tasks": 2,
+        "sql": "SELECT cast(n AS string) AS key, n, item FROM orders WHERE n % 2 = 0",
+    }
+    shop.order(0, 60)
+    with monkeypatch.context() as dying:
+        dying.setattr(TopicOutput, "write", write_the_first_task_and_die)
+        with pytest.raises(StreamingQueryException, match="died after its first task"):
+            shop.run(**job)
+    assert 0 < len(records(shop, topic)) < 30
+    shop.lose_the_checkpoint()
+    shop.order(60, 100)
+    shop.run(source={"maxOffsetsPerTrigger": "33"}, **job)
+    shop.forget_the_last_commit()
+    shop.order(100, 140)
+    shop.run(source={"minPartitions": "5"}, **job)
+    assert sorted((value["n"], key, value["item"]) for key, value in records(shop, topic)) == [
+        (n, str(n), ITEMS[n % 3]) for n in range(0, 140, 2)
+    ]
+    with pytest.raises(WrongUse, match="would read what it writes"):
+        Transform.start(shop.work(**{**job, "to_topic": shop.orders}))
+
+
+def write_the_first_task_and_die(output: TopicOutput, rows: DataFrame, batch: Batch) -> None:
+    placed = output.placed(rows)
+    options = parse_sink(output.options(batch), streaming=False)
+    columns = check_columns(placed.schema, output.topic)
+
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None
+        if context.partitionId() == 0:
+            write_once(options, columns, batches, task=0, query=batch.query, batch=batch.number)
+        yield from ()
+
+    assert placed.mapInArrow(write, "nothing int").collect() == []
+    raise RuntimeError("died after its first task")
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -145,6 +207,7 @@ def test_windows_are_counted_once_over_restarts_and_not_made_up_without_state(sh
         ({"sql": "SELECT 1 AS n", "to_topic": "t"}, "reads none of the job's topics"),
         ({"sql": "SELECT uuid() AS key, n FROM orders", "to_topic": "t"}, r"uses uuid\(\)"),
         ({"sql": "SELECT key FROM orders", "to_topic": "t"}, "a key and nothing else"),
+        ({"sql": "SELECT n FROM orders", "to_topic": "t"}, "there is no topic t to write to"),
     ],
 )
 def test_what_cannot_be_done_is_said_before_anything_is_read(

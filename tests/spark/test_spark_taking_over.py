@@ -9,8 +9,8 @@ from ropewalk.base.errors import ProducerFenced
 from ropewalk.client.group_offsets import OffsetToCommit
 from ropewalk.spark.refusals import ReplayDiffers
 from ropewalk.spark.sink.marker import Marker, decide, digest_of, to_text
-from ropewalk.spark.sink.recovery import resumption
-from ropewalk.spark.sink.taking_over import fenced_markers, group, release, transactional_id
+from ropewalk.spark.sink.options import SinkOptions, parse_sink
+from ropewalk.spark.sink.transaction import fenced_markers, group, recover, transactional_id
 from ropewalk.testing import Cluster
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(120)]
@@ -28,6 +28,11 @@ def bootstrap() -> Iterator[str]:
         yield cluster.bootstrap
 
 
+def sink(bootstrap: str, name: str, tasks: int) -> SinkOptions:
+    given = {"bootstrap": bootstrap, "topic": TOPIC, "exactlyOnce": "true", "name": name, "tasks": str(tasks)}
+    return parse_sink(given, streaming=False)
+
+
 def mark(producer: Producer, name: str, task: int) -> None:
     place = TopicPartition(TOPIC, 0)
     with producer.transaction():
@@ -37,7 +42,7 @@ def mark(producer: Producer, name: str, task: int) -> None:
 
 
 def test_there_are_none_at_first(bootstrap: str) -> None:
-    assert fenced_markers(bootstrap, TOPIC, "nobody", 2) == [None, None]
+    assert fenced_markers(sink(bootstrap, "nobody", 2)) == [None, None]
 
 
 def test_a_task_that_still_writes_is_fenced_when_markers_are_read(bootstrap: str) -> None:
@@ -45,7 +50,7 @@ def test_a_task_that_still_writes_is_fenced_when_markers_are_read(bootstrap: str
     slow.start()
     slow.begin_transaction()
     slow.send(TOPIC, b"a row").result()
-    assert fenced_markers(bootstrap, TOPIC, "slow", 1) == [None]
+    assert fenced_markers(sink(bootstrap, "slow", 1)) == [None]
     with pytest.raises(ProducerFenced):
         slow.commit_transaction()
     slow.close()
@@ -55,14 +60,13 @@ def test_another_query_goes_on_and_the_former_does_not(bootstrap: str) -> None:
     for task in range(2):
         with Producer(bootstrap, transactional_id=transactional_id(NAME, task)) as producer:
             mark(producer, NAME, task)
-    found = fenced_markers(bootstrap, TOPIC, NAME, 2)
+    found = fenced_markers(sink(bootstrap, NAME, 2))
     assert found == [WRITTEN, WRITTEN]
-    resumed = resumption(found)
+    resumed = recover(sink(bootstrap, NAME, 2))
     assert resumed is not None
     assert (resumed.unfinished, resumed.ends) == (None, {ORDERS: 9})
-    release(bootstrap, TOPIC, NAME, found)
     following = {ORDERS: (9, 20)}
-    for stored in fenced_markers(bootstrap, TOPIC, NAME, 2):
+    for stored in fenced_markers(sink(bootstrap, NAME, 2)):
         decide(stored, Marker("query 2", 0, 2, digest_of(following), following))
         with pytest.raises(ReplayDiffers, match="taken over"):
             decide(stored, Marker("query 1", 5, 2, digest_of(following), following))

@@ -34,7 +34,7 @@ class Definition(Struct, frozen=True):
     mode: str
     tasks: int
     views: dict[str, str | None]
-    json: str
+    fields: str
     watermark: str
 
     def differences(self, other: "Definition") -> list[str]:

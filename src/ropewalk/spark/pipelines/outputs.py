@@ -9,9 +9,9 @@ from pyspark.sql.types import BinaryType, StringType
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.spark.refusals import WrongUse
-from ropewalk.spark.sink.marker import Marker, Ranges, ranges_to_text
+from ropewalk.spark.sink.marker import Ranges, ranges_to_text
+from ropewalk.spark.sink.options import parse_sink
 from ropewalk.spark.sink.recovery import Resumption, resumption
-from ropewalk.spark.sink.taking_over import fenced_markers, release
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -33,6 +33,10 @@ class Output(Protocol):
     def title(self) -> str:
         """By which a checkpoint knows it again."""
 
+    @property
+    def topic(self) -> str | None:
+        """None if it is no topic."""
+
     def resumption(self, partitions: Sequence[TopicPartition]) -> Resumption | None:
         """How far the job has come, as the output tells; None if it holds nothing of it. Whoever writes for the job is kept from
         it from here on."""
@@ -40,8 +44,8 @@ class Output(Protocol):
     def take_over(self) -> None:
         """What was written so far is of another query than what follows, and that one is over."""
 
-    def write(self, rows: "DataFrame", batch: Batch) -> None:
-        """Once, however often it is called with the same batch."""
+    def write(self, rows: "DataFrame", batch: Batch) -> bool:
+        """Once, however often it is called with the same batch. False if it had the batch and no row was asked for."""
 
 
 class TopicOutput(Struct, frozen=True):
@@ -56,33 +60,46 @@ class TopicOutput(Struct, frozen=True):
     def title(self) -> str:
         return f"topic {self.topic}"
 
-    def resumption(self, partitions: Sequence[TopicPartition]) -> Resumption | None:  # noqa: ARG002  # markers name their own
-        return resumption(self._markers())
+    def resumption(self, partitions: Sequence[TopicPartition]) -> Resumption | None:
+        del partitions  # markers name their own
+        from ropewalk.spark.sink.transaction import fenced_markers  # here: it loads compiled loops
+
+        return resumption(fenced_markers(parse_sink(self._options(), streaming=False)))
 
     def take_over(self) -> None:
-        release(self.bootstrap, self.topic, self.name, self._markers())
+        from ropewalk.spark.sink.transaction import recover
 
-    def _markers(self) -> list[Marker | None]:
-        return fenced_markers(self.bootstrap, self.topic, self.name, self.tasks)
+        recover(parse_sink(self._options(), streaming=False))
 
-    def write(self, rows: "DataFrame", batch: Batch) -> None:
-        """Every row to the task that it went to in every other attempt: by its key, or by its value where there is none."""
+    def write(self, rows: "DataFrame", batch: Batch) -> bool:
+        """Rows are made to be sent to their tasks, of which each finds out for itself whether it has them."""
+        writer = self.placed(rows).write.format("ropewalk").mode("append")
+        writer.options(**self.options(batch)).save()
+        return True
+
+    def placed(self, rows: "DataFrame") -> "DataFrame":
+        """Every row in the task that it is in in every other attempt: by its key, or by its value where there is none."""
         records = as_records(rows, self.key)
         places = [functions.col(name) for name in ("key", "value") if name in records.columns]
-        placed = records.repartition(self.tasks, functions.coalesce(*places))
-        placed.write.format("ropewalk").mode("append").options(**self.options(batch)).save()
+        return records.repartition(self.tasks, functions.coalesce(*places))
 
     def options(self, batch: Batch) -> dict[str, str]:
+        """Of the sink."""
+        return {
+            **self._options(),
+            "query": batch.query,
+            "batch": str(batch.number),
+            "ranges": ranges_to_text(batch.ranges),
+            "fingerprint": batch.fingerprint,
+        }
+
+    def _options(self) -> dict[str, str]:
         return {
             "bootstrap": self.bootstrap,
             "topic": self.topic,
             "exactlyOnce": "true",
             "name": self.name,
             "tasks": str(self.tasks),
-            "query": batch.query,
-            "batch": str(batch.number),
-            "ranges": ranges_to_text(batch.ranges),
-            "fingerprint": batch.fingerprint,
             **{f"kafka.{name}": value for name, value in self.producer.items()},
         }
 

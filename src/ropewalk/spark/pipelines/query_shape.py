@@ -23,6 +23,7 @@ _ROW_BY_ROW: Final = frozenset(
         "Filter",
         "Generate",
         "Union",
+        "EventTimeWatermark",
         "SubqueryAlias",
         "View",
         "StreamingRelationV2",

@@ -26,6 +26,7 @@ from ropewalk.spark.pipelines.pipeline import Work
 from ropewalk.spark.pipelines.query_shape import Shape
 from ropewalk.spark.pipelines.sql_query import SqlQuery
 from ropewalk.spark.ranges import Offsets, to_json
+from ropewalk.spark.refusals import WrongUse
 from ropewalk.spark.sink.marker import Ranges
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ def begin(
     progress = has_progress(work.spark, work.checkpoint)
     with Brokers(source) as brokers:
         partitions = brokers.partitions()
+        if output.topic is not None:
+            _refuse_missing(brokers, output.topic)
         decided = decide(
             definition,
             read_kept(work.spark, work.checkpoint),
@@ -62,6 +65,14 @@ def begin(
                 beginning = with_newcomers(reached, partitions)
     write_kept(work.spark, work.checkpoint, Kept(definition, to_json(beginning)))
     return beginning
+
+
+def _refuse_missing(brokers: Brokers, topic: str) -> None:
+    view = brokers.wait(brokers.client.metadata((topic,)))
+    if not any(each.name == topic and each.partitions for each in view.topics):
+        raise WrongUse(
+            f"there is no topic {topic} to write to; create it first, with as many partitions as it is to have"
+        )
 
 
 def stream_from(work: Work, topic: str | None, beginning: Offsets | None = None) -> "DataFrame":

@@ -31,6 +31,10 @@ class TableOutput(Struct, frozen=True):
     def title(self) -> str:
         return f"{self.kind} table {self.spec.address}"
 
+    @property
+    def topic(self) -> str | None:
+        return None
+
     def resumption(self, partitions: Sequence[TopicPartition]) -> Resumption | None:
         """A table is never half written."""
         stored = open_table(self.kind, self.spec).next_offsets(partitions)
@@ -39,11 +43,12 @@ class TableOutput(Struct, frozen=True):
     def take_over(self) -> None:
         """Queries are told apart by their own counts, and the same offsets are never committed twice."""
 
-    def write(self, rows: "DataFrame", batch: Batch) -> None:
+    def write(self, rows: "DataFrame", batch: Batch) -> bool:
         table = open_table(self.kind, self.spec)
+        table.widen(self.spec.schema)  # a query that was changed may give more columns
         stored = table.next_offsets([*batch.ranges, counter(batch.query)])
         if not is_new(stored, batch.query, batch.number, batch.ranges):
-            return
+            return False
         task = WriteTask(table.target, table.schema, UPKEEP.file_bytes_target)
         files = tuple(
             msgspec.json.decode(bytes(row[0]), type=WrittenFile)
@@ -52,6 +57,7 @@ class TableOutput(Struct, frozen=True):
         refuse_unseen(table.target, files)
         note = {"batch": str(batch.number), "query": batch.query}
         table.commit(Commit(files, moved(batch.query, batch.number, batch.ranges), note))
+        return True
 
 
 class WriteTask(Struct, frozen=True):

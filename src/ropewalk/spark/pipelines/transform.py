@@ -1,7 +1,7 @@
 """`transform`: SQL over topics, its rows to a topic or a table, exactly once.
 
     ropewalk pipeline run transform --topic orders --to-topic big-orders --checkpoint ./progress \\
-        --json "item string, amount double" --sql "SELECT item AS key, amount FROM orders WHERE amount > 100"
+        --fields "item string, amount double" --sql "SELECT item AS key, amount FROM orders WHERE amount > 100"
 
 What a reader could get wrong
     Each topic is a view by its name. A query that takes every row for itself runs on each batch of one source; any other is a
@@ -58,7 +58,7 @@ class TransformSettings(Struct, frozen=True, kw_only=True):
     """The kind of that table."""
     key: str = ""
     """The column that is the records' key; without it that is `key`, if the query gives one."""
-    json: str = ""
+    fields: str = ""
     """Columns of values that are JSON, as in `item string, amount double, at timestamp`: views have them beside the source's."""
     views: dict[str, str] = {}
     """Names for topics in the query, as `orders=shop.orders.v1`."""
@@ -133,7 +133,10 @@ class EachBatch:
         if self._query_id is None:
             self._query_id = query_id(spark, self._checkpoint)
         batch = Batch(self._query_id, number, self._ranges.of(spark, number), self._fingerprint)
-        self._output.write(rows if self._query is None else self._query.over(rows), batch)
+        is_new = self._output.write(rows if self._query is None else self._query.over(rows), batch)
+        if not is_new and self._query is None:
+            # The output has these rows already, but what is counted in the checkpoint comes to be only while rows are made.
+            rows.write.format("noop").mode("overwrite").save()
         fail_points.reach("transform committed")
 
 
@@ -154,7 +157,10 @@ def _query(settings: TransformSettings, topics: tuple[str, ...]) -> SqlQuery:
         raise WrongUse("two views name the same topic; name one of them twice in the query instead")
     views: dict[str, str | None] = {named.get(topic, topic): topic for topic in topics}
     return SqlQuery(
-        text.strip().rstrip(";"), views or {_EVERYTHING: None}, settings.json, _watermark(settings.watermark)
+        text.strip().rstrip(";"),
+        views or {_EVERYTHING: None},
+        settings.fields,
+        _watermark(settings.watermark),
     )
 
 
@@ -174,7 +180,8 @@ def _refuse(settings: TransformSettings, subscription: Subscription) -> None:
         raise WrongUse("a table takes rows that are final: say mode=append, or send updates to a topic")
     if settings.tasks < 1:
         raise WrongUse(f"tasks is {settings.tasks}, must be at least 1")
-    if settings.to_topic and subscription.takes(settings.to_topic):
+    assigned = {each.topic for each in subscription.assigned}
+    if settings.to_topic and (subscription.takes(settings.to_topic) or settings.to_topic in assigned):
         raise WrongUse(
             f"the job reads {settings.to_topic} and would read what it writes; choose another topic"
         )
@@ -204,6 +211,6 @@ def _definition(settings: TransformSettings, query: SqlQuery, output: Output) ->
         mode=settings.mode,
         tasks=settings.tasks,
         views=query.views,
-        json=settings.json,
+        fields=settings.fields,
         watermark=settings.watermark,
     )

@@ -77,6 +77,16 @@ def recover(options: SinkOptions) -> Resumption | None:
 
     Fences whoever writes under the sink's name. Called once, before the query that is to go on is started.
     """
+    assert options.exactly_once is not None
+    found = fenced_markers(options)
+    resumed = resumption(found)
+    if resumed is not None:
+        _release(options, options.exactly_once.name, released(found))
+    return resumed
+
+
+def fenced_markers(options: SinkOptions) -> list[Marker | None]:
+    """Of all tasks in their order, when nobody who writes them can write any more. The query that wrote them may go on."""
     exactly_once = options.exactly_once
     assert exactly_once is not None
     assert options.topic is not None
@@ -84,10 +94,7 @@ def recover(options: SinkOptions) -> Resumption | None:
     for task in range(exactly_once.tasks):
         with connected(options, transactional_id(exactly_once.name, task)) as producer:
             found.append(read_marker(producer, exactly_once.name, task, options.topic))
-    resumed = resumption(found)
-    if resumed is not None:
-        _release(options, exactly_once.name, released(found))
-    return resumed
+    return found
 
 
 def transactional_id(name: str, task: int) -> str:
