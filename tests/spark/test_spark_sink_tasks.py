@@ -1,7 +1,12 @@
 """Tasks of the sink against a node, without Spark around them: what they do when others write under their name, or come again."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -111,6 +116,40 @@ def test_an_attempt_that_dies_leaves_nothing_and_the_next_one_writes(node: Node)
         write_once(options, COLUMNS, dying(), task=0, query="q", batch=0)
     assert task(options, 0, rows(1, 2)) is Decision.WRITE
     assert committed(node, topic) == [1, 2]
+
+
+_ATTEMPT = """
+import sys
+from tests.spark.test_spark_sink_tasks import attempt
+attempt(*sys.argv[1:])
+"""
+
+
+def attempt(bootstrap: str, topic: str) -> None:
+    """Batch 0, in a process that may be killed."""
+    given = {"bootstrap": bootstrap, "topic": topic, "exactlyOnce": "true", "name": topic, "tasks": "1"}
+    options = parse_sink(given, streaming=True)
+    write_once(options, COLUMNS, iter([rows(1, 2), rows(3)]), task=0, query="q", batch=0)
+
+
+@pytest.mark.parametrize(
+    ("place", "next_decision"),
+    [("sink before commit", Decision.WRITE), ("sink committed", Decision.SKIP)],
+)
+def test_a_process_killed_around_the_commit_has_written_all_or_nothing(
+    node: Node, place: str, next_decision: Decision
+) -> None:
+    topic = node.create(place.replace(" ", "-"))
+    died = subprocess.run(
+        [sys.executable, "-c", _ATTEMPT, node.bootstrap, topic],
+        env={**os.environ, "ROPEWALK_SPARK_DIE_AT": place},
+        cwd=Path(__file__).parent.parent.parent,
+        check=False,
+        timeout=100,
+    )
+    assert died.returncode == -signal.SIGKILL
+    assert task(once(node, topic), 0, rows(3, 2, 1)) is next_decision
+    assert committed(node, topic) == [1, 2, 3]
 
 
 def test_an_attempt_that_is_slow_is_fenced_by_the_next(node: Node) -> None:
