@@ -26,7 +26,7 @@ from ropewalk.spark.pipelines.pipeline import Work
 from ropewalk.spark.refusals import NotOurs, WrongUse
 from tests.spark.conftest import Node
 
-pytestmark = [pytest.mark.compat, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.compat, pytest.mark.timeout(300)]
 
 Run = Callable[..., None]
 

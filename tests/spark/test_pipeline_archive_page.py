@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs/guides/pipeline-archive.md"
 
-pytestmark = [pytest.mark.compat, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.compat, pytest.mark.timeout(300)]
 
 
 def blocks(language: str) -> list[str]:
