@@ -46,7 +46,7 @@ class Decoder:
         Raises `CorruptBatch` for bytes that are not what a producer wrote.
         """
         bodies = open_bodies(fetched, aborted)
-        loops = self._loops or _choice.of(bodies.counts)
+        loops = self._loops or _choice.of(bodies.counts, len(bodies.data))
         found = loops.find_records(bodies, wanted)
         if isinstance(found, int):
             raise CorruptBatch(
