@@ -1,4 +1,4 @@
-"""What Spark is given to do: topics filled alike at every broker, and the query that reads them."""
+"""What Spark is given to do: topics filled alike at every broker, a query that reads them, rows that are written to them."""
 
 import os
 import time
@@ -8,7 +8,7 @@ from confluent_kafka import Producer
 from msgspec import Struct
 
 from bench.brokers import Broker
-from bench.client_load import LoadFailed, check_held, create_topic
+from bench.client_load import LoadFailed, check_held, create_topic, delete_topic
 
 PARTITION_COUNT: Final = 2
 _BATCH_BYTES: Final = 16_384
@@ -78,4 +78,31 @@ def scan(frame: Any, records: Records) -> float:
     wanted = (records.count * records.value_bytes, records.count, records.count // PARTITION_COUNT - 1)
     if tuple(row) != wanted:
         raise LoadFailed(f"the query answered {tuple(row)}, not {wanted}")
+    return records.count / seconds
+
+
+def rows(session: Any, records: Records) -> Any:
+    """A frame of such records, made and kept in memory before anybody writes it."""
+    text = f"substring(repeat(sha2(cast(id AS string), 256), {records.value_bytes // 64 + 1}), 1, {records.value_bytes})"
+    frame = session.range(0, records.count, 1, PARTITION_COUNT).selectExpr(
+        "cast(lpad(cast(id AS string), 8, '0') AS binary) AS key", f"cast({text} AS binary) AS value"
+    )
+    frame = frame.persist()
+    frame.count()
+    return frame
+
+
+def write(session: Any, frame: Any, broker: Broker, records: Records, kind: str, **options: str) -> float:
+    """Records per second into a topic of its own, which must hold them afterwards, and no others that count."""
+    topic = create_topic(broker, "write", PARTITION_COUNT)
+    address = {"kafka.bootstrap.servers": broker.bootstrap}
+    writer = frame.write.format(kind).options(**address, topic=topic, **options).mode("append")
+    started = time.perf_counter()
+    writer.save()
+    seconds = time.perf_counter() - started
+    written = session.read.format("ropewalk").options(**address, subscribe=topic)
+    count = written.schema("offset long").load().count()
+    if count != records.count:
+        raise LoadFailed(f"{count} records were written, not {records.count}")
+    delete_topic(broker, topic)
     return records.count / seconds

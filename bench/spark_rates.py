@@ -3,9 +3,11 @@
     bench/spark                  # all of it
     bench/spark read             # a query over a topic: ours from Ropewalk, theirs from Apache Kafka
     bench/spark decoder          # record batches to Arrow columns, in one thread, without Spark
+    bench/spark sink             # rows in memory to a topic: beside the connector, and exactly once beside at least once
+    bench/spark archive          # a topic to a Delta table: beside the connector with Delta for Spark
 
 The query is sum(length(value)), count(key), max(offset). Each side is run twice before it is measured: the JVM compiles what runs
-often, and Python's workers stay. Needs Java and Maven; `--only ropewalk` needs no Maven.
+often, and Python's workers stay. Needs Java and Maven; `--alone` needs no Maven.
 """
 
 import argparse
@@ -13,20 +15,21 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from bench.brokers import Broker, Unavailable, start_kafka, start_ropewalk
+from bench.brokers import KAFKA_VERSION, NO_SETTINGS, Broker, Unavailable, start_kafka, start_ropewalk
 from bench.client_load import LoadFailed
 from bench.processes import cpu_seconds, machine_cpu_seconds
 from bench.report import Row, Samples, Target, at_least, compare, figure, markdown
-from bench.spark_jars import CONNECTOR, fetch
-from bench.spark_load import PARTITION_COUNT, Records, fill, scan
+from bench.spark_archive import DELTA_SETTINGS, archive, archive_by_connector
+from bench.spark_jars import CONNECTOR, DELTA, fetch
+from bench.spark_load import PARTITION_COUNT, Records, fill, rows, scan, write
 
-MODES: Final = ("read", "decoder")
+MODES: Final = ("read", "decoder", "sink", "archive")
 RECORDS_FIGURE: Final = "records/s"
 CPU_FIGURE: Final = "CPU µs each"
 """Of Spark, its workers and the broker together: other work on the machine changes it less than the rate."""
@@ -35,6 +38,18 @@ _WARM_UPS: Final = 2
 _DECODED: Final = Records(200_000, 100, has_headers=True)
 _DECODED_AIM: Final = 2_000_000
 _FETCHED_BYTES: Final = 64 << 20
+
+_ARCHIVED: Final = Records(400_000, 1024)
+_BATCHED: Final = {"kafka.batch.size": "262144"}
+_LINGERING: Final = {
+    **_BATCHED,
+    "kafka.linger.ms": "5",
+    "kafka.acks": "all",
+    "kafka.enable.idempotence": "true",
+}
+"""What our sink does unless told otherwise, for the connector: its own settings send 16 KiB at a time."""
+
+_CONNECTOR: Final = f"Spark's connector, Kafka {KAFKA_VERSION}"
 
 Load = Callable[[], float]
 """Does the work once and answers with records per second."""
@@ -45,36 +60,67 @@ class Comparison:
         self._stack = stack
         self._repetitions: int = arguments.repetitions
         self._scale: float = arguments.scale
-        self._only: str | None = arguments.only
+        self._alone: bool = arguments.alone
         self._session: Any = None
+        self._sinks = 0
         self._brokers: dict[str, Broker] = {}
         self.rows: list[Row] = []
         self.notes: list[str] = []
         self.foreign_cores_max = 0.0
+        stack.callback(self._end_session)
 
     def read(self) -> None:
         for records, wanted in ((Records(800_000, 1024), 1.0), (Records(4_000_000, 100), 1.5)):
             records = self._scaled(records)
-            loads: dict[str, Load] = {}
-            if self._only != "kafka":
-                ours = self._ropewalk()
-                reader = self._reader("ropewalk").options(
-                    bootstrap=ours.bootstrap, subscribe=fill(ours, "read", records)
-                )
-                loads["ropewalk"] = partial(scan, reader.load(), records)
-            if self._only != "ropewalk":
+            ours = self._ropewalk()
+            reader = self._reader("ropewalk").options(
+                bootstrap=ours.bootstrap, subscribe=fill(ours, "read", records)
+            )
+            loads: dict[str, Load] = {"ropewalk": partial(scan, reader.load(), records)}
+            if not self._alone:
                 theirs = self._kafka()
                 reader = self._reader("kafka").options(
                     **{"kafka.bootstrap.servers": theirs.bootstrap}, subscribe=fill(theirs, "read", records)
                 )
                 loads["kafka"] = partial(scan, reader.load(), records)
-            self._compare(f"read {records.title}", loads, at_least(wanted))
+            self._compare(f"read {records.title}", _CONNECTOR, loads, at_least(wanted))
+
+    def sink(self) -> None:
+        for records in (Records(200_000, 1024), Records(1_000_000, 100)):
+            records = self._scaled(records)
+            frame = rows(self._spark(), records)
+            plain = partial(write, self._spark(), frame, self._ropewalk(), records, "ropewalk", **_BATCHED)
+            loads: dict[str, Load] = {"ropewalk": plain}
+            if not self._alone:
+                loads["kafka"] = partial(
+                    write, self._spark(), frame, self._kafka(), records, "kafka", **_LINGERING
+                )
+            self._compare(f"write {records.title}", _CONNECTOR, loads, at_least(1.0))
+            loads = {"ropewalk": partial(self._write_exactly_once, frame, records), "kafka": plain}
+            self._compare(f"write {records.title} exactly once", "at least once", loads, at_least(0.5))
+            frame.unpersist()
+
+    def archive(self) -> None:
+        records = self._scaled(_ARCHIVED)
+        self._end_session()
+        session = self._spark({} if self._alone else DELTA_SETTINGS)
+        ours = self._ropewalk()
+        loads: dict[str, Load] = {
+            "ropewalk": partial(archive, session, ours, fill(ours, "archive", records), records)
+        }
+        if not self._alone:
+            theirs = self._kafka()
+            loads["kafka"] = partial(
+                archive_by_connector, session, theirs, fill(theirs, "archive", records), records
+            )
+        self._compare(f"archive {records.title}", f"{_CONNECTOR}, Delta 4.4.0", loads, None)
 
     def decoder(self) -> None:
         """CRC, keys, values and headers, as processor time: one core's worth, whatever else the machine does."""
         from ropewalk.base.ids import TopicPartition
         from ropewalk.spark.brokers import Brokers
         from ropewalk.spark.columns import all_columns
+        from ropewalk.spark.decoding import kernels
         from ropewalk.spark.decoding.decoder import Decoder
         from ropewalk.spark.decoding.records_found import Wanted
         from ropewalk.spark.options import parse_source
@@ -91,14 +137,14 @@ class Comparison:
         )
         with Brokers(options) as brokers:
             fetched = brokers.wait(brokers.client.fetch({TopicPartition(topic, 0): 0}))[0].records
-        decoder = Decoder(all_columns(with_headers=True), topic=topic, partition=0)
+        decoder = Decoder(all_columns(with_headers=True), topic=topic, partition=0, loops=kernels)
         rates: list[float] = []
         for repetition in range(_WARM_UPS + self._repetitions):
             used = time.process_time()
-            rows, _ = decoder.decode(memoryview(fetched), Wanted())
-            rate = rows.num_rows / (time.process_time() - used)
-            if rows.num_rows != _DECODED.count // PARTITION_COUNT:
-                raise LoadFailed(f"{rows.num_rows} records were decoded of {_DECODED.count}")
+            decoded, _ = decoder.decode(memoryview(fetched), Wanted())
+            rate = decoded.num_rows / (time.process_time() - used)
+            if decoded.num_rows != _DECODED.count // PARTITION_COUNT:
+                raise LoadFailed(f"{decoded.num_rows} records were decoded of {_DECODED.count}")
             if repetition >= _WARM_UPS:
                 rates.append(rate)
         median = statistics.median(rates)
@@ -108,11 +154,23 @@ class Comparison:
             f"{'met' if median >= _DECODED_AIM else 'MISSED'}."
         )
 
+    def _write_exactly_once(self, frame: Any, records: Records) -> float:
+        """As a sink that nobody has used before: each run has a name of its own."""
+        self._sinks += 1
+        marked = {
+            "exactlyOnce": "true",
+            "name": f"bench-{os.getpid()}-{self._sinks}",
+            "tasks": str(PARTITION_COUNT),
+            "query": "bench",
+            "batch": "0",
+        }
+        return write(self._spark(), frame, self._ropewalk(), records, "ropewalk", **_BATCHED, **marked)
+
     def _scaled(self, records: Records) -> Records:
         count = int(records.count * self._scale) // PARTITION_COUNT * PARTITION_COUNT
         return Records(max(count, PARTITION_COUNT), records.value_bytes, records.has_headers)
 
-    def _compare(self, title: str, loads: dict[str, Load], target: Target) -> None:
+    def _compare(self, title: str, peer: str, loads: dict[str, Load], target: Target | None) -> None:
         """In turn; who goes first changes with every repetition."""
         samples: dict[str, list[dict[str, float]]] = {name: [] for name in ("ropewalk", "kafka")}
         for repetition in range(-_WARM_UPS, self._repetitions):
@@ -125,10 +183,9 @@ class Comparison:
                 _progress(f"  {sample[RECORDS_FIGURE]:,.0f} records/s, {sample[CPU_FIGURE]:.2f} µs each")
                 if repetition >= 0:
                     samples[name].append(sample)
-        self._add(title, samples["ropewalk"], samples["kafka"], target)
+        self._add(title, peer, samples["ropewalk"], samples["kafka"], target)
 
-    def _add(self, title: str, ours: Samples, theirs: Samples, target: Target) -> None:
-        peer = "Spark's connector, Kafka 4.3.1"
+    def _add(self, title: str, peer: str, ours: Samples, theirs: Samples, target: Target | None) -> None:
         rows = compare(title, peer, ours, theirs, {RECORDS_FIGURE: target, CPU_FIGURE: None})
         self.rows += rows
         self.foreign_cores_max = max(
@@ -158,12 +215,18 @@ class Comparison:
     def _reader(self, kind: str) -> Any:
         return self._spark().read.format(kind).option("startingOffsets", "earliest")
 
-    def _spark(self) -> Any:
+    def _spark(self, settings: Mapping[str, str] = NO_SETTINGS) -> Any:
         if self._session is None:
             _progress("starting Spark")
-            self._session = start_session("" if self._only == "ropewalk" else fetch(*CONNECTOR))
-            self._stack.callback(self._session.stop)
+            jars = "" if self._alone else fetch(*CONNECTOR, *DELTA)
+            self._session = start_session(jars, settings)
         return self._session
+
+    def _end_session(self) -> None:
+        """The next one may have other settings; jars it takes over, being in the same Java."""
+        if self._session is not None:
+            self._session.stop()
+            self._session = None
 
     def _ropewalk(self) -> Broker:
         return self._started("ropewalk", lambda: start_ropewalk("os"))
@@ -179,7 +242,7 @@ class Comparison:
         return self._brokers[name]
 
 
-def start_session(jars: str) -> Any:
+def start_session(jars: str, settings: Mapping[str, str] = NO_SETTINGS) -> Any:
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -195,6 +258,8 @@ def start_session(jars: str) -> Any:
     )
     if jars:
         builder = builder.config("spark.jars", jars)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
@@ -213,7 +278,9 @@ def main() -> int:
     )
     parser.add_argument("--repetitions", type=int, default=5, help="of every measurement (5)")
     parser.add_argument("--scale", type=float, default=1.0, help="of how many records there are (1.0)")
-    parser.add_argument("--only", choices=["ropewalk", "kafka"], help="one of the two, without ratios")
+    parser.add_argument(
+        "--alone", action="store_true", help="without Kafka and the connector, and without ratios"
+    )
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table there as well")
     arguments = parser.parse_args()
     modes = arguments.modes or MODES
