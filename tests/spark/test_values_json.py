@@ -204,6 +204,15 @@ def test_a_prefix_is_taken_off() -> None:
         ),
         ({"type": "object", "properties": {"a": {}}, "required": ["b"]}, "requires 'b'"),
         ({"type": "object", "properties": {"a": 5}}, "no schema"),
+        ({"type": 5}, "'type' with 5"),
+        ({"type": ["object", ["null"]], "properties": {"a": {}}}, "'type' with"),
+        ({"type": "object", "properties": {"a": {}}, "required": "a"}, "'required' with 'a'"),
+        ({"type": "object", "properties": {"a": {"enum": 5}}}, "'enum' with 5"),
+        ({"type": "object", "properties": {"a": {"type": "integer", "minimum": "1"}}}, "'minimum' with '1'"),
+        (
+            {"type": "object", "properties": {"a": {"type": "string", "maxLength": 1.5}}},
+            "'maxLength' with 1.5",
+        ),
     ],
 )
 def test_a_schema_that_is_no_table_is_refused(schema: object, reason: str) -> None:
@@ -247,3 +256,42 @@ def test_any_bytes_are_either_a_row_or_a_fault(values: list[bytes | None]) -> No
     for value, row, fault in zip(values, found.columns.to_pylist(), found.faults.to_pylist(), strict=True):
         assert (row is None) == (value is None or fault is not None)
         assert value is not None or fault is None
+
+
+_WORDS = [
+    "type",
+    "properties",
+    "required",
+    "items",
+    "enum",
+    "const",
+    "$ref",
+    "anyOf",
+    "minimum",
+    "pattern",
+    "minItems",
+    "format",
+    "precision",
+]
+_LEAVES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 50),
+    st.sampled_from(["string", "integer", "object", "array", "null", "decimal", "#"]),
+)
+_ANY_JSON = st.recursive(
+    _LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([*_WORDS, "a"]), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.sampled_from("ab"), _ANY_JSON, max_size=2))
+def test_any_json_is_a_schema_or_refused(properties: dict[str, object]) -> None:
+    try:
+        made = reader({"type": "object", "properties": properties})
+    except WrongUse:
+        return
+    assert made.read(pa.array([b"{}"])).faults.null_count == 1

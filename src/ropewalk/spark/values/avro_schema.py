@@ -265,8 +265,11 @@ def _test_of(branch: Any, named: dict[str, Any]) -> Callable[[object], bool]:
 
 
 def _kind(branch: Any) -> str:
-    kind = branch["type"] if isinstance(branch, dict) else branch
-    assert isinstance(kind, str)
+    kind = branch
+    while isinstance(kind, dict):
+        kind = kind["type"]
+    if not isinstance(kind, str):
+        raise WrongUse("not a schema of Avro: a union directly inside a union")
     return kind
 
 

@@ -18,6 +18,7 @@ import msgspec
 import pyarrow as pa
 
 from ropewalk.spark.refusals import WrongUse
+from ropewalk.spark.values.json_keywords import OWN, RULES, refuse_malformed, refuse_unchecked
 from ropewalk.spark.values.schemas import SchemaText
 from ropewalk.spark.values.shapes import (
     BYTES,
@@ -37,42 +38,6 @@ DECIMAL_SCALE: Final = 9
 
 _INT64: Final = {"ge": -(2**63), "le": 2**63 - 1}
 _INT32: Final = {"ge": -(2**31), "le": 2**31 - 1}
-_NUMBER_RULES: Final = {
-    "minimum": "ge",
-    "maximum": "le",
-    "exclusiveMinimum": "gt",
-    "exclusiveMaximum": "lt",
-    "multipleOf": "multiple_of",
-}
-_RULES: Final[dict[str, dict[str, str]]] = {
-    "string": {"minLength": "min_length", "maxLength": "max_length", "pattern": "pattern"},
-    "integer": _NUMBER_RULES,
-    "number": _NUMBER_RULES,
-    "array": {"minItems": "min_length", "maxItems": "max_length"},
-    "object": {"minProperties": "min_length", "maxProperties": "max_length"},
-    "boolean": {},
-}
-_NOTES: Final = frozenset(
-    [
-        "title",
-        "description",
-        "default",
-        "examples",
-        "deprecated",
-        "readOnly",
-        "writeOnly",
-        "definitions",
-        "id",
-        "format",
-        "contentMediaType",
-    ]
-)
-_OWN: Final = {
-    "string": {"contentEncoding", "precision", "scale"},
-    "number": {"precision", "scale"},
-    "array": {"items"},
-    "object": {"properties", "required", "additionalProperties"},
-}
 
 
 class Typed(NamedTuple):
@@ -128,12 +93,13 @@ class _Compiler:
         raise WrongUse(f"JSON schema: {at} is {schema!r}, which is no schema")
 
     def _of_type(self, schema: dict[str, Any], at: str, document: str, within: tuple[str, ...]) -> Typed:
+        refuse_malformed(schema, at)
         kind, may_be_null = _type_of(schema, at)
         if kind is None:
-            _refuse_unchecked(schema, set(), at)
+            refuse_unchecked(schema, set(), at)
             return _any_json()
-        rules = _RULES[kind]
-        _refuse_unchecked(schema, {"type", "enum", "const", *rules, *_OWN.get(kind, ())}, at)
+        rules = RULES[kind]
+        refuse_unchecked(schema, {"type", "enum", "const", *rules, *OWN.get(kind, ())}, at)
         meta = {rules[keyword]: schema[keyword] for keyword in rules if keyword in schema}
         if "enum" in schema or "const" in schema:
             return _listed(schema, kind, may_be_null, at)
@@ -161,8 +127,6 @@ class _Compiler:
             value = self.typed(rest, f"{at}.*", document, within)
             return Typed(map_shape(value.shape), dict[str, _nullable(value)])  # type: ignore[misc]  # a type made here
         required = schema.get("required", [])
-        if not isinstance(properties, dict) or not isinstance(required, list):
-            raise WrongUse(f"JSON schema: {at} needs properties by name, and required as a list of names")
         missing = [name for name in required if name not in properties]
         if missing:
             raise WrongUse(f"JSON schema: {at} requires {missing[0]!r}, which is not among its properties")
@@ -206,7 +170,7 @@ def _type_of(schema: dict[str, Any], at: str) -> tuple[str | None, bool]:
         kinds = {"number"}
     if kinds == {"number", "string"} and schema.get("format") == "decimal":
         kinds = {"string"}
-    if len(kinds) != 1 or not kinds <= _RULES.keys():
+    if len(kinds) != 1 or not kinds <= RULES.keys():
         raise WrongUse(
             f"JSON schema: {at} has type {given!r}; a column has one type, with null or without it."
             " Leave the type out to keep it as JSON text"
@@ -215,15 +179,6 @@ def _type_of(schema: dict[str, Any], at: str) -> tuple[str | None, bool]:
 
 
 _KIND_OF: Final = {str: "string", int: "integer"}
-
-
-def _refuse_unchecked(schema: dict[str, Any], known: set[str], at: str) -> None:
-    for keyword in schema:
-        is_note = keyword in _NOTES or keyword.startswith(("$", "x-")) or "." in keyword
-        if keyword not in known and not is_note:
-            raise WrongUse(
-                f"JSON schema: {at} has {keyword!r}, which is not checked here; take it out of the schema to go without"
-            )
 
 
 def _listed(schema: dict[str, Any], kind: str, may_be_null: bool, at: str) -> Typed:
