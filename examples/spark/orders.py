@@ -21,7 +21,7 @@ from ropewalk.spark.pipelines.pipeline import Pipeline, Work
 from ropewalk.spark.pipelines.transform import Transform, TransformSettings
 from ropewalk.testing import Cluster
 
-ORDERS, PER_MINUTE = "orders", "orders_per_minute"
+ORDERS, PER_MINUTE = "example_orders", "example_orders_per_minute"
 FIELDS = "item string, amount double, at timestamp"
 OPENING = datetime.now(UTC).replace(hour=10, minute=0, second=0, microsecond=0)
 
@@ -71,7 +71,7 @@ def read(spark: SparkSession, bootstrap: str, topic: str) -> DataFrame:
 
 
 def archive_of(spark: SparkSession, bootstrap: str, lake: Path) -> Work:
-    """`ropewalk pipeline run archive --once --topic orders --to LAKE` does the same."""
+    """`ropewalk pipeline run archive --once --topic example_orders --to LAKE` does the same."""
     return Work(
         spark=spark,
         name="archive",
@@ -88,7 +88,7 @@ def transform_of(spark: SparkSession, bootstrap: str, counts: Path) -> Work:
     """Counts of a minute are told when the watermark has passed its end."""
     return Work(
         spark=spark,
-        name="orders-per-minute",
+        name="example-orders-per-minute",
         bootstrap=bootstrap,
         source={"subscribe": ORDERS, "startingOffsets": "earliest"},
         checkpoint=str(counts),
@@ -100,9 +100,9 @@ def transform_of(spark: SparkSession, bootstrap: str, counts: Path) -> Work:
             key="item",
             fields=FIELDS,
             watermark="at 30 seconds",
-            sql="""
+            sql=f"""
                 SELECT window.start AS minute, item, count(*) AS orders, sum(amount) AS amount
-                FROM orders GROUP BY window(at, '1 minute'), item
+                FROM {ORDERS} GROUP BY window(at, '1 minute'), item
             """,
         ),
     )

@@ -63,7 +63,7 @@ def test_the_script(
     printed = capsys.readouterr().out
     # A minute is told when an order came that is half a minute younger than its end.
     assert "orders in the lake: 600\n" in printed
-    assert f"counts in orders_per_minute: {9 * 3}\n" in printed
+    assert f"counts in example_orders_per_minute: {9 * 3}\n" in printed
     assert re.search(r"rope *\| *200\|", printed)
 
 
