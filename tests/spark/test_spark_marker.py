@@ -90,6 +90,24 @@ def test_a_marker_that_is_gone_is_not_a_beginning() -> None:
         decide(None, marker("q", 3, read(7, 9)))
 
 
+@pytest.mark.parametrize(
+    ("first", "offered", "told"),
+    [
+        (marker("q", 0, tasks=2), marker("q", 0, tasks=3), "tasks=2"),
+        (marker("q", 0, tasks=2), marker("q", 0, tasks=1), "tasks=2"),
+        (marker("q", 0, read(0, 9)), marker("r", 0, read(9, 12)), "would be missing"),
+        (marker("q", 0, read(0, 9)), marker("r", 0, read(0, 5)), "written twice"),
+        (marker("q", 0), marker("r", 0), "belongs to query q"),
+    ],
+)  # fmt: skip
+def test_a_task_without_a_marker_goes_by_whoever_was_first(first: Marker, offered: Marker, told: str) -> None:
+    """In its first batch a sink may have been stopped when some tasks had written."""
+    with pytest.raises(ReplayDiffers, match=told):
+        decide(None, offered, first)
+    assert decide(None, first, first) is Decision.WRITE
+    assert decide(None, marker("r", 0, read(0, 9)), marker("q", 0, read(0, 9))) is Decision.WRITE
+
+
 def test_another_computation_over_the_same_ranges_is_another_batch() -> None:
     stored = Marker("q", 3, 2, digest_of(read(0, 9), "select a"), read(0, 9))
     with pytest.raises(ReplayDiffers, match="computed in another way"):

@@ -104,6 +104,19 @@ def test_a_replayed_batch_is_skipped_and_another_one_refused(node: Node) -> None
     assert committed(node, topic) == [1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("count", [1, 3])
+def test_in_a_first_batch_that_was_half_written_the_number_of_tasks_may_not_change_either(
+    node: Node, count: int
+) -> None:
+    """The task that comes has no marker of its own, and would write rows that another one has written."""
+    topic = node.create(f"tasks-count-{count}")
+    assert task(once(node, topic, tasks=2), 0, rows(1, 3), number=1) is Decision.WRITE
+    with pytest.raises(ReplayDiffers, match="tasks=2"):
+        task(once(node, topic, tasks=count), 0, rows(1), number=0 if count == 1 else 2)
+    assert task(once(node, topic, tasks=2), 0, rows(2), number=0) is Decision.WRITE
+    assert committed(node, topic) == [1, 2, 3]
+
+
 def test_an_attempt_that_dies_leaves_nothing_and_the_next_one_writes(node: Node) -> None:
     topic = node.create("tasks-death")
     options = once(node, topic)

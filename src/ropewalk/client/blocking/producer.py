@@ -108,9 +108,11 @@ class Producer:
         """How many partitions each topic has by now; without those that are not there."""
         return self._the_thread().run(self._producer.partition_counts(topics))
 
-    def committed(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Committed]:
-        """What a group has committed, once no transaction is about to commit more."""
-        return self._the_thread().run(self._producer.committed(group, partitions))
+    def committed(
+        self, group: str, partitions: Iterable[TopicPartition], *, stable: bool = True
+    ) -> dict[TopicPartition, Committed]:
+        """What a group has committed; with `stable`, once no transaction is about to commit more."""
+        return self._the_thread().run(self._producer.committed(group, partitions, stable=stable))
 
     def flush(self) -> None:
         """Return when everything sent so far is acknowledged; raise the first failure since the last flush."""

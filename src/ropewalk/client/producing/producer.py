@@ -182,16 +182,19 @@ class Producer:
         return {topic.name: len(topic.partitions) for topic in view.topics if topic.partitions}
 
     async def committed(
-        self, group: str, partitions: Iterable[TopicPartition]
+        self, group: str, partitions: Iterable[TopicPartition], *, stable: bool = True
     ) -> dict[TopicPartition, Committed]:
-        """What a group has committed, once no transaction is about to commit more: where a transactional producer goes on."""
+        """What a group has committed: where a transactional producer goes on.
+
+        With `stable` it waits until no transaction is about to commit more; without, it answers with what counts by now.
+        """
         self._check_running()
         return await group_offsets.fetch(
             Coordinators(self._session),
             group,
             deadline_ms=self._session.deadline_ms(),
             partitions=partitions,
-            require_stable=True,
+            require_stable=stable,
         )
 
     async def flush(self) -> None:

@@ -9,7 +9,8 @@ Invariants
 
 What a reader could get wrong
     The marker is a task's own, not the batch's: of one batch some tasks may have written and others not. Rows must therefore come
-    to the same task in every attempt, which is why the number of tasks is part of the marker and may not change.
+    to the same task in every attempt, which is why the number of tasks is part of the marker and may not change. In the first batch
+    some tasks have no marker yet: they go by the one that whoever was first has left for all (`first`).
     A query that lost its checkpoint counts batches from 0 again and has another id. Its batches are known by what they read:
     they go on if they begin where the marker ends, and are a replay if they are the same ranges.
     The digest is of the ranges where these are known, and of the rows where not. In the second case it is known only when the
@@ -62,29 +63,47 @@ class Decision(Enum):
     READ_FIRST = "they are there, if they are the same: ask again with their digest"
 
 
-def decide(stored: Marker | None, offered: Marker) -> Decision:
-    """What a task does with a batch. Raises `ReplayDiffers` and `MarkerLost` where neither writing nor skipping is right."""
+def decide(stored: Marker | None, offered: Marker, first: Marker | None = None) -> Decision:
+    """What a task does with a batch. Raises `ReplayDiffers` and `MarkerLost` where neither writing nor skipping is right.
+
+    `first` is what any task of the sink has marked in its first batch: who has no marker goes by that.
+    """
     if stored is None:
-        if offered.batch == FIRST_BATCH:
-            return Decision.WRITE
+        return _at_the_beginning(offered, first)
+    if offered.query in stored.formers:
+        raise ReplayDiffers(
+            f"query {offered.query} was taken over by another one, which has written since; go on with the checkpoint of that one"
+        )
+    _refuse_other_count(stored, offered)
+    if stored.query == offered.query:
+        return _in_the_same_query(stored, offered)
+    return _in_another_query(stored, offered)
+
+
+def _at_the_beginning(offered: Marker, first: Marker | None) -> Decision:
+    if offered.batch != FIRST_BATCH:
         raise MarkerLost(
             f"batch {offered.batch} of query {offered.query} comes, and there is no trace of batch {offered.batch - 1}."
             " Its marker has expired (offsets.retention.minutes), the topic was made anew, the option name is another one, or the"
             " query wrote without exactlyOnce before. Look at what the topic holds, then begin with a new checkpoint and another"
             f" name{_at(_starts(offered.ranges))}"
         )
-    if offered.query in stored.formers:
-        raise ReplayDiffers(
-            f"query {offered.query} was taken over by another one, which has written since; go on with the checkpoint of that one"
-        )
+    if first is not None:
+        _refuse_other_count(first, offered)
+        if first.query != offered.query and _in_another_query(first, offered) is Decision.WRITE:
+            raise ReplayDiffers(
+                f"query {first.query} has written, and this task has nothing of it: what it should have written would be missing."
+                " Use the checkpoint of that query, or choose another name"
+            )
+    return Decision.WRITE
+
+
+def _refuse_other_count(stored: Marker, offered: Marker) -> None:
     if stored.tasks != offered.tasks:
         raise ReplayDiffers(
             f"batch {stored.batch} was written by {stored.tasks} tasks, and now there are {offered.tasks}: their number may not"
             f" change. Say tasks={stored.tasks}, or begin with a new checkpoint and another name{_at(_ends(stored.ranges))}"
         )
-    if stored.query == offered.query:
-        return _in_the_same_query(stored, offered)
-    return _in_another_query(stored, offered)
 
 
 def _in_the_same_query(stored: Marker, offered: Marker) -> Decision:

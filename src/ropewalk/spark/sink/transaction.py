@@ -57,7 +57,11 @@ def write_once(
     offered = Marker(query, batch, exactly_once.tasks, digest, ranges)
     with connected(options, transactional_id(exactly_once.name, task)) as producer:
         stored = read_marker(producer, exactly_once.name, task, options.topic)
-        decision = decide(stored, offered)
+        first = None
+        if stored is None:
+            # Not waiting for others who are about to commit: theirs may be a transaction that only their next attempt ends.
+            first = _read(producer, first_group(exactly_once.name), options.topic, stable=False)
+        decision = decide(stored, offered, first)
         if decision is Decision.SKIP:
             return 0, decision
         if decision is Decision.READ_FIRST:
@@ -105,9 +109,18 @@ def group(name: str, task: int) -> str:
     return f"ropewalk-sink-{name}-{task}"
 
 
+def first_group(name: str) -> str:
+    """Of all tasks: in their first batch each marks here, too."""
+    return f"ropewalk-sink-{name}"
+
+
 def read_marker(producer: Producer, name: str, task: int, topic: str) -> Marker | None:
+    return _read(producer, group(name, task), topic, stable=True)
+
+
+def _read(producer: Producer, marked: str, topic: str, *, stable: bool) -> Marker | None:
     place = TopicPartition(topic, 0)
-    committed = producer.committed(group(name, task), [place]).get(place)
+    committed = producer.committed(marked, [place], stable=stable).get(place)
     return None if committed is None else from_text(committed.metadata)
 
 
@@ -135,15 +148,17 @@ def _write(
     digest = seen.text if offered.digest is None else offered.digest
     marker = succeeding(stored, replace(offered, digest=digest))
     with telling_why(options):
-        _mark(producer, exactly_once.name, task, options.topic, marker)
+        if stored is None:
+            _mark(producer, first_group(exactly_once.name), options.topic, marker)
+        _mark(producer, group(exactly_once.name, task), options.topic, marker)
         reach("sink before commit")
         _commit(producer)
     return row_count
 
 
-def _mark(producer: Producer, name: str, task: int, topic: str, marker: Marker) -> None:
+def _mark(producer: Producer, marked: str, topic: str, marker: Marker) -> None:
     offset = OffsetToCommit(marker.batch + 1, metadata=to_text(marker))
-    producer.send_offsets_to_transaction({TopicPartition(topic, 0): offset}, group(name, task))
+    producer.send_offsets_to_transaction({TopicPartition(topic, 0): offset}, marked)
 
 
 def _commit(producer: Producer) -> None:
@@ -161,7 +176,7 @@ def _release(options: SinkOptions, name: str, markers: Sequence[Marker]) -> None
     for task, marker in enumerate(markers):
         with connected(options, transactional_id(name, task)) as producer:
             producer.begin_transaction()
-            _mark(producer, name, task, options.topic, marker)
+            _mark(producer, group(name, task), options.topic, marker)
             _commit(producer)
 
 
