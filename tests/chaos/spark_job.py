@@ -25,6 +25,7 @@ LOOK_S: Final = 0.02
 _QUICK: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For Java that never lives long enough to be worth compiling well."""
 _WORKER: Final = "pyspark.daemon\0pyspark.worker"
+_LOOP: Final = "spark_loop.py"
 _EXECUTOR: Final = "CoarseGrainedExecutorBackend"
 
 
@@ -100,7 +101,7 @@ class Job:
         tree = self._tree()
         self._left |= set(tree)
         # A daemon of workers that hears of the end tells its workers; on a machine that goes away nobody does.
-        daemons = [each for each in tree if _WORKER in each.command and self._is_daemon(each, tree)]
+        daemons = [each for each in tree if _WORKER in each.command and not _is_worker(each, tree)]
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, SIGKILL)
         for each in daemons:
@@ -110,11 +111,7 @@ class Job:
     def kill_worker(self, random: Random, pid: int | None = None) -> bool:
         """This one, or any that runs tasks, if there is one."""
         tree = self._tree()
-        workers = [
-            each
-            for each in tree
-            if _WORKER in each.command and not self._is_daemon(each, tree) and pid in (None, each.pid)
-        ]
+        workers = [each for each in tree if _is_worker(each, tree) and pid in (None, each.pid)]
         return bool(workers) and _kill(random.choice(workers))
 
     def kill_executor(self, random: Random) -> bool:
@@ -150,10 +147,6 @@ class Job:
             found += children
             wanted |= {each.pid for each in children}
         return found
-
-    @staticmethod
-    def _is_daemon(process: Process, tree: Sequence[Process]) -> bool:
-        return not any(each.pid == process.parent and _WORKER in each.command for each in tree)
 
 
 class Halts:
@@ -206,6 +199,15 @@ class Checkpoint:
         (offsets,) = parse_offsets(path.read_text(), str(path))
         (topic,) = offsets.values()
         return {int(index): int(end) for index, end in topic.items()}
+
+
+def _is_worker(process: Process, tree: Sequence[Process]) -> bool:
+    """A child of a daemon of Spark's, or of the loop that stands for Spark."""
+    if _LOOP in process.command:
+        return True
+    return _WORKER in process.command and any(
+        each.pid == process.parent and _WORKER in each.command for each in tree
+    )
 
 
 def _newest(directory: Path) -> int:

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from math import inf
 
 from tests.chaos.spark_pipelines import CONTROLS, PIPELINES
 from tests.chaos.spark_rounds import MASTER, run
@@ -16,6 +17,7 @@ def main() -> int:
         "pipelines", nargs="*", metavar="PIPELINE", help=f"{', '.join(PIPELINES)}; all if none is given"
     )
     parser.add_argument("--kills", type=int, default=5, help="of each victim, in each pipeline")
+    parser.add_argument("--minutes", type=float, default=inf, help="no kill after that, in each pipeline")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--nodes", type=int, default=3)
     parser.add_argument(
@@ -42,6 +44,7 @@ def main() -> int:
             seed=arguments.seed,
             node_count=arguments.nodes,
             master=arguments.master,
+            seconds_max=60 * arguments.minutes,
             progress=progress,
         )
         print(totals, flush=True)

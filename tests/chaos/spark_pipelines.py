@@ -1,5 +1,6 @@
 """The pipelines that are killed: how each is started, where it may be stopped, and what it has carried so far."""
 
+import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -138,6 +139,17 @@ class Sink:
         return _copies(self._scenery.bootstrap)
 
 
+class Loop(Sink):
+    """The sink's tasks and the source's under a loop of our own in place of Spark."""
+
+    name = "loop"
+
+    def command(self, chosen: Chosen) -> list[str]:
+        command = _program(self.name, self._scenery, chosen, TARGET)
+        # No master, and no other kinds.
+        return [command[0], str(Path(__file__).with_name("spark_loop.py")), *command[4:]]
+
+
 class PlainSink(Sink):
     """The control: no marker."""
 
@@ -181,6 +193,7 @@ PIPELINES: Final[dict[str, Callable[[Scenery], Killed]]] = {
     "archive": Archive,
     "transform": Transform,
     "sink": Sink,
+    "loop": Loop,
 }
 CONTROLS: Final[dict[str, Callable[[Scenery], Killed]]] = {"archive": PlainArchive, "sink": PlainSink}
 
@@ -217,7 +230,9 @@ def _markers(bootstrap: str, name: str) -> Iterator[Marker]:
         for answer in admin.list_consumer_group_offsets([wanted]).values():
             (found,) = answer.result(ANSWERED_WITHIN_S).topic_partitions
             if found.offset >= 0 and found.metadata:
-                yield from_text(found.metadata)
+                # The client reads on behind the end of the text.
+                _, end = json.JSONDecoder().raw_decode(found.metadata)
+                yield from_text(found.metadata[:end])
 
 
 def _copies(bootstrap: str) -> Iterator[Sequence[Record]]:

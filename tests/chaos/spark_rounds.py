@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import inf
 from pathlib import Path
 from random import Random
 from typing import Final, Generic, NamedTuple, TypeVar
@@ -82,16 +83,17 @@ def run(
     seed: int = 0,
     node_count: int = 3,
     master: str = MASTER,
+    seconds_max: float = inf,
     progress: Callable[[str], None] = lambda _: None,
 ) -> SparkTotals:
-    """Every victim so many times. Ends with everything carried, and judged."""
+    """Every victim so many times, or as often as time allows. Ends with everything carried, and judged."""
     began = time.monotonic()
     with _scenery(node_count, master) as (cluster, scenery):
         killed = pipeline(scenery)
         with Job(scenery.scratch, scenery.checkpoint) as job:
             attack = Attack(killed, job, cluster, Random(seed), kills, progress)
             with Feed(cluster.bootstrap).running() as feed:
-                while attack.is_unfinished:
+                while attack.is_unfinished and time.monotonic() < began + seconds_max:
                     attack.attempt()
             failures = [*feed.failures, *attack.lose_what_is_needed(), *attack.carry_the_rest()]
         given = fed(cluster.bootstrap)
