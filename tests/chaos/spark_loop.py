@@ -17,13 +17,19 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from ropewalk.spark.columns import Column
+from ropewalk.spark.decoding.decoder import Decoder
+from ropewalk.spark.decoding.records_found import Wanted
+from ropewalk.spark.encoding.encoder import encode
+from ropewalk.spark.encoding.rows import rows_of
 from ropewalk.spark.options import parse_source
 from ropewalk.spark.ranges import Json
 from ropewalk.spark.readers import StreamReader
+from ropewalk.spark.sink.digest import RowsDigest
 from ropewalk.spark.sink.options import parse_sink
 from ropewalk.spark.sink.transaction import write_once
 
@@ -64,6 +70,20 @@ class Loop:
         if not (self._checkpoint / "metadata").exists():
             self._write("metadata", json.dumps({"id": str(uuid4())}))
         self._query = json.loads((self._checkpoint / "metadata").read_text())["id"]
+
+    def warm_up(self) -> None:
+        """Loops are compiled, or loaded, once: tasks are copies of this process."""
+        columns = {each: pa.array([b"0"], pa.binary()) for each in (Column.KEY, Column.VALUE)}
+        settings = self._writing.settings
+        for each in encode(
+            rows_of(columns, 0),
+            np.zeros(1, np.int64),
+            codec=settings.codec,
+            batch_bytes=settings.batch_size,
+            record_bytes_max=settings.max_request_size,
+        ):
+            Decoder(_READ, topic=NAME, partition=0).decode(memoryview(each.encoded), Wanted(0, 1), [])
+        RowsDigest().add(columns)
 
     def run(self) -> None:
         limit = ReadAllAvailable() if self._once else self._reader.getDefaultReadLimit()
@@ -134,4 +154,6 @@ class Loop:
 
 
 if __name__ == "__main__":
-    Loop(*sys.argv[1:]).run()
+    loop = Loop(*sys.argv[1:])
+    loop.warm_up()
+    loop.run()
