@@ -61,6 +61,21 @@ IDLE: dict[str, Any] = {
 }
 
 
+def test_what_a_connect_server_reports_comes_to_the_same() -> None:
+    """It leaves out the sum of rows; offsets are text where Spark did not take them apart."""
+    remote: dict[str, Any] = {name: value for name, value in FIRST.items() if name != "numInputRows"}
+    remote["sources"] = [
+        {
+            "endOffset": '{"t": {"0": 8, "1": 7}}',
+            "latestOffset": '{"t": {"0": 20, "1": 20}}',
+            "numInputRows": 15,
+        },
+        {"endOffset": "7", "latestOffset": "not told", "numInputRows": 0},
+    ]
+    here, there = Progress(), Progress()
+    assert here.take([FIRST]) == there.take([remote])
+
+
 def test_batches_add_up_and_are_counted_once() -> None:
     progress = Progress()
     assert [each.batch for each in progress.take([FIRST])] == [0]

@@ -7,6 +7,7 @@ What a reader could get wrong
     Of a partition that nothing was read of yet no lag is known before it was seen.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -69,7 +70,7 @@ class Progress:
 
 def _after(before: Snapshot, report: Mapping[str, Any]) -> Snapshot:
     lags = _lags(report) or before.lags
-    rows = max(0, int(report["numInputRows"]))
+    rows = max(0, _rows(report))
     seconds = report["durationMs"].get("triggerExecution", report.get("batchDuration", 0)) / 1000
     return Snapshot(
         batches=before.batches + 1,
@@ -96,7 +97,7 @@ def _idle(before: Snapshot, report: Mapping[str, Any]) -> Snapshot:
 def _lags(report: Mapping[str, Any]) -> tuple[PartitionLag, ...]:
     found: dict[tuple[str, int], int] = {}
     for source in report.get("sources", ()):
-        reached, latest = source.get("endOffset"), source.get("latestOffset")
+        reached, latest = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
         if not isinstance(reached, dict) or not isinstance(latest, dict):
             continue  # another kind of source, or one that has not said
         for topic, partitions in latest.items():
@@ -106,3 +107,20 @@ def _lags(report: Mapping[str, Any]) -> tuple[PartitionLag, ...]:
                 key = (topic, int(index))
                 found[key] = max(behind, found.get(key, 0))
     return tuple(PartitionLag(topic, index, lag) for (topic, index), lag in sorted(found.items()))
+
+
+def _rows(report: Mapping[str, Any]) -> int:
+    """A Connect server leaves out the sum, and tells the rows of each source."""
+    if "numInputRows" in report:
+        return int(report["numInputRows"])
+    return sum(int(source.get("numInputRows", 0)) for source in report.get("sources", ()))
+
+
+def _offsets(said: object) -> object:
+    """Either as they are or as text that holds them, as sources report them to Spark."""
+    if not isinstance(said, str):
+        return said
+    try:
+        return json.loads(said)
+    except json.JSONDecodeError:
+        return said
