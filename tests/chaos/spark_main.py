@@ -1,11 +1,14 @@
 """The command line of `tests/chaos/run-spark`."""
 
 import argparse
+import signal
 import sys
 from math import inf
 
 from tests.chaos.spark_pipelines import CONTROLS, PIPELINES
 from tests.chaos.spark_rounds import MASTER, run
+
+EXIT_TERMINATED = 128 + signal.SIGTERM
 
 
 def main() -> int:
@@ -31,6 +34,9 @@ def main() -> int:
     offered = CONTROLS if arguments.control else PIPELINES
     if unknown := set(arguments.pipelines) - set(offered):
         parser.error(f"no pipeline {', '.join(sorted(unknown))}; there are {', '.join(offered)}")
+
+    # Asked to end, it takes everything along that it has started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_TERMINATED))
 
     def progress(line: str) -> None:
         if not arguments.quiet:

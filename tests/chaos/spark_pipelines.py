@@ -1,15 +1,13 @@
 """The pipelines that are killed: how each is started, where it may be stopped, and what it has carried so far."""
 
-import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
-from confluent_kafka.admin import AdminClient
 from deltalake import DeltaTable
 
+from ropewalk import Admin
 from ropewalk.spark.sink.marker import Marker, from_text
 from tests.chaos.spark_feed import PARTITION_COUNT, SOURCE, read_committed
 from tests.chaos.spark_job import Checkpoint
@@ -18,7 +16,6 @@ from tests.chaos.spark_judge import Place, Record
 TARGET: Final = "target"
 TASK_COUNT: Final = 2
 INTERVAL: Final = "200 milliseconds"
-ANSWERED_WITHIN_S: Final = 30.0
 
 
 WithoutCheckpoint: TypeAlias = Literal["goes on", "refuses", "begins anew"]
@@ -224,15 +221,10 @@ def _marked(bootstrap: str, name: str, checkpoint: Checkpoint) -> bool:
 
 
 def _markers(bootstrap: str, name: str) -> Iterator[Marker]:
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-    for task in range(TASK_COUNT):
-        wanted = ConsumerGroupTopicPartitions(f"ropewalk-sink-{name}-{task}", [TopicPartition(TARGET, 0)])
-        for answer in admin.list_consumer_group_offsets([wanted]).values():
-            (found,) = answer.result(ANSWERED_WITHIN_S).topic_partitions
-            if found.offset >= 0 and found.metadata:
-                # The client reads on behind the end of the text.
-                _, end = json.JSONDecoder().raw_decode(found.metadata)
-                yield from_text(found.metadata[:end])
+    with Admin(bootstrap) as admin:
+        for task in range(TASK_COUNT):
+            for committed in admin.committed(f"ropewalk-sink-{name}-{task}").values():
+                yield from_text(committed.metadata)
 
 
 def _copies(bootstrap: str) -> Iterator[Sequence[Record]]:
