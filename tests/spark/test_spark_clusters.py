@@ -1,4 +1,4 @@
-"""Beyond one machine's process: a standalone cluster and a Connect server read and archive topics as `local[*]` does."""
+"""Beyond one process: a standalone cluster archives topics as one machine does, and a Connect server reads them."""
 
 import json
 import os
@@ -7,25 +7,65 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("pyspark")
 
-from tests.spark.conftest import Node
-from tests.spark.spark_daemons import ENVIRONMENT, start_cluster, start_connect
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.compat, pytest.mark.timeout(180)]
+from ropewalk.spark.pipelines.archive import Archive, ArchiveSettings
+from ropewalk.spark.pipelines.pipeline import Work
+from tests.spark.conftest import Node
+from tests.spark.spark_daemons import ENVIRONMENT, SETTINGS, start_cluster, start_connect
+
+pytestmark = [pytest.mark.compat, pytest.mark.timeout(240)]
 
 ROOT = Path(__file__).parents[2]
 COUNT = 400
-PATIENCE_S = 150
+PATIENCE_S = 200
 
 
 @pytest.fixture
 def daemons() -> Iterator[ExitStack]:
     with ExitStack() as stack:
         yield stack
+
+
+@pytest.fixture(scope="module")
+def topic(node: Node) -> str:
+    name = node.create("everywhere")
+    node.write(name, COUNT)
+    return name
+
+
+@pytest.fixture(scope="module")
+def on_this_machine(
+    spark: SparkSession, node: Node, topic: str, tmp_path_factory: pytest.TempPathFactory
+) -> list[dict[str, Any]]:
+    """What the table holds that a session without any cluster has written."""
+    directory = tmp_path_factory.mktemp("local")
+    work = Work(
+        spark=spark,
+        name="everywhere",
+        bootstrap=node.bootstrap,
+        source={"subscribe": topic, "startingOffsets": "earliest"},
+        checkpoint=str(directory / "checkpoint"),
+        once=True,
+        interval="1 second",
+        settings=ArchiveSettings(to=str(directory / "table")),
+    )
+    assert Archive.start(work).awaitTermination(PATIENCE_S)
+    rows = rows_of(directory / "table")
+    assert len(rows) == COUNT
+    return rows
+
+
+def rows_of(table: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = DeltaTable(str(table)).to_pyarrow_dataset().to_table().to_pylist()
+    return sorted(found, key=lambda row: (row["partition"], row["offset"]))
 
 
 def run_python(*arguments: str) -> str:
@@ -41,21 +81,24 @@ def run_python(*arguments: str) -> str:
     return done.stdout
 
 
-def expected() -> list[list[object]]:
-    return sorted([f"v{number}", number % 2, number // 2] for number in range(COUNT))
+def archive(node: Node, topic: str, directory: Path, *where: str) -> list[dict[str, Any]]:
+    run_python(
+        *("-m", "ropewalk.spark", "run", "archive", "--once", "--name", "everywhere"),
+        *("--bootstrap", node.bootstrap, "--topic", topic, "--to", str(directory / "table")),
+        *("--state", str(directory / "state"), *where),
+    )
+    return rows_of(directory / "table")
 
 
-def test_a_standalone_cluster_reads_a_topic(daemons: ExitStack, node: Node, tmp_path: Path) -> None:
-    topic = node.create("standalone")
-    node.write(topic, COUNT)
+def test_a_standalone_cluster_archives_as_one_machine_does(
+    daemons: ExitStack, node: Node, topic: str, on_this_machine: list[dict[str, Any]], tmp_path: Path
+) -> None:
     master = start_cluster(daemons, tmp_path)
-    found = run_python("-m", "tests.spark.read_elsewhere", "--master", master, node.bootstrap, topic)
-    assert json.loads(found) == expected()
+    settings = [word for name, value in SETTINGS.items() for word in ("--conf", f"{name}={value}")]
+    assert archive(node, topic, tmp_path, "--master", master, *settings) == on_this_machine
 
 
-def test_a_connect_server_reads_a_topic(daemons: ExitStack, node: Node, tmp_path: Path) -> None:
-    topic = node.create("connected")
-    node.write(topic, COUNT)
+def test_a_connect_server_reads_a_topic(daemons: ExitStack, node: Node, topic: str, tmp_path: Path) -> None:
     remote = start_connect(daemons, tmp_path)
-    found = run_python("-m", "tests.spark.read_elsewhere", "--remote", remote, node.bootstrap, topic)
-    assert json.loads(found) == expected()
+    read = run_python("-m", "tests.spark.read_elsewhere", "--remote", remote, node.bootstrap, topic)
+    assert json.loads(read) == sorted([f"v{number}", number % 2, number // 2] for number in range(COUNT))
