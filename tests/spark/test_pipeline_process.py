@@ -80,10 +80,9 @@ def test_the_guide_works_and_a_topic_is_in_the_table_once(tmp_path: Path) -> Non
     assert len(rows) == 507
     assert {(row["partition"], row["offset"], row["value"]) for row in rows} == records
     lake = table.to_pyarrow_dataset()
-    assert duckdb.sql('SELECT count(*), count(DISTINCT (partition, "offset")) FROM lake').fetchone() == (
-        507,
-        507,
-    )
+    assert duckdb.sql('SELECT count(*), count(DISTINCT (partition, "offset")) FROM lake').fetchall() == [
+        (507, 507)
+    ]
     files = [parquet.ParquetFile(path).metadata.num_rows for path in table.file_uris()]
     assert sum(files) == 507
     assert lake.count_rows() == 507
