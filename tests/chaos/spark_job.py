@@ -21,6 +21,8 @@ from ropewalk.spark.fail_points import HALT_IN
 from ropewalk.spark.pipelines.causes import cause_of
 
 WITHIN_S: Final = 180.0
+ENDED_WITHIN_S: Final = 600.0
+"""For a whole run that carries what is left, on a machine that has other things to do."""
 LOOK_S: Final = 0.02
 _QUICK: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For Java that never lives long enough to be worth compiling well."""
@@ -76,7 +78,10 @@ class Job:
 
     def wait_until_ended(self) -> int:
         assert self._process is not None, "it was started"
-        return self._process.wait(WITHIN_S)
+        try:
+            return self._process.wait(ENDED_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            raise RuntimeError(f"it does not end in {ENDED_WITHIN_S} s\n{self.output()[-3_000:]}") from None
 
     def wait_until(self, condition: Callable[[], bool], what: str) -> None:
         """Raises `JobEnded` if the job has nothing more to do with it."""
