@@ -1,4 +1,4 @@
-"""Beyond one process: a standalone cluster archives topics as one machine does, and a Connect server reads them."""
+"""Beyond one process: a standalone cluster and a Connect server read topics, and archive them as `local[*]` does."""
 
 import json
 import os
@@ -98,7 +98,10 @@ def test_a_standalone_cluster_archives_as_one_machine_does(
     assert archive(node, topic, tmp_path, "--master", master, *settings) == on_this_machine
 
 
-def test_a_connect_server_reads_a_topic(daemons: ExitStack, node: Node, topic: str, tmp_path: Path) -> None:
+def test_a_connect_server_reads_and_archives_as_one_machine_does(
+    daemons: ExitStack, node: Node, topic: str, on_this_machine: list[dict[str, Any]], tmp_path: Path
+) -> None:
     remote = start_connect(daemons, tmp_path)
     read = run_python("-m", "tests.spark.read_elsewhere", "--remote", remote, node.bootstrap, topic)
     assert json.loads(read) == sorted([f"v{number}", number % 2, number // 2] for number in range(COUNT))
+    assert archive(node, topic, tmp_path, "--remote", remote) == on_this_machine

@@ -1,5 +1,6 @@
 """Topics read by Spark itself: a bare session, without registration or settings."""
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,10 @@ def test_a_stream_goes_on_where_it_stopped(spark: SparkSession, node: Node, tmp_
 
     batches = run("10")
     assert [progress["numInputRows"] for progress in batches] == [10, 10, 10]
+    reached = [json.loads(progress["sources"][0]["endOffset"]) for progress in batches]
+    assert reached == [{topic: {"0": count, "1": count}} for count in (5, 10, 15)]
+    ends = [json.loads(progress["sources"][0]["latestOffset"]) for progress in batches]
+    assert ends == [{topic: {"0": 15, "1": 15}}] * 3  # what is between the two is the lag, by partition
     node.write(topic, 4, first=30)
     run(None)
     assert values(spark.read.parquet(str(tmp_path / "rows"))) == expected(0, 34)
