@@ -34,8 +34,8 @@ def kinds_here() -> tuple[str, ...]:
     return KINDS if java_is_here() else tuple(kind for kind in KINDS if kind != "java")
 
 
-PATIENCE_S: Final = 30
-"""How long a group may take to agree; the longest honest wait is a session's end, six seconds."""
+PATIENCE_S: Final = 90
+"""How long a group may take to agree; the longest honest wait is a session's end, six seconds. Twenty Java clients on a busy machine take more."""
 
 Partition = tuple[str, int]
 Position = tuple[str, int, int]

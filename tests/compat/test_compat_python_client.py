@@ -25,6 +25,7 @@ from ropewalk.client.errors import (
 from ropewalk.client.partitioner import partition_for_key
 from ropewalk.client.versions import Versions
 from ropewalk.wire.error_code import ErrorCode
+from tests.compat.crew import wait_until
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(60)]
 
@@ -393,6 +394,11 @@ def test_consume_transform_produce_is_exactly_once_over_crashes(address: str, or
     assert sorted(message.value for message in seen) == sorted(b"<%d>" % number for number in range(60))
 
 
+def has_setting(admin: Admin, topic: str, name: str, value: str) -> bool:
+    """A broker of Kafka takes a setting into use a little after it was told, and shows it from then on."""
+    return any(each.name == name and each.value == value for each in admin.topic_settings(topic))
+
+
 def test_administration(address: str, orders: str) -> None:
     with Admin(address) as admin, Producer(address) as producer:
         assert orders in admin.topics()
@@ -401,7 +407,10 @@ def test_administration(address: str, orders: str) -> None:
         assert refused.value.code is ErrorCode.TOPIC_ALREADY_EXISTS
         admin.create_topic(orders, exists_ok=True)
         admin.add_partitions(orders, 5)
-        assert len(admin.describe_topic(orders).partitions) == 5
+        wait_until(
+            lambda: len(admin.describe_topic(orders).partitions) == 5,
+            "Kafka shows what it did a little later",
+        )
         admin.alter_topic_settings(orders, {"retention.ms": "123456"})
         settings = {setting.name: setting.value for setting in admin.topic_settings(orders)}
         assert settings["retention.ms"] == "123456"
@@ -438,6 +447,7 @@ def test_a_topic_that_is_not_there_is_told_with_the_flush(address: str, orders: 
 def test_a_record_that_the_broker_refuses_is_told_and_the_rest_arrives(address: str, orders: str) -> None:
     with Admin(address) as admin:
         admin.alter_topic_settings(orders, {"max.message.bytes": "2000"})
+        wait_until(lambda: has_setting(admin, orders, "max.message.bytes", "2000"), "the setting is there")
     with Producer(address, linger_ms=0) as producer:
         refused = producer.send(orders, b"x" * 5000, partition=0)
         with pytest.raises(DeliveryFailed, match="none of them is in the log"):

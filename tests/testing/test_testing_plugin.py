@@ -130,6 +130,7 @@ def test_options_and_settings_reach_the_node(
             assert len(topics(kafka_bootstrap)["kept"].partitions) == 5
         """
     )
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)  # of the run that this test is in
     with_client.runpytest_inprocess("--ropewalk-data", str(tmp_path / "plain")).assert_outcomes(passed=1)
     assert (tmp_path / "plain/kept-0").is_dir()
     monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw3")

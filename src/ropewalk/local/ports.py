@@ -1,14 +1,37 @@
-"""Ports of this machine that nobody listens on."""
+"""Ports of this machine that nobody listens on.
 
+They lie below those that the system gives to outgoing connections: a process that is started again must find its port free, and
+while it was away any client's connection might have been given it.
+"""
+
+import errno
+import random
 import socket
 from contextlib import ExitStack
+from typing import Final
+
+_FIRST: Final = 10_000
+_END: Final = 32_768
+"""Where Linux begins with the ports of outgoing connections, unless told otherwise."""
+_TRIES: Final = 64
 
 
 def free_ports(host: str, count: int) -> list[int]:
     """All are held until the last is found, so that none is given twice."""
     with ExitStack() as stack:
-        sockets = [stack.enter_context(_bound(host, 0)) for _ in range(count)]
+        sockets = [stack.enter_context(_anywhere(host)) for _ in range(count)]
         return [int(each.getsockname()[1]) for each in sockets]
+
+
+def _anywhere(host: str) -> socket.socket:
+    chosen = random.SystemRandom()
+    for _ in range(_TRIES):
+        try:
+            return _bound(host, chosen.randrange(_FIRST, _END))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+    return _bound(host, 0)
 
 
 def is_free(host: str, port: int) -> bool:
