@@ -446,8 +446,13 @@ def test_a_topic_that_is_not_there_is_told_with_the_flush(address: str, orders: 
 
 def test_a_record_that_the_broker_refuses_is_told_and_the_rest_arrives(address: str, orders: str) -> None:
     with Admin(address) as admin:
-        admin.alter_topic_settings(orders, {"max.message.bytes": "2000"})
-        wait_until(lambda: has_setting(admin, orders, "max.message.bytes", "2000"), "the setting is there")
+
+        def is_set() -> bool:
+            # Told again: to a Kafka that has just made the topic it got lost now and then, which is not explained.
+            admin.alter_topic_settings(orders, {"max.message.bytes": "2000"})
+            return has_setting(admin, orders, "max.message.bytes", "2000")
+
+        wait_until(is_set, "the setting is there", within_s=40)
     with Producer(address, linger_ms=0) as producer:
         refused = producer.send(orders, b"x" * 5000, partition=0)
         with pytest.raises(DeliveryFailed, match="none of them is in the log"):
