@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -69,6 +69,28 @@ class Node:
                 headers=[("n", str(number).encode())] if number % 2 else None,
             )
         assert self._producer.flush(30) == 0
+
+    def read(self, topic: str, partitions: int = 2, *, isolation: str = "read_committed") -> list[Message]:
+        """What is there by now, in order of partition and offset."""
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "group.id": "check",
+                "isolation.level": isolation,
+                "enable.partition.eof": True,
+            }
+        )
+        found: list[Message] = []
+        for index in range(partitions):
+            consumer.assign([TopicPartition(topic, index, OFFSET_BEGINNING)])
+            while True:
+                message = consumer.poll(30)
+                assert message is not None, "no end of partition"
+                if message.error():
+                    break
+                found.append(message)
+        consumer.close()
+        return found
 
 
 @pytest.fixture(scope="session")

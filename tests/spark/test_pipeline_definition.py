@@ -1,5 +1,7 @@
 """Jobs from files and command lines, without Spark."""
 
+from typing import Literal
+
 import pytest
 from msgspec import Struct
 
@@ -19,6 +21,7 @@ class Settings(Struct, frozen=True):
     """Which of them."""
     renamed: dict[str, str] = {}
     schema: str | None = None
+    table: Literal["delta", "parquet"] = "delta"
 
 
 class NoTarget(Struct, frozen=True):
@@ -129,6 +132,10 @@ class Refused(Struct):
         Refused("must be told to: say --to", words=()),
         Refused("there is no option --retain-day; did you mean --retain-days?", words=("--retain-day", "3")),
         Refused("settings of archive: Expected `int`", words=("--to", "x", "--retain-days", "many")),
+        Refused(
+            "table is 'parket', must be delta or parquet; did you mean parquet?",
+            words=("--to", "x", "--table", "parket"),
+        ),
         Refused("--to needs a value", words=("--to",)),
         Refused("'lake' stands alone", words=("lake",)),
         Refused("is not KEY=VALUE", words=("--to", "x", "--renamed", "key")),

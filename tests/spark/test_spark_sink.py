@@ -10,7 +10,6 @@ import pytest
 
 pyspark = pytest.importorskip("pyspark")
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition  # noqa: E402
 from pyspark.sql import DataFrame, SparkSession  # noqa: E402
 
 from ropewalk.client.partitioner import partition_for_key  # noqa: E402
@@ -19,33 +18,16 @@ from tests.spark.conftest import Node  # noqa: E402
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(180)]
 
 
-class Read(tuple[int, bytes | None, bytes | None, int, Any]):
+class Read(tuple[int | None, bytes | None, bytes | None, int, Any]):
     """Partition, key, value, timestamp and headers of one record."""
 
 
 def committed(node: Node, topic: str, partitions: int = 2) -> list[Read]:
     """What a reader of committed records gets, in order of partition and offset."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": node.bootstrap,
-            "group.id": "check",
-            "isolation.level": "read_committed",
-            "enable.partition.eof": True,
-        }
-    )
-    found: list[Read] = []
-    for index in range(partitions):
-        consumer.assign([TopicPartition(topic, index, OFFSET_BEGINNING)])
-        while True:
-            message = consumer.poll(30)
-            assert message is not None, "no end of partition"
-            if message.error():
-                break
-            found.append(
-                Read((index, message.key(), message.value(), message.timestamp()[1], message.headers()))
-            )
-    consumer.close()
-    return found
+    return [
+        Read((each.partition(), each.key(), each.value(), each.timestamp()[1], each.headers()))
+        for each in node.read(topic, partitions)
+    ]
 
 
 def values(node: Node, topic: str) -> Counter[str]:

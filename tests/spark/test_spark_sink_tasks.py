@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from ropewalk.client.errors import RecordTooLarge
@@ -51,25 +50,7 @@ def rows(*numbers: int) -> pa.RecordBatch:
 
 def committed(node: Node, topic: str, partitions: int = 2, isolation: str = "read_committed") -> list[int]:
     """Sorted, and so often as they are there."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": node.bootstrap,
-            "group.id": "check",
-            "isolation.level": isolation,
-            "enable.partition.eof": True,
-        }
-    )
-    found: list[int] = []
-    for index in range(partitions):
-        consumer.assign([TopicPartition(topic, index, OFFSET_BEGINNING)])
-        while True:
-            message = consumer.poll(30)
-            assert message is not None, "no end of partition"
-            if message.error():
-                break
-            found.append(int(message.value() or b""))
-    consumer.close()
-    return sorted(found)
+    return sorted(int(each.value() or b"") for each in node.read(topic, partitions, isolation=isolation))
 
 
 def task(

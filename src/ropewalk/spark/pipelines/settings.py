@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import msgspec
 from msgspec import NODEFAULT, Struct
-from msgspec.inspect import BoolType, DictType, ListType, StructType, Type, UnionType, type_info
+from msgspec.inspect import BoolType, DictType, ListType, LiteralType, StructType, Type, UnionType, type_info
 from msgspec.structs import fields
 
 from ropewalk.spark.pipelines.nearest import nearest
@@ -42,11 +42,19 @@ def read_settings(settings: type[Struct], given: Mapping[str, object], kind: str
     if missing:
         flags = ", ".join(f"--{_dashed(name)}" for name in missing)
         raise WrongUse(f"{kind} must be told {', '.join(missing)}: say {flags}, or set it in the file")
+    kinds = _kinds(settings)
+    for name, value in given.items():
+        allowed = kinds[name]
+        if isinstance(allowed, LiteralType) and value not in allowed.values:
+            choices = [str(each) for each in allowed.values]
+            raise WrongUse(
+                f"{name} is {value!r}, must be {' or '.join(choices)}{nearest(str(value), choices)}"
+            )
     try:
         # Not strict: what comes from a command line is text.
         return msgspec.convert(dict(given), settings, strict=False)
     except msgspec.ValidationError as error:
-        raise WrongUse(f"settings of {kind}: {error}") from None
+        raise WrongUse(f"settings of {kind}: {str(error).replace('`$.', '`')}") from None
 
 
 def words_to_settings(settings: type[Struct], words: Iterable[str]) -> dict[str, object]:
