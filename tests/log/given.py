@@ -1,7 +1,10 @@
 """What the tests of the log room start from: batches, logs on a memory disk, and reading everything back."""
 
 from collections.abc import Sequence
+from errno import EIO
+from os import strerror
 
+import pytest
 from msgspec import Struct
 
 from ropewalk.base.ids import LeaderEpoch, Offset, ProducerEpoch, ProducerId, TopicId
@@ -11,7 +14,7 @@ from ropewalk.log.settings import LAG_UNLIMITED_MS, UNLIMITED, LogSettings
 from ropewalk.log.storage import Storage
 from ropewalk.records.batch import decode_header, iterate, verify_crc
 from ropewalk.records.record import Record, build, decode_records
-from ropewalk.runtime.memory_disk import MemoryDisk
+from ropewalk.runtime.memory_disk import MemoryDisk, MemoryFile
 
 DIRECTORY = "/data/orders-0"
 TOPIC_ID = TopicId(bytes(range(16)))
@@ -180,3 +183,15 @@ def read_all(log: Log, *, start: int | None = None, bytes_max: int = BYTES_MAX) 
 
 def values_of(data: bytes) -> list[bytes | None]:
     return [record.value for one in batches_in(data) for record in decode_records(one)]
+
+
+def spoil(patching: pytest.MonkeyPatch, disk: Disk, path: str) -> None:
+    """From now on the file cannot be read: its sectors are bad."""
+    bad, healthy = disk.open(path), MemoryFile.read
+
+    def read(file: MemoryFile, position: int, size: int) -> bytes:
+        if file is bad:
+            raise OSError(EIO, strerror(EIO))
+        return healthy(file, position, size)
+
+    patching.setattr(MemoryFile, "read", read)

@@ -24,6 +24,7 @@ from tests.log.given import (
     open_log,
     read_all,
     settings,
+    spoil,
     sync,
 )
 from tests.log.keyed import compact, keyed, records_of
@@ -350,6 +351,16 @@ def test_rotten_bytes_are_never_given_a_valid_checksum(base_offset: int, where: 
     assert len(log.damaged) == 1
     assert [name for name in disk.list(DIRECTORY) if name.endswith((".log", ".cleaned"))] == before
     assert compact(log, NOW_MS) is None  # what cannot be read might be the last of its key
+
+
+def test_a_bad_sector_ends_the_pass_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    disk, log = a_log(versions(20))
+    spoil(monkeypatch, disk, f"{DIRECTORY}/{4:020d}.log")
+    compaction = compact(log, NOW_MS)
+    assert compaction is not None
+    assert not compaction.is_complete
+    assert [damaged.start_offset for damaged in log.damaged] == [4]
+    assert compact(log, NOW_MS) is None
 
 
 def test_a_segment_deleted_under_a_pass_ends_it_and_nothing_is_installed() -> None:

@@ -5,7 +5,17 @@ import pytest
 from ropewalk.base.errors import StorageFailed
 from ropewalk.base.ports import read_whole
 from ropewalk.log.log import Log
-from tests.log.given import DIRECTORY, a_disk, append_many, batches_in, fetch, open_log, read_all, settings
+from tests.log.given import (
+    DIRECTORY,
+    a_disk,
+    append_many,
+    batches_in,
+    fetch,
+    open_log,
+    read_all,
+    settings,
+    spoil,
+)
 
 SMALL = settings(segment_bytes=1000)
 
@@ -51,6 +61,25 @@ def test_rot_is_found_before_a_reader_meets_it(bytes_max: int) -> None:
         fetch(log, 5)
     assert batches_in(fetch(log, 0)) == batches[:2]
     assert read_all(log, start=6) == batches[3:]
+
+
+@pytest.mark.parametrize("bytes_max", [1, 400, 10_000])
+def test_a_bad_sector_is_the_segments_misfortune_and_nobody_elses(
+    bytes_max: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = a_disk()
+    log = open_log(disk, SMALL)
+    append_many(log, 30)
+    batches = read_all(log)
+    broken = log._segments.closed[1]
+    spoil(monkeypatch, disk, broken.path)
+    scrub_all(log, bytes_max)
+    assert [(damaged.start_offset, damaged.end_offset) for damaged in log.damaged] == [
+        (broken.base_offset, broken.end_offset)
+    ]
+    with pytest.raises(StorageFailed, match="damaged"):
+        fetch(log, broken.base_offset)
+    assert read_all(log, start=broken.end_offset) == batches[broken.end_offset // 2 :]
 
 
 def test_a_segment_removed_during_a_pass_is_done() -> None:

@@ -5,6 +5,7 @@ range answers `StorageFailed`, everything around it is served. The list lives in
 the same bytes fail the same check again.
 """
 
+import errno
 from collections.abc import Iterator
 from typing import Final
 
@@ -22,6 +23,14 @@ class DamagedRange(Struct, frozen=True, gc=False):
     segment_base_offset: int
     start_position: int
     end_position: int
+
+
+_BAD_SECTOR: Final = frozenset({errno.EIO, errno.EBADMSG, errno.EUCLEAN})
+
+
+def is_bad_sector(error: OSError) -> bool:
+    """Whether a disk, or a file system's own checksum, refuses to tell what is there. All around it may be well."""
+    return error.errno in _BAD_SECTOR
 
 
 class DamagedRanges:

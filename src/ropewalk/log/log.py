@@ -264,8 +264,11 @@ class Log:
         )
 
     def on_read(self, span: Span) -> None:
-        """`span.read` has answered in the disk pool: remember what it opened, loaded and verified."""
-        if not self.is_forgotten:
+        """`span.read` has answered in the disk pool: remember what it opened, loaded and verified.
+
+        Not while the log is being cut: what was opened may be gone, and its path that of another file before long.
+        """
+        if not self.is_forgotten and self.trimming.cut_offset is None:
             self._reader.on_read(span)
 
     def offset_for_timestamp(self, timestamp: int, *, limit_offset: Offset) -> TimedOffset | None:

@@ -4,9 +4,12 @@ A pass goes through a log segment by segment, a budget of bytes at a time. Where
 restart begins a new pass.
 """
 
+from collections.abc import Iterator
+
 from msgspec import Struct
 
-from ropewalk.log.damage import DamagedRange
+from ropewalk.base.ports import File
+from ropewalk.log.damage import DamagedRange, is_bad_sector
 from ropewalk.log.epochs import LeaderEpochs
 from ropewalk.log.scan import Damage, scan
 from ropewalk.log.segment import Segment
@@ -67,32 +70,50 @@ class Scrub:
             self.cursor = ScrubCursor(segment.base_offset, segment.size_bytes, segment.end_offset)
             return
         self._generation = segment.trust.withdraw(segment.size_bytes)
-        position, offset = start.position, start.offset
+        reached = start.position, start.offset
+        try:
+            for reached in self._verified_up_to(file):
+                if reached[0] - start.position >= self._bytes_max:
+                    break
+        except OSError as error:
+            if not is_bad_sector(error):
+                raise
+            position, offset = reached
+            # Where the next batch begins nobody can tell: the rest of the segment is given up.
+            self.damaged.append(
+                DamagedRange(offset, segment.end_offset, segment.base_offset, position, segment.size_bytes)
+            )
+            reached = segment.size_bytes, segment.end_offset
+        self.cursor = ScrubCursor(segment.base_offset, *reached)
+        self.scrubbed_bytes = self.cursor.position - start.position
+        if not self.damaged:
+            self._verified = (start.position, self.cursor.position)
+
+    def _verified_up_to(self, file: File) -> Iterator[tuple[int, int]]:
+        """Position and offset after each batch, and after each stretch that is none."""
+        segment = self.segment
         for piece in scan(
             file,
-            position=position,
+            position=self.cursor.position,
             end_position=segment.size_bytes,
-            offset=offset,
+            offset=self.cursor.offset,
             end_offset=segment.end_offset,
             epochs=self._epochs,
         ):
             if isinstance(piece, Damage):
                 offset = segment.end_offset if piece.end_offset is None else piece.end_offset
-                position = piece.end_position
                 self.damaged.append(
                     DamagedRange(
-                        piece.start_offset, offset, segment.base_offset, piece.start_position, position
+                        piece.start_offset,
+                        offset,
+                        segment.base_offset,
+                        piece.start_position,
+                        piece.end_position,
                     )
                 )
+                yield piece.end_position, offset
             else:
-                position += piece.header.size_bytes
-                offset = piece.header.end_offset
-            if position - start.position >= self._bytes_max:
-                break
-        self.cursor = ScrubCursor(segment.base_offset, position, offset)
-        self.scrubbed_bytes = position - start.position
-        if not self.damaged:
-            self._verified = (start.position, position)
+                yield piece.position + piece.header.size_bytes, piece.header.end_offset
 
     def note_verified(self) -> None:
         """Trust what turned out well."""

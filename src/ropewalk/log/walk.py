@@ -9,7 +9,7 @@ from typing import Final
 
 from ropewalk.base.errors import CorruptBatch, UnsupportedFormat
 from ropewalk.base.ports import File
-from ropewalk.log.damage import DamagedRange
+from ropewalk.log.damage import DamagedRange, is_bad_sector
 from ropewalk.log.epochs import LeaderEpochs
 from ropewalk.log.scan import Damage, scan
 from ropewalk.log.segment import Segment
@@ -38,11 +38,11 @@ def walk(segment: Segment, file: File, epochs: LeaderEpochs) -> Iterator[tuple[B
         header = _header_at(window, position - start)
         if header is None or position - start + header.size_bytes > len(window):
             size_bytes = _WINDOW_BYTES if header is None else max(_WINDOW_BYTES, header.size_bytes)
-            window = file.read(position, min(size_bytes, segment.size_bytes - position))
+            window = _read(segment, file, position, size_bytes, offset)
             start = position
             header = _header_at(window, 0)
             if header is not None and header.size_bytes > len(window):
-                window = file.read(position, min(header.size_bytes, segment.size_bytes - position))
+                window = _read(segment, file, position, header.size_bytes, offset)
         at = position - start
         if header is None or at + header.size_bytes > len(window):
             raise Unreadable(_damaged(segment, file, epochs, position, offset))
@@ -58,6 +58,18 @@ def walk(segment: Segment, file: File, epochs: LeaderEpochs) -> Iterator[tuple[B
         yield header, batch
         position += header.size_bytes
         offset = header.end_offset
+
+
+def _read(segment: Segment, file: File, position: int, size_bytes: int, offset: int) -> bytes:
+    """As much of it as the segment has from there on. Behind a bad sector nobody can tell where the next batch begins."""
+    try:
+        return file.read(position, min(size_bytes, segment.size_bytes - position))
+    except OSError as error:
+        if not is_bad_sector(error):
+            raise
+        raise Unreadable(
+            DamagedRange(offset, segment.end_offset, segment.base_offset, position, segment.size_bytes)
+        ) from error
 
 
 def _header_at(window: bytes, at: int) -> BatchHeader | None:
