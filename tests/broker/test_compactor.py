@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from ropewalk.base.ids import LeaderEpoch, NodeId, TopicId, TopicPartition
+from ropewalk.base.errors import NotLeader
+from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, TopicId, TopicPartition
 from ropewalk.broker.acknowledgements import Acks
 from ropewalk.broker.compactor import Compactor
 from ropewalk.broker.group_commit import GroupCommit
@@ -14,9 +15,10 @@ from ropewalk.broker.log_work import LogWork
 from ropewalk.broker.partition import Partition
 from ropewalk.log.directory import DataDirectory
 from ropewalk.log.log import Log
+from ropewalk.log.rewrite import Replacement
 from ropewalk.log.settings import LogSettings
 from ropewalk.log.storage import Storage
-from ropewalk.records.batch import iterate
+from ropewalk.records.batch import decode_header, iterate
 from ropewalk.records.record import Record, build, decode_records
 from ropewalk.records.validate import Rules
 from ropewalk.sim.platters import Platters
@@ -164,3 +166,55 @@ def test_a_topic_deleted_before_a_pass_has_begun_ends_it() -> None:
         assert bench.files() == []
 
     at_the_bench(story)
+
+
+def test_who_has_let_go_of_a_log_does_not_say_how_far_it_may_be_compacted() -> None:
+    """A round takes long. What was committed when it began may have been cut since, and others have come in its place."""
+
+    async def story(bench: Bench) -> None:
+        before = bench.files()
+        bench.partition.end(NotLeader("led elsewhere"))
+        assert not await bench.compactor.step()
+        assert bench.files() == before
+
+    at_the_bench(story)
+
+
+def test_a_segment_that_finds_no_room_for_its_name_leaves_a_topic_of_the_same_name_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To name it is tried again. By then the topic may have been deleted, for room, and made anew."""
+
+    def no_room(_: Replacement) -> None:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    async def story(bench: Bench) -> None:
+        with monkeypatch.context() as full:
+            full.setattr(Replacement, "run", no_room)
+            with pytest.raises(OSError, match="space"):
+                await bench.compactor.step()
+        bench.partition.log.forget()
+        await bench.ports.pool.run(bench.ports.disk.remove, f"/data/{NAME}")
+        await bench.ports.pool.run(bench.ports.disk.make_directory, f"/data/{NAME}")
+        log = await bench.ports.pool.run(_open_anew, bench.ports)
+        for _ in range(12):
+            made = build([Record(timestamp=EPOCH_MS, key=b"k", value=bytes(300))])
+            log.append(memoryview(made), decode_header(made), leader_epoch=LeaderEpoch(0), now_ms=EPOCH_MS)
+        while await bench.compactor.step():
+            pass
+        assert bench.files() == [f"{base:020d}.log" for base in (0, 5, 10)]
+
+    at_the_bench(story)
+
+
+def _open_anew(ports: NodePorts) -> Log:
+    settings = LogSettings(segment_bytes=2000)
+    return Log.open(
+        Storage(ports.disk),
+        f"/data/{NAME}",
+        settings,
+        recovery_point=Offset(0),
+        start_offset=Offset(0),
+        clean=False,
+        now_ms=EPOCH_MS,
+    )

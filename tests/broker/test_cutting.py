@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import pytest
 
-from ropewalk.base.errors import NodeStopping
+from ropewalk.base.errors import NodeStopping, NotLeader
 from ropewalk.base.ids import LeaderEpoch, NodeId, Offset
 from ropewalk.broker.cutting import Cutting
 from ropewalk.broker.home import Home
@@ -59,6 +59,10 @@ class Copy:
         self.tasks = [asyncio.ensure_future(work) for _, work in home.works()]
 
     async def fill(self, value: str = "v", *, epoch: int = 0) -> None:
+        self.write(value, epoch=epoch)
+        await self.save()
+
+    def write(self, value: str, *, epoch: int = 9) -> None:
         for number in range(10):
             batch = build([Record(timestamp=EPOCH_MS, value=value.encode() * 20) for _ in range(2)])
             self.log.append(
@@ -67,7 +71,6 @@ class Copy:
                 leader_epoch=LeaderEpoch(epoch + number),
                 now_ms=EPOCH_MS,
             )
-        await self.save()
 
     async def stop(self) -> None:
         for task in self.tasks:
@@ -101,7 +104,7 @@ def with_a_copy(story: Callable[[Copy], Awaitable[T]]) -> T:
 def test_a_cut_leaves_whole_batches_and_the_high_watermark_with_them() -> None:
     async def story(copy: Copy) -> tuple[int, int, int, int]:
         copy.replica.know_high_watermark(Offset(18))
-        await copy.cutting.cut_back(copy.replica, copy.home, Offset(13))
+        await copy.cutting.cut_back(copy.replica, copy.home, Offset(13), leader_epoch=LeaderEpoch(0))
         log, replica = copy.log, copy.replica
         return log.end_offset, log.durable_offset, log.leader_epoch_latest, replica.high_watermark
 
@@ -110,7 +113,7 @@ def test_a_cut_leaves_whole_batches_and_the_high_watermark_with_them() -> None:
 
 def test_a_log_begins_anew_where_it_is_told_to() -> None:
     async def story(copy: Copy) -> tuple[int, int, int, int]:
-        await copy.cutting.begin_anew(copy.replica, copy.home, Offset(100))
+        await copy.cutting.begin_anew(copy.replica, copy.home, Offset(100), leader_epoch=LeaderEpoch(0))
         log = copy.log
         await copy.fill("other")
         return log.start_offset, log.end_offset, log.durable_offset, log.epoch_at(Offset(100))
@@ -133,9 +136,13 @@ def test_no_power_cut_on_the_way_makes_the_log_look_damaged(to_offset: int, oper
             await copy.fill()
             machine.cut_power_after(operation_count)
             if is_whole:
-                await copy.cutting.begin_anew(copy.replica, copy.home, Offset(to_offset))
+                await copy.cutting.begin_anew(
+                    copy.replica, copy.home, Offset(to_offset), leader_epoch=LeaderEpoch(0)
+                )
             else:
-                await copy.cutting.cut_back(copy.replica, copy.home, Offset(to_offset))
+                await copy.cutting.cut_back(
+                    copy.replica, copy.home, Offset(to_offset), leader_epoch=LeaderEpoch(0)
+                )
             await copy.fill("other", epoch=10)
             is_done = True
             await copy.stop()
@@ -166,7 +173,9 @@ def test_no_power_cut_on_the_way_makes_the_log_look_damaged(to_offset: int, oper
 def test_a_cut_waits_for_work_that_is_under_way_and_keeps_other_work_out() -> None:
     async def story(copy: Copy) -> None:
         copy.work.begin(copy.log)
-        cutting = asyncio.ensure_future(copy.cutting.cut_back(copy.replica, copy.home, Offset(12)))
+        cutting = asyncio.ensure_future(
+            copy.cutting.cut_back(copy.replica, copy.home, Offset(12), leader_epoch=LeaderEpoch(0))
+        )
         await asyncio.sleep(5)
         assert (copy.work.is_wanted(copy.log), copy.log.end_offset) == (True, 20)
         copy.work.end(copy.log)
@@ -176,9 +185,66 @@ def test_a_cut_waits_for_work_that_is_under_way_and_keeps_other_work_out() -> No
     with_a_copy(story)
 
 
+@pytest.mark.parametrize("delay_us", range(0, 6_000, 400))
+@pytest.mark.parametrize("to_offset", [4, 38])
+def test_a_setting_may_change_while_a_log_is_cut_that_is_not_durable(to_offset: int, delay_us: int) -> None:
+    """With `flush=os` it hardly ever is. A sync in the middle of a cut is about files that go, and about an end that is no more."""
+
+    async def story(copy: Copy) -> tuple[bool, int, int]:
+        copy.replica.set_durable_first(False)
+        copy.write("more")
+        cutting = asyncio.ensure_future(
+            copy.cutting.cut_back(copy.replica, copy.home, Offset(to_offset), leader_epoch=LeaderEpoch(0))
+        )
+        await asyncio.sleep(delay_us / 1e6)
+        copy.replica.set_durable_first(False)  # as with every change of its topic
+        await cutting
+        copy.home.commits.note(copy.replica)
+        await asyncio.sleep(0.1)
+        return any(task.done() for task in copy.tasks), copy.log.durable_offset, copy.log.end_offset
+
+    assert with_a_copy(story) == (False, to_offset, to_offset)
+
+
+def test_what_is_read_while_a_log_begins_anew_leaves_no_file_open_that_is_gone() -> None:
+    """Whoever appended there would write to a file without a name, and sync it, and have it acknowledged."""
+
+    async def story(copy: Copy) -> tuple[int, tuple[object, ...]]:
+        pool = copy.cutting._pool
+        span = copy.log.locate(Offset(0), limit_offset=Offset(20), bytes_max=1 << 20)
+        assert span is not None
+        await pool.run(span.read)
+        cutting = asyncio.ensure_future(
+            copy.cutting.begin_anew(copy.replica, copy.home, Offset(0), leader_epoch=LeaderEpoch(0))
+        )
+        while not cutting.done():
+            copy.log.on_read(span)
+            await asyncio.sleep(0.0001)
+        await copy.fill("other")
+        found = await pool.run(open_log, copy.home)
+        return found.end_offset, found.damaged
+
+    assert with_a_copy(story) == (20, ())
+
+
+def test_who_has_let_go_of_a_log_cuts_nothing_of_it() -> None:
+    """Its fetcher may have decided so a moment before; the log belongs to whoever leads now."""
+
+    async def story(copy: Copy) -> int:
+        copy.replica.end(NotLeader("this node leads it"))
+        for cut in (copy.cutting.cut_back, copy.cutting.begin_anew):
+            with pytest.raises(NotLeader):
+                await cut(copy.replica, copy.home, Offset(13), leader_epoch=LeaderEpoch(0))
+        return copy.log.end_offset
+
+    assert with_a_copy(story) == 20
+
+
 def test_a_cut_that_has_begun_is_ended_though_nobody_waits_for_it() -> None:
     async def story(copy: Copy) -> None:
-        cutting = asyncio.ensure_future(copy.cutting.cut_back(copy.replica, copy.home, Offset(12)))
+        cutting = asyncio.ensure_future(
+            copy.cutting.cut_back(copy.replica, copy.home, Offset(12), leader_epoch=LeaderEpoch(0))
+        )
         while not copy.replica.is_at_work:
             await asyncio.sleep(0.0001)
         cutting.cancel()
@@ -197,7 +263,9 @@ def test_a_cut_comes_to_its_end_although_nobody_writes_checkpoints_any_more(
 
     async def story(copy: Copy) -> bool:
         operation = copy.cutting.cut_back if to_offset == 12 else copy.cutting.begin_anew
-        cutting = asyncio.ensure_future(operation(copy.replica, copy.home, Offset(to_offset)))
+        cutting = asyncio.ensure_future(
+            operation(copy.replica, copy.home, Offset(to_offset), leader_epoch=LeaderEpoch(0))
+        )
         await asyncio.sleep(delay_us / 1e6)
         await copy.stop()
         cutting.cancel()

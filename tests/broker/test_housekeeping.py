@@ -4,10 +4,15 @@ import asyncio
 
 import pytest
 
+from ropewalk.base.errors import StorageFailed
+from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, TopicId
 from ropewalk.base.limits import PARTITIONS_PER_TURN
+from ropewalk.broker.cutting import Cutting
+from ropewalk.metadata.records import PartitionChanged
 from ropewalk.wire.messages import delete_topics
 from tests.kafka.door import Door, at_the_door, batch_of
 
+ELSEWHERE = NodeId(7)
 MANY = 2 * PARTITIONS_PER_TURN + 10
 
 
@@ -67,3 +72,46 @@ def test_a_topic_may_be_deleted_while_its_snapshots_are_written(seed: int) -> No
         await door.create("t", 8)
 
     at_the_door(story, seed=seed)
+
+
+def test_what_finds_no_room_keeps_nobody_from_cutting_a_log_that_is_being_compacted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The node follows when the cut is done, the cut waits for the pass of compaction to be given up, and that is done here."""
+    monkeypatch.setattr("ropewalk.broker.compactor.COMPACTION_BYTES_PER_TICK", 1)
+
+    async def story(door: Door) -> int:
+        parts = door.node._parts
+        partitions, image = door.node.partitions, parts.cluster.image
+        topic_id = TopicId(
+            await door.create("t", segment_ms="1", cleanup_policy="compact", min_cleanable_dirty_ratio="0")
+        )
+        await fill(door, *[0] * 10)
+        (partition,) = partitions.all_led()
+        housekeeping = door.node.housekeeping
+        housekeeping._compaction_due_ms = 0.0
+        assert await housekeeping.compactor.step(), "a pass is under way"
+        others = (ELSEWHERE, NodeId(0))
+        there = PartitionChanged(topic_id, 0, others, others, ELSEWHERE, LeaderEpoch(1), 1)
+        image.apply(there)
+        await partitions.follow([there])
+        (replica,) = partitions.all_followed()
+        cutting = Cutting(partitions.log_work, parts.ports.pool, parts.ports.clock)
+        cut = asyncio.ensure_future(
+            cutting.cut_back(replica, parts.disk, Offset(2), leader_epoch=LeaderEpoch(1))
+        )
+        while not replica.is_at_work:
+            await asyncio.sleep(0.0001)
+        partitions._unopened[TopicId(b"u" * 16), 0] = StorageFailed("no room")
+        here = PartitionChanged(topic_id, 0, others, others, NodeId(0), LeaderEpoch(2), 2)
+        image.apply(here)
+        parts.facts._unfollowed.append(here)
+        parts.facts.follow_soon()
+        async with asyncio.timeout(0.1):
+            await housekeeping.tick()
+            await cut
+            await parts.facts.followed()
+        assert next(partitions.all_led()).log is partition.log
+        return partition.log.end_offset
+
+    assert at_the_door(story) == 2

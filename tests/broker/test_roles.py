@@ -5,8 +5,10 @@ import asyncio
 import pytest
 
 from ropewalk.base.errors import NotLeader
-from ropewalk.base.ids import LeaderEpoch, NodeId, TopicId
+from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, TopicId, TopicPartition
+from ropewalk.log.directory import Held
 from ropewalk.metadata.records import PartitionChanged
+from ropewalk.records.batch import decode_header
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import produce
 from tests.kafka.door import Door, at_the_door, batch_of, produce_request
@@ -65,6 +67,44 @@ def test_what_is_kept_by_others_is_removed_here() -> None:
         return door.node._parts.ports.disk.exists("/data/t-0"), list(door.node.partitions)
 
     assert at_the_door(story) == (False, [])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_log_whose_role_has_changed_may_be_removed_while_it_is_being_synced(seed: int) -> None:
+    """The sync is that of the leader; the one who is removed is its follower. A sync that fails ends the node."""
+
+    async def story(door: Door) -> str | None:
+        await door.create("others")
+        topic_id = await door.create("t")
+        writing = door.send(produce.API, 9, produce_request("t", batch_of("a")))
+        while not door.node.partitions.find("t", 0).log.end_offset:
+            await asyncio.sleep(0.000_01)
+        await asyncio.sleep(0)  # the sync has begun
+        await change(door, topic_id, leader=ELSEWHERE, epoch=1, replicas=(ELSEWHERE, HERE))
+        await change(door, topic_id, leader=ELSEWHERE, epoch=2, replicas=(ELSEWHERE,))
+        await writing
+        return (await door.produce("others", batch_of("b"))).error_message
+
+    assert at_the_door(story, seed=seed, can_sync_everything=False) is None
+
+
+def test_who_copies_what_was_removed_a_moment_ago_asks_for_no_sync_of_it() -> None:
+    """The image tells of a removal before fetchers hear of it; one of them may have a batch in hand that is not durable."""
+
+    async def story(door: Door) -> str | None:
+        await door.create("others")
+        topic_id = await door.create("t")
+        await change(door, topic_id, leader=ELSEWHERE, epoch=1, replicas=(ELSEWHERE, HERE))
+        (replica,) = door.node.partitions.all_followed()
+        batch = batch_of("a")
+        replica.append(memoryview(batch), decode_header(batch), 0)
+        await change(door, topic_id, leader=ELSEWHERE, epoch=2, replicas=(ELSEWHERE,))
+        commits = door.node.partitions.home_of(replica).commits
+        commits.note(replica)
+        assert commits.waiting() == []
+        return (await door.produce("others", batch_of("b"))).error_message
+
+    assert at_the_door(story) is None
 
 
 def test_a_start_removes_nothing_that_the_image_merely_does_not_name() -> None:
@@ -128,3 +168,48 @@ def test_a_process_that_has_not_registered_leads_nothing() -> None:
         assert (await door.produce("t", batch_of("b"))).base_offset == 1
 
     at_the_door(story)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_stray_that_is_wanted_again_is_not_removed_under_whoever_opens_it(seed: int) -> None:
+    """A node that starts removes what others keep now; meanwhile the partition may be given back to it."""
+
+    async def story(door: Door) -> list[str]:
+        topic_ids = [await door.create(name) for name in ("others", "t")]
+        for topic_id in topic_ids:
+            await change(door, topic_id, leader=ELSEWHERE, epoch=1, replicas=(ELSEWHERE,))
+        strays = [
+            Held(TopicPartition(name, 0), TopicId(topic_id))
+            for name, topic_id in zip(("others", "t"), topic_ids, strict=True)
+        ]
+        parts = door.node._parts
+        await parts.ports.pool.run(parts.disk.directory.create_partitions, strays)
+        await asyncio.gather(
+            door.node.partitions.remove_strays(strays),
+            change(door, topic_ids[1], leader=HERE, epoch=2, replicas=(HERE,)),
+        )
+        assert (await door.produce("t", batch_of("a"))).error_code == ErrorCode.NONE
+        return [path for path, _ in door.machine.platters.files() if path.endswith("/t-0/partition")]
+
+    assert len(at_the_door(story, seed=seed)) == 1
+
+
+def test_who_has_let_go_of_a_log_says_nothing_more_of_where_it_starts() -> None:
+    """A fetcher may have been told of a start a moment before. The name may be that of another copy by now, with fewer records."""
+
+    async def story(door: Door) -> tuple[int, tuple[object, ...]]:
+        topic_id = await door.create("t")
+        for value in "abcde":
+            await door.produce("t", batch_of(value))
+        await change(door, topic_id, leader=ELSEWHERE, epoch=1, replicas=(ELSEWHERE, HERE))
+        (replica,) = door.node.partitions.all_followed()
+        await change(door, topic_id, leader=ELSEWHERE, epoch=2, replicas=(ELSEWHERE,))
+        await change(door, topic_id, leader=ELSEWHERE, epoch=3, replicas=(ELSEWHERE, HERE))
+        with pytest.raises(NotLeader):
+            await door.node.partitions.trim(replica, Offset(3))
+        await door.node._parts.disk.recovery_points.save()
+        await door.restart()
+        (partition,) = door.node.partitions.all_led()
+        return partition.log.start_offset, partition.log.damaged
+
+    assert at_the_door(story) == (0, ())

@@ -304,7 +304,7 @@ def test_a_node_stops_in_order_while_it_cuts_a_log(seed: int) -> None:
             replica = hosted(nodes, follower)
             assert fetchers is not None
             assert isinstance(replica, Replica)
-            fetchers.begin(fetchers.cut(replica, Truncate(Offset(1))))
+            fetchers.begin(fetchers.cut(replica, Truncate(Offset(1)), leader_epoch=replica.leader_epoch))
             nodes.members[follower].machine.platters.stalled_until_s = nodes.world.now_s + 1
             await nodes.members[follower].stop()
             await nodes.members[follower].start()

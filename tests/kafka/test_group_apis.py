@@ -183,6 +183,24 @@ def test_what_was_committed_is_there_after_a_restart_and_the_unknown_is_not_zero
     at_the_door(story, *SETTINGS)
 
 
+def test_offsets_of_a_deleted_topic_go_though_another_has_its_name_before_the_node_has_followed() -> None:
+    """To follow a deletion takes as long as the files do. Whoever reads the next topic must not begin where the former ended."""
+
+    async def story(door: Door) -> tuple[int, str | None]:
+        await door.create("t")
+        await find(door)
+        assert await commit(door, committing(5)) == 0
+        other = await door.another()
+        deleting = asyncio.ensure_future(other.delete("t"))
+        while "t" in door.node.image.topics:
+            await asyncio.sleep(0.000_01)
+        await door.create("t")
+        await deleting
+        return await committed(door)
+
+    assert at_the_door(story, *SETTINGS) == (-1, "")
+
+
 def test_offsets_of_a_deleted_topic_go_with_it() -> None:
     async def story(door: Door) -> None:
         await door.create("t")

@@ -62,8 +62,8 @@ class Compactor:
         """A pass over the next partition that needs one; None when all have been asked."""
         for partition in self._candidates:
             log, now_ms = partition.log, self._clock.now_ms()
-            if self._work.is_wanted(log):
-                continue
+            if partition.is_over or self._work.is_wanted(log):
+                continue  # what a role that has ended knows to be committed may have been cut since
             compaction = log.maintenance.take_compaction(
                 limit_offset=partition.last_stable_offset, now_ms=now_ms
             )
@@ -89,9 +89,12 @@ class Compactor:
     async def _go_on(self, current: _Pass) -> int:
         """One run of a pass; answers what it took of the budget."""
         compaction, spent_bytes = current.compaction, 0
-        if current.installed is None and self._work.is_wanted(current.partition.log):
+        log = current.partition.log
+        # One that was deleted leaves its paths to whatever comes under the same name.
+        if log.is_forgotten or (current.installed is None and self._work.is_wanted(log)):
             await self._abandon(current)
-        elif current.installed is None:
+            return spent_bytes
+        if current.installed is None:
             try:
                 spent_bytes = await self._pool.run(compaction.run, COMPACTION_BYTES_PER_TICK)
             finally:

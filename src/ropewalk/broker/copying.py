@@ -68,6 +68,19 @@ class Copying:
 
         self.is_moving_start = False
 
+    @property
+    def is_held(self) -> bool:
+        """Whether nothing is asked for now: the log is being cut, or somebody else has it, or nobody.
+
+        A cut goes on though the partition has another leader by now: what is asked is what the log holds afterwards.
+        """
+        return self.is_at_work or self.replica.is_at_work or self.replica.is_over
+
+    @property
+    def is_current(self) -> bool:
+        """Whether what the leader says counts: it still leads, and this node still follows."""
+        return not self.replica.is_over and self.core.leader_epoch == self.replica.leader_epoch
+
     def repair(self) -> Truncate | Restart | None:
         """What has to go of a copy that is damaged, so that it comes again; None where it is whole.
 

@@ -7,13 +7,14 @@ something that does not belong there. Then the log is cut.
 What a reader could get wrong
     Once begun, a cut runs to its end even if whoever wants it is cancelled: the disk pool cannot be stopped half way, and
     the log belongs to nobody else before.
+    A cut that was decided in an epoch that is over is not begun: the next leader may have been told of what would be cut.
 """
 
 import asyncio
 from collections.abc import Coroutine
 
 from ropewalk.base.errors import RopewalkError
-from ropewalk.base.ids import Offset
+from ropewalk.base.ids import LeaderEpoch, Offset
 from ropewalk.base.ports import Clock, Pool
 from ropewalk.broker.home import Home
 from ropewalk.broker.log_work import LogWork
@@ -26,17 +27,23 @@ class Cutting:
         self._pool = pool
         self._clock = clock
 
-    async def cut_back(self, replica: Replica, home: Home, offset: Offset) -> None:
+    async def cut_back(
+        self, replica: Replica, home: Home, offset: Offset, *, leader_epoch: LeaderEpoch
+    ) -> None:
         """Remove everything from the batch that contains `offset` on. `StorageFailed` if nothing could be begun."""
-        await _to_the_end(self._cut_back(replica, home, offset))
+        await _to_the_end(self._cut_back(replica, home, offset, leader_epoch))
 
-    async def begin_anew(self, replica: Replica, home: Home, offset: Offset) -> None:
+    async def begin_anew(
+        self, replica: Replica, home: Home, offset: Offset, *, leader_epoch: LeaderEpoch
+    ) -> None:
         """Remove everything; the log begins again at `offset`. As `cut_back`."""
-        await _to_the_end(self._begin_anew(replica, home, offset))
+        await _to_the_end(self._begin_anew(replica, home, offset, leader_epoch))
 
-    async def _cut_back(self, replica: Replica, home: Home, offset: Offset) -> None:
+    async def _cut_back(
+        self, replica: Replica, home: Home, offset: Offset, leader_epoch: LeaderEpoch
+    ) -> None:
         log = replica.log
-        with replica.at_work():
+        with replica.at_work(leader_epoch):
             async with self._work.alone(log):
                 if offset >= log.end_offset:
                     return
@@ -55,9 +62,11 @@ class Cutting:
                 if log.dirty:
                     home.commits.note(replica)
 
-    async def _begin_anew(self, replica: Replica, home: Home, offset: Offset) -> None:
+    async def _begin_anew(
+        self, replica: Replica, home: Home, offset: Offset, leader_epoch: LeaderEpoch
+    ) -> None:
         log = replica.log
-        with replica.at_work():
+        with replica.at_work(leader_epoch):
             async with self._work.alone(log):
                 home.commits.forget(replica)
                 log.trimming.plan_restart(offset)

@@ -7,7 +7,8 @@ What a reader could get wrong
     A partition that rests, whose log is being cut, or that waits for its share of the catch-up budget is taken out of the session,
     so that the leader does not send it anything.
     An answer is worked off in turns, and the partition may have got another leader meanwhile. Whoever appends asks its core
-    first, and its replica refuses once it has ended.
+    first, and its replica refuses once it has ended. The replica goes on where another node leads: what is left of the answer is
+    dropped then, and a leader that was asked for another place than where the log ends by now is asked again.
     After a fetch that failed, whatever the reason, the session begins anew: nobody knows what the leader took as told.
     Fetches of a session go out one after the other, so what comes up while the leader holds one cannot be asked for beside it.
     The leader is asked to answer that one (`_hurry`). The first of a session, which has no id yet, is not held at all.
@@ -21,7 +22,7 @@ import structlog
 
 from ropewalk.base.complaints import Complaints
 from ropewalk.base.errors import NotLeader, RopewalkError
-from ropewalk.base.ids import NodeId, Offset, TopicId
+from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, TopicId
 from ropewalk.base.limits import (
     CATCH_UP_PARTITIONS_MAX,
     REPLICA_BYTES_PER_TURN,
@@ -81,7 +82,8 @@ class Copier(Protocol):
     async def hurry(self, leader: NodeId, session_id: int, session_epoch: int) -> None:
         """Have the leader answer that fetch, if it is holding it. Where that fails it ends by itself."""
 
-    async def cut(self, replica: Replica, effect: Truncate | Restart) -> None: ...
+    async def cut(self, replica: Replica, effect: Truncate | Restart, *, leader_epoch: LeaderEpoch) -> None:
+        """As the leader of that epoch has it. Whoever copies the partition by then hears when it is done."""
 
     async def move_start(self, replica: Replica, offset: Offset) -> None: ...
 
@@ -186,7 +188,7 @@ class Fetcher:
         behind_count = 0
         for key in list(self._to_name):
             copying = self._copyings[key]
-            if copying.is_at_work or copying.rest_until_ms > now_ms:
+            if copying.is_held or copying.rest_until_ms > now_ms:
                 continue
             if copying.broker_epoch != self._broker_epoch:
                 repair = copying.repair()
@@ -243,7 +245,7 @@ class Fetcher:
         rest_ms = float(REPLICA_FETCH_MS_MAX)
         for key in self._to_name:
             copying = self._copyings[key]
-            if copying.is_at_work:
+            if copying.is_held:
                 continue
             wait_ms = copying.rest_until_ms - now_ms
             if copying.is_behind:
@@ -253,7 +255,8 @@ class Fetcher:
 
     async def _wait(self) -> None:
         """Until something can be asked for: time has passed, or somebody says so."""
-        if any(copying.replica.log.dirty for copying in map(self._copyings.__getitem__, self._to_name)):
+        named = [self._copyings[key] for key in self._to_name]
+        if any(copying.replica.log.dirty and not copying.is_held for copying in named):
             await self._copier.commits.covered()
             return
         loop = asyncio.get_running_loop()
@@ -278,7 +281,7 @@ class Fetcher:
             for data in topic.partitions:
                 key = TopicId(topic.topic_id), data.index
                 copying = self._copyings.get(key)
-                if copying is not None:
+                if copying is not None and not copying.replica.is_over:
                     await self._take_one(key, copying, data)
                     replica = copying.replica
                     waits_for_disk |= replica.durable_first and replica.log.dirty
@@ -300,7 +303,9 @@ class Fetcher:
             if copying.is_behind:
                 self._leave_session(key)  # others that are behind have their turn
         elif key in self._in_session:
-            copying.ask()  # with the same words, which the leader need not hear again
+            asked = copying.question
+            if copying.ask() != asked:  # the same words the leader need not hear again
+                self._to_name[key] = None
 
     async def _carry_out(self, key: Key, copying: Copying, effect: Effect, data: PartitionData) -> None:
         match effect:
@@ -334,6 +339,8 @@ class Fetcher:
             if self._turn_bytes >= REPLICA_BYTES_PER_TURN:
                 self._turn_bytes = 0
                 await asyncio.sleep(0)
+                if not copying.is_current:
+                    break  # the next leader may have been asked for what follows
         self.copied_bytes += copied_bytes
         if copying.is_behind:
             self._copier.budget.charge(copied_bytes, self._now_ms())
@@ -359,9 +366,10 @@ class Fetcher:
 
     async def _cut_to_the_end(self, copying: Copying, effect: Truncate | Restart) -> None:
         try:
-            await self._copier.cut(copying.replica, effect)
+            await self._copier.cut(copying.replica, effect, leader_epoch=copying.core.leader_epoch)
         except RopewalkError as error:
-            self._complain(f"{copying.replica.name}: {error}")
+            if copying.is_current:
+                self._complain(f"{copying.replica.name}: {error}")
             copying.rest_until_ms = self._now_ms() + self._copier.settings.replica_fetch_backoff_ms
         copying.is_at_work = False
         self._hurry()

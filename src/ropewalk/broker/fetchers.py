@@ -11,7 +11,7 @@ from typing import Any
 
 from ropewalk.base import metrics
 from ropewalk.base.errors import RopewalkError
-from ropewalk.base.ids import NodeId, Offset, TopicId
+from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, TopicId
 from ropewalk.base.limits import CATCH_UP_BYTES_PER_SECOND, REPLICA_HURRY_MS_MAX
 from ropewalk.base.metrics import Sheet
 from ropewalk.base.ports import Clock, Pool
@@ -139,12 +139,15 @@ class Fetchers:
         ):  # a node of the version before, or one that is gone: the fetch says so itself
             await link.call(hurry_fetch.API, request, deadline_ms=deadline_ms)
 
-    async def cut(self, replica: Replica, effect: Truncate | Restart) -> None:
+    async def cut(self, replica: Replica, effect: Truncate | Restart, *, leader_epoch: LeaderEpoch) -> None:
         home = self._partitions.home_of(replica)
-        if isinstance(effect, Truncate):
-            await self._cutting.cut_back(replica, home, effect.offset)
-        else:
-            await self._cutting.begin_anew(replica, home, effect.offset)
+        cut = self._cutting.cut_back if isinstance(effect, Truncate) else self._cutting.begin_anew
+        try:
+            await cut(replica, home, effect.offset, leader_epoch=leader_epoch)
+        finally:  # it may be copied from another node by now, whose fetcher has held back
+            leader = self._leaders.get((replica.topic_id, replica.name.partition))
+            if leader is not None:
+                self._by_leader[leader].hurry()
 
     async def move_start(self, replica: Replica, offset: Offset) -> None:
         await self._partitions.trim(replica, offset)

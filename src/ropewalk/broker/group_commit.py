@@ -9,7 +9,9 @@ What a reader could get wrong
     After a failed sync the page cache may hold pages that the kernel believes clean and the disk never got
     (fsyncgate). `run` ends with that error, and the node ends with `run`.
     A sync that is under way names files and directories of partitions that were forgotten meanwhile. Nobody may take
-    those away under it: a directory that is not there is an error like any other (`left`).
+    those away under it: a directory that is not there is an error like any other (`left`). What counts is the log: the
+    sync may be that of a leader, and the one who goes the follower that took the log over from it.
+    Whoever has let go of its log may still be noted by somebody who has not heard of it; that is nothing to sync.
 """
 
 import asyncio
@@ -18,7 +20,7 @@ from ropewalk.base.durations import Durations
 from ropewalk.base.limits import SYNC_FILES_SINGLY_MAX
 from ropewalk.base.ports import Clock, Disk, Pool
 from ropewalk.broker.hosted import Hosted
-from ropewalk.log.log import SyncTargets
+from ropewalk.log.log import Log, SyncTargets
 
 
 class GroupCommit:
@@ -29,7 +31,7 @@ class GroupCommit:
         self._dirty: dict[Hosted, None] = {}
         self._syncing: dict[Hosted, SyncTargets] = {}
         self._moved: dict[Hosted, None] = {}
-        self._at_disk: frozenset[Hosted] = frozenset()
+        self._at_disk: frozenset[Log] = frozenset()
         """Those that the sync under way is about, forgotten or not."""
         self._leaving: list[asyncio.Future[None]] = []
         self._wake: asyncio.Future[None] | None = None
@@ -39,6 +41,8 @@ class GroupCommit:
 
     def note(self, partition: Hosted) -> None:
         """`partition` has bytes that somebody waits for."""
+        if partition.is_over:
+            return
         self._dirty[partition] = None
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
@@ -49,8 +53,8 @@ class GroupCommit:
         self._moved.pop(partition, None)
 
     async def left(self, partition: Hosted) -> None:
-        """Return when no sync has anything to do with the partition any more. Forget it first."""
-        while partition in self._at_disk:
+        """Return when no sync has anything to do with the partition's log any more. Forget it first."""
+        while partition.log in self._at_disk:
             leaving: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._leaving.append(leaving)
             await leaving
@@ -90,7 +94,7 @@ class GroupCommit:
         """Make everything noted so far durable, and say so to the partitions."""
         self._syncing = {partition: partition.begin_sync() for partition in self._dirty}
         self._dirty = {}
-        self._at_disk = frozenset(self._syncing)
+        self._at_disk = frozenset([partition.log for partition in self._syncing])
         covered, self._covered = self._covered, []
         targets = list(self._syncing.values())
         began_ms = self._clock.monotonic_ms()

@@ -12,12 +12,23 @@ from ropewalk.metadata.records import Fact, PartitionCreated, TopicCreated, Topi
 class GroupTopics:
     def __init__(self, image: Image) -> None:
         self._image = image
+        self._names: dict[TopicId, str] | None = None
+        """Of the topics that were followed, which the image may know no more."""
         self.version = 0
 
-    def follow(self, records: Sequence[Fact]) -> None:
-        """The image has changed by `records`."""
+    def follow(self, records: Sequence[Fact]) -> set[str]:
+        """The image has changed by `records`. Answers the names of topics that are deleted; others may have them by now."""
         if any(isinstance(record, TopicCreated | PartitionCreated | TopicDeleted) for record in records):
             self.version += 1
+        if self._names is None:
+            self._names = {topic_id: topic.name for topic_id, topic in self._image.topics_by_id.items()}
+        deleted: set[str] = set()
+        for record in records:
+            if isinstance(record, TopicCreated):
+                self._names[record.topic_id] = record.name
+            elif isinstance(record, TopicDeleted) and record.topic_id in self._names:
+                deleted.add(self._names.pop(record.topic_id))
+        return deleted
 
     def find(self, name: str) -> TopicFacts | None:
         topic = self._image.topics.get(name)

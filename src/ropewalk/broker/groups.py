@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 
 from msgspec import Struct
@@ -116,13 +117,13 @@ class Groups:
 
     async def follow(self, records: Sequence[Fact]) -> None:
         """The cluster's facts have changed by `records`, and the partitions have followed them."""
-        self._group_topics.follow(records)
+        deleted = self._group_topics.follow(records)
         await self._shards.follow()
         if not any(isinstance(record, TopicDeleted) for record in records):
             return
         for shard in self._shards:
             if shard.is_serving:
-                self._forget_deleted_topics(shard)
+                self._forget_deleted_topics(shard, deleted)
 
     def samples(self) -> Iterator[GroupSample]:
         """Every group that is looked after here. What is seen may be a moment ahead of the log."""
@@ -163,11 +164,17 @@ class Groups:
         with suppress(TopicExists):  # another client was quicker, which is as good
             await self._topics.create(command)
 
-    def _forget_deleted_topics(self, shard: Shard[Command, Event, Answer]) -> None:
-        """Also when a shard begins to serve: the node may have stopped between a deletion and this."""
+    def _forget_deleted_topics(
+        self, shard: Shard[Command, Event, Answer], deleted: AbstractSet[str] = frozenset()
+    ) -> None:
+        """Also when a shard begins to serve: the node may have stopped between a deletion and this.
+
+        `deleted`: names that the image may have given to others meanwhile.
+        """
         core = shard.core
         assert isinstance(core, GroupsCore)
-        gone = core.durable.topics() - self._topics.image.topics.keys()
+        known = core.durable.topics()
+        gone = known - self._topics.image.topics.keys() | known & deleted
         if gone:
             shard.decide(lambda _core, _now_ms: core.on_topics_deleted(sorted(gone)))
 

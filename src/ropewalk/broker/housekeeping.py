@@ -81,7 +81,8 @@ class Housekeeping:
         for partition in self._disk.commits.waiting():
             partition.expire(now_ms)
         if self._partitions.unopened_count:
-            await self._cluster.followed()  # nothing has changed, but the partitions follow again
+            # Nothing has changed, but the partitions follow again. Nobody waits here: what is followed may have to wait for this.
+            self._cluster.facts.follow_soon()
         await _tolerating_a_full_disk(self._save_recovery_points())
         if now_ms >= self._high_watermarks_due_ms:
             self._high_watermarks_due_ms = now_ms + HIGH_WATERMARKS_SAVED_MS

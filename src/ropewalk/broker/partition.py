@@ -91,6 +91,9 @@ class Partition:
         """None where nobody else keeps a copy."""
 
         self._end: RopewalkError | None = None
+        self.is_over = False
+        """Whether the log is no longer this object's."""
+
         self._segment_count = log.segment_count
         self._appended_bytes = 0
         self.fetched_bytes = 0
@@ -314,6 +317,7 @@ class Partition:
     def end(self, reason: RopewalkError) -> None:
         """Refuse, and send everybody who waits away. What was appended may come to count all the same, on another node."""
         self.refuse(reason)
+        self.is_over = True
         self.acknowledgements.end(reason)
         if self.followers is not None:
             self.followers.watchers.end()

@@ -9,6 +9,7 @@ What a reader could get wrong
     image names the node nowhere is no proof while it is being read: it may be older than the files.
 """
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
 
 import structlog
@@ -97,6 +98,7 @@ class Partitions:
         self._followed: dict[TopicId, dict[int, Replica]] = {}
         self._unopened: dict[tuple[TopicId, int], StorageFailed] = {}
         """Partitions that could not be opened for want of room; tried again by `follow`."""
+        self._following = asyncio.Lock()
 
     def __iter__(self) -> Iterator[Hosted]:
         """All that are held here."""
@@ -174,17 +176,22 @@ class Partitions:
 
         Only for an image that has reached this node's own registration, and is so at least as new as the files.
         """
-        strays = [held for held in held_partitions if self._is_stray(held)]
-        if strays:
-            await self._pool.run(self._disk.directory.delete_partitions, strays)
-        for stray in strays:
-            self._disk.directory.forget_partition(stray.name)
+        async with self._following:  # one that is wanted again is opened afterwards, not meanwhile
+            strays = [held for held in held_partitions if self._is_stray(held)]
+            if strays:
+                await self._pool.run(self._disk.directory.delete_partitions, strays)
+            for stray in strays:
+                self._disk.directory.forget_partition(stray.name)
 
     async def follow(self, records: Sequence[Fact]) -> list[tuple[TopicId, int]]:
         """Bring the partitions in step with records that have just been applied to the image; answers what was opened.
 
         What could not be opened before is tried again, so following nothing at all has its use.
         """
+        async with self._following:
+            return await self._follow(records)
+
+    async def _follow(self, records: Sequence[Fact]) -> list[tuple[TopicId, int]]:
         touched: dict[TopicId, None] = dict.fromkeys(topic_id for topic_id, _ in self._unopened)
         for record in records:
             match record:
@@ -211,6 +218,7 @@ class Partitions:
 
     async def trim(self, partition: Hosted, offset: Offset) -> None:
         """Delete the records below `offset`; returns when no restart can bring them back."""
+        self._check_hosts(partition)
         home = self.home_of(partition)
         partition.log.trimming.plan_start(offset, limit_offset=partition.high_watermark)
         home.directory.note(partition.name, partition.topic_id, partition.log)
@@ -219,8 +227,7 @@ class Partitions:
 
     async def remove_expired(self, partition: Hosted, durable_starts: CheckpointWrite) -> None:
         """Start where the log does durably, and remove the files below."""
-        if not self.hosts(partition):
-            raise NotLeader(f"{partition.name} is led by another node now")
+        self._check_hosts(partition)
         if self.log_work.is_wanted(partition.log):
             return  # that the start is durable is not forgotten: it is moved along with the next
         start_offset = durable_starts.offset_of(str(partition.name))
@@ -238,6 +245,11 @@ class Partitions:
         """Whether it is still here, in this role: a topic may be deleted while somebody goes through them all."""
         hosted = self._by_id if isinstance(partition, Partition) else self._followed
         return hosted.get(partition.topic_id, {}).get(partition.name.partition) is partition
+
+    def _check_hosts(self, partition: Hosted) -> None:
+        """Of one that is not here any more nothing is noted: under its name there may be another."""
+        if not self.hosts(partition):
+            raise NotLeader(f"{partition.name} is led by another node now")
 
     def home_of(self, partition: Hosted) -> Home:
         return self._memory if partition.in_memory else self._disk

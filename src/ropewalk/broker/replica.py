@@ -63,6 +63,9 @@ class Replica:
         self._commits = commits
         self._watchers = Watchers()
         self._end: RopewalkError | None = None
+        self.is_over = False
+        """Whether the log is no longer this object's."""
+
         self._segment_count = log.segment_count
         self._appended_bytes = 0
         self._shown_bytes = 0
@@ -117,7 +120,7 @@ class Replica:
 
     def set_durable_first(self, durable_first: bool) -> None:
         self.durable_first = durable_first
-        if self.log.dirty:
+        if self.log.dirty and self._at_work is None:  # whoever cuts the log has it synced afterwards
             self._commits.note(self)
 
     def set_leader(self, leader: NodeId | None, leader_epoch: LeaderEpoch) -> None:
@@ -159,11 +162,18 @@ class Replica:
     def end(self, reason: RopewalkError) -> None:
         """Refuse, and send everybody who reads here away."""
         self.refuse(reason)
+        self.is_over = True
         self._watchers.end()
 
     @contextmanager
-    def at_work(self) -> Iterator[None]:
-        """While this lasts the log is changed in the disk pool, and belongs to whoever does so."""
+    def at_work(self, leader_epoch: LeaderEpoch) -> Iterator[None]:
+        """While this lasts the log is changed in the disk pool, and belongs to whoever does so.
+
+        Not begun where records are refused, nor on the word of a leader whose epoch is over.
+        """
+        if self._end is not None:
+            raise self._end.with_traceback(None)
+        self.check_epoch(leader_epoch)
         assert self._at_work is None, f"{self.name}: two are at work at once"
         self._at_work = asyncio.get_running_loop().create_future()
         try:

@@ -149,10 +149,11 @@ class ToController:
         topic_id = TopicId(answer.topic_id)
         if answer.error_code != ErrorCode.NONE:
             return AlteredPartition(topic_id, answer.index, refusal(RemoteError(answer.error_code)))
-        known = self._cluster.image.topic_by_id(topic_id).partitions[answer.index]
+        # The image may be ahead of the answer: that a topic is gone by now says nothing about the others in it.
+        known = self._cluster.image.topics_by_id.get(topic_id)
         partition = Partition(
             index=answer.index,
-            replicas=known.replicas,
+            replicas=() if known is None else known.partitions[answer.index].replicas,
             isr=tuple(NodeId(member) for member in answer.isr),
             leader=None if answer.leader < 0 else NodeId(answer.leader),
             leader_epoch=LeaderEpoch(answer.leader_epoch),

@@ -268,6 +268,6 @@ async def _follow(parts: Parts, records: Sequence[Fact]) -> None:
 
 
 def _on_failure(failed: asyncio.Future[BaseException], name: str, error: BaseException) -> None:
-    _log.error("background work failed; the node ends", work=name, error=repr(error))
+    _log.error("background work failed; the node ends", work=name, error=repr(error), exc_info=error)
     if not failed.done():
         failed.set_result(error)
