@@ -193,7 +193,7 @@ class Nemesis:
         if not candidates:
             return
         key = self._rng.choice(candidates)
-        if not self._is_spare(node_id, key):
+        if not self._is_spare(node_id, key) or self._is_rotten_elsewhere(node_id, key):
             return
         log = machine.logs[key]
         log.rotten_at = self._rng.randrange(log.durable_end)
@@ -216,6 +216,14 @@ class Nemesis:
                 if not others or not all(self._is_whole(other, key) for other in others):
                     return False
         return True
+
+    def _is_rotten_elsewhere(self, node_id: NodeId, key: Key) -> bool:
+        """Rot that nobody has found yet goes along when its copy comes to be counted on."""
+        return any(
+            machine.logs[key].rotten_at is not None
+            for other, machine in self._machines.items()
+            if other != node_id and key in machine.logs
+        )
 
     def _is_whole(self, node_id: NodeId, key: Key) -> bool:
         machine = self._machines[node_id]
