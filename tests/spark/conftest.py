@@ -1,9 +1,9 @@
-"""One Spark session and one node for all tests of this directory that want them: starting Spark takes longer than they do."""
+"""One node for all tests of this directory that want one, and Java that starts quickly."""
 
-import os
 import shutil
-import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,27 +13,20 @@ from confluent_kafka.cimpl import NewTopic
 
 from ropewalk.testing import Cluster
 
-pyspark = pytest.importorskip("pyspark")
+pytest.importorskip("pyspark")
+
+needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java 17 or newer")
+
+LIGHT_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xverify:none"
+"""For Java that never lives long enough to be worth compiling well; that Spark's own classes are sound is known."""
 
 
-@pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
-    """As bare as Spark comes but for what keeps a test small."""
-    if shutil.which("java") is None:
-        pytest.skip("Spark needs Java 17 or newer")
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = (
-        pyspark.sql.SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.driver.memory", "1g")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("ERROR")
-    yield session
-    session.stop()
+@pytest.fixture(scope="module", autouse=True)
+def _quick_java() -> Iterator[None]:
+    """Whatever a test starts begins sooner. Not for longer than a module: others may want Java otherwise."""
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setenv("JAVA_TOOL_OPTIONS", LIGHT_JVM)
+        yield
 
 
 class Node:
@@ -70,6 +63,28 @@ class Node:
             )
         assert self._producer.flush(30) == 0
 
+    @staticmethod
+    def archived(topic: str, count: int) -> list[dict[str, Any]]:
+        """Every column of what a table holds that `count` records from 0 on were archived to."""
+        rows = []
+        for number in range(count):
+            at = datetime.fromtimestamp(1_700_000_000, UTC) + timedelta(milliseconds=number)
+            header = {"key": "n", "value": str(number).encode()}
+            rows.append(
+                {
+                    "key": f"k{number}".encode(),
+                    "value": f"v{number}".encode(),
+                    "topic": topic,
+                    "partition": number % 2,
+                    "offset": number // 2,
+                    "timestamp": at,
+                    "timestampType": 0,
+                    "headers": [header] if number % 2 else None,
+                    "date": at.date(),
+                }
+            )
+        return sorted(rows, key=lambda row: (row["partition"], row["offset"]))
+
     def read(self, topic: str, partitions: int = 2, *, isolation: str = "read_committed") -> list[Message]:
         """What is there by now, in order of partition and offset."""
         consumer = Consumer(
@@ -78,6 +93,7 @@ class Node:
                 "group.id": "check",
                 "isolation.level": isolation,
                 "enable.partition.eof": True,
+                "fetch.wait.max.ms": 10,  # what has no more answers at once
             }
         )
         found: list[Message] = []
@@ -91,6 +107,14 @@ class Node:
                 found.append(message)
         consumer.close()
         return found
+
+
+def rows_of(table: Path) -> list[dict[str, Any]]:
+    """All that a table holds, in order of partition and offset."""
+    from deltalake import DeltaTable
+
+    found: list[dict[str, Any]] = DeltaTable(str(table)).to_pyarrow_dataset().to_table().to_pylist()
+    return sorted(found, key=lambda row: (row["partition"], row["offset"]))
 
 
 @pytest.fixture(scope="session")

@@ -17,23 +17,25 @@ from typing import Final
 
 import pyspark
 
+from tests.spark.conftest import LIGHT_JVM
+
 _PROGRAMS: Final = Path(pyspark.__file__).parent / "bin"
 _PATIENCE_S: Final = 90.0
-_LIGHT_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+DRIVER_MEGABYTES: Final = 512
 ENVIRONMENT: Final = {
     "PYSPARK_PYTHON": sys.executable,
     "SPARK_LOCAL_IP": "127.0.0.1",
-    "SPARK_DAEMON_MEMORY": "600m",  # a Connect server counts as one, and needs as much
-    "SPARK_DAEMON_JAVA_OPTS": _LIGHT_JVM,
+    "SPARK_DAEMON_MEMORY": f"{DRIVER_MEGABYTES}m",  # a Connect server counts as one, and needs as much
+    "SPARK_DAEMON_JAVA_OPTS": LIGHT_JVM,
 }
 SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.memory": "600m",
-    "spark.driver.extraJavaOptions": _LIGHT_JVM,
+    "spark.driver.memory": f"{DRIVER_MEGABYTES}m",
+    "spark.driver.extraJavaOptions": LIGHT_JVM,
     "spark.executor.memory": "500m",
-    "spark.executor.extraJavaOptions": _LIGHT_JVM,
+    "spark.executor.extraJavaOptions": LIGHT_JVM,
     "spark.sql.shuffle.partitions": "2",
 }
 

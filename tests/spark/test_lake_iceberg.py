@@ -85,6 +85,17 @@ def test_offsets_outlive_snapshots(tmp_path: Path) -> None:
     assert snapshot.summary[OFFSETS] == '{"orders":{"0":3}}'
 
 
+def test_upkeep_deletes_nothing_that_is_named_wherever_the_table_is(tmp_path: Path) -> None:
+    path = tmp_path / "data" / "lake"
+    table = open_table("iceberg", spec(path))
+    table.commit(Commit(write(table, topic_rows(0, 3)), {ZERO: 3}))
+    said = open_table("iceberg", spec(path)).maintain(
+        Upkeep(compact_at=0, file_bytes_target=1 << 20, keep_hours=0)
+    )
+    assert said == "0 snapshots expired, 0 files that nobody needs deleted"
+    assert offsets("iceberg", path) == [0, 1, 2]
+
+
 def test_a_table_whose_catalog_is_gone_is_not_written_to(tmp_path: Path) -> None:
     table = open_table("iceberg", spec(tmp_path))
     table.commit(Commit(write(table, topic_rows(0, 1)), {ZERO: 1}))

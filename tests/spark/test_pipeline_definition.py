@@ -109,6 +109,12 @@ def test_a_start_by_time_takes_the_place_of_the_beginning() -> None:
     assert job.source == {"startingTimestamp": "17", "subscribe": "a"}
 
 
+def test_the_command_lines_beginning_wins_however_the_file_says_it() -> None:
+    file = "[pipeline.a]\nkind = 'archive'\ntopics = ['a']\n[pipeline.a.source]\nstartingTimestamp = 17\n"
+    job = defined("a", "--to=x", file=file, given=Table(source={"startingOffsets": "latest"}))
+    assert job.source == {"startingOffsets": "latest", "subscribe": "a"}
+
+
 class Refused(Struct):
     saying: str
     file: str = ""
@@ -143,6 +149,10 @@ class Refused(Struct):
         Refused("must be a positive number", given=Table(topics=["a"], source={"minPartitions": "none"})),
         Refused("unknown option: offsets", given=Table(topics=["a"], source={"offsets": "3"})),
         Refused("one of subscribe, subscribePattern", given=Table(topics=["a"], pattern="b")),
+        Refused(
+            "give one of startingOffsets, startingTimestamp",
+            given=Table(topics=["a"], source={"startingOffsets": "latest", "startingTimestamp": "17"}),
+        ),
         Refused("interval is '5'", given=Table(topics=["a"], interval="5")),
         Refused("not both", given=Table(topics=["a"], master="local", remote="sc://x")),
         Refused("--checkpoint DIR", asked="transform", words=()),

@@ -88,6 +88,12 @@ def test_rows_taken_together(plan: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        (
+            explained(
+                "key: string", "~Project [reflect(java.util.UUID, randomUUID, true) AS key#1]", f"+- ~{TOPIC}"
+            ),
+            r"uses reflect\(\)",
+        ),
         (explained("key: string", "~Project [uuid(Some(-37)) AS key#1]", f"+- ~{TOPIC}"), r"uses uuid\(\)"),
         (explained("", "DropTempViewCommand orders, false"), "reads none of the job's topics"),
         ("Error occurred during query planning: \nno such column", "no such column"),

@@ -9,7 +9,8 @@ import pytest
 pytest.importorskip("numba")
 
 from ropewalk.spark.decoding import kernels, lockstep
-from ropewalk.spark.decoding.choice import BYTE_US, PATIENCE_US, RECORD_US, STEP_US, Choice
+from ropewalk.spark.decoding.choice import BYTE_US, RECORD_US, STEP_US, Choice
+from ropewalk.spark.patience import PATIENCE_US
 
 
 def counts(*each: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
@@ -53,6 +54,66 @@ print(sorted({"numba", "pandas"} & set(sys.modules)))
 """
 
 
-def test_a_worker_that_sees_a_few_records_loads_nothing_heavy() -> None:
-    done = subprocess.run([sys.executable, "-c", A_FEW_RECORDS], capture_output=True, text=True, timeout=60)
-    assert (done.stdout.strip(), done.returncode) == ("[]", 0), done.stderr
+ROWS = """
+import sys
+import numpy as np
+import pyarrow as pa
+from ropewalk.records.codec import Codec
+from ropewalk.spark.columns import Column
+from ropewalk.spark.encoding.encoder import encode
+from ropewalk.spark.encoding.rows import rows_of
+from ropewalk.spark.sink.digest import RowsDigest
+from ropewalk.spark.sink.placing import Placing
+from ropewalk.spark.sink.transaction import write_once  # what a task imports
+
+offsets = np.arange(0, 30 * COUNT + 1, 30, np.int32)
+buffers = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(bytes(30 * COUNT))]
+texts = pa.Array.from_buffers(pa.binary(), COUNT, buffers)  # made from Python's objects it would load pandas
+columns = {Column.KEY: texts, Column.VALUE: texts}
+RowsDigest().add(columns)
+rows = rows_of(columns, 0)
+partitions = Placing("t", 2, first=0, bytes_each=1000).place(rows)
+assert sum(each.record_count for each in encode(rows, partitions, codec=Codec.NONE, batch_bytes=1000, record_bytes_max=1000)) == COUNT
+print(sorted({"numba", "pandas"} & set(sys.modules)))
+"""
+
+
+ARCHIVED = """
+import sys, tempfile
+from ropewalk.base.ids import TopicPartition
+from ropewalk.records.record import Record, build
+from ropewalk.spark.columns import all_columns
+from ropewalk.spark.lake.landing import Into, WriteTask
+from ropewalk.spark.lake.shaping import raw_schema
+from ropewalk.spark.lake.table import Target
+from ropewalk.spark.reading import Decoder, Wanted
+from ropewalk.spark.values.decoding import ResolvedFormat, ValueFormat
+
+batch = build([Record(timestamp=1, key=b"k", value=b"v", headers=(("h", b"x"),))])
+rows, *_ = Decoder(all_columns(with_headers=True), topic="t", partition=0).decode(memoryview(batch), Wanted())
+with tempfile.TemporaryDirectory() as place:
+    task = WriteTask(
+        into=Into(Target(place, ("date",), False), raw_schema("date")),
+        letters=None,
+        values=ResolvedFormat(ValueFormat("raw")),
+        first_offsets={TopicPartition("t", 0): 0},
+        file_bytes_target=1 << 20,
+    )
+    (handed,) = task(iter([rows]))
+assert b"date=1970-01-01" in handed["file"][0].as_py()
+print(sorted({"numba", "pandas"} & set(sys.modules)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "loaded"),
+    [
+        pytest.param(A_FEW_RECORDS, [], id="a few records"),
+        pytest.param(ARCHIVED, [], id="a few archived records"),
+        pytest.param(ROWS.replace("COUNT", "100"), [], id="a few rows"),
+        pytest.param(ROWS.replace("COUNT", "200_000"), ["numba"], id="many rows"),
+    ],
+)
+def test_a_worker_loads_what_is_worth_it(program: str, loaded: list[str]) -> None:
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.stdout.strip(), done.returncode) == (str(loaded), 0), done.stderr

@@ -204,6 +204,16 @@ def test_what_was_aborted_and_the_markers_are_not_rows(loops: ModuleType) -> Non
     assert next_offset == 17
 
 
+@BOTH
+def test_a_time_that_fits_no_column_does_not_become_another_one(loops: ModuleType) -> None:
+    nanoseconds = 1_790_000_000_000_000_000
+    fetched = fetched_from([([Record(timestamp=nanoseconds, key=None, value=b"x", headers=())], Codec.NONE)])
+    decoded, _ = Decoder((Column.TIMESTAMP,), topic="orders", partition=0, loops=loops).decode(
+        fetched, Wanted()
+    )
+    assert decoded.column(0).cast(pa.int64()).to_pylist() == [2**63 // 1000 * 1000]
+
+
 def test_large_rows_are_handed_on_in_slices_that_fit() -> None:
     small = pa.record_batch({"value": pa.array([b"x"] * (ROWS_PER_BATCH_MAX * 2 + 1))})
     assert [each.num_rows for each in in_slices(small)] == [ROWS_PER_BATCH_MAX, ROWS_PER_BATCH_MAX, 1]

@@ -22,6 +22,7 @@ from pyiceberg.table import StaticTable
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.spark.lake.advance import decide_advance
+from ropewalk.spark.lake.delta import STATISTICS
 from ropewalk.spark.lake.kinds import Kind, open_table
 from ropewalk.spark.lake.shaping import new_rows, partition_columns, raw_schema, with_times
 from ropewalk.spark.lake.table import Commit, LakeTable, TableSpec, Target, Upkeep, WrittenFile
@@ -321,6 +322,19 @@ def test_commits_of_a_directory_are_forgotten_but_for_the_last(tmp_path: Path) -
     assert open_table("parquet", spec(tmp_path)).next_offsets([ZERO]) == {ZERO: 3}
 
 
+def test_who_was_overtaken_long_ago_is_refused_after_commits_are_forgotten(tmp_path: Path) -> None:
+    open_table("parquet", spec(tmp_path))
+    asleep = open_table("parquet", spec(tmp_path))
+    for first in range(3):
+        table = open_table("parquet", spec(tmp_path))
+        table.commit(Commit(write(table, topic_rows(first, 1)), {ZERO: first + 1}))
+    table.maintain(Upkeep(compact_at=0, file_bytes_target=1 << 27, keep_hours=0))
+    with pytest.raises(Overtaken, match="another archiver"):
+        asleep.commit(Commit(write(asleep, topic_rows(0, 3)), {ZERO: 3}))
+    assert offsets("parquet", tmp_path) == [0, 1, 2]
+    assert open_table("parquet", spec(tmp_path)).next_offsets([ZERO]) == {ZERO: 3}
+
+
 def test_plain_directories_need_a_file_system_that_renames() -> None:
     with pytest.raises(WrongUse, match="use table=delta for object stores"):
         open_table("parquet", TableSpec(address="s3://bucket/x", owner="a", schema=raw_schema("date")))
@@ -358,6 +372,26 @@ def test_statistics_let_readers_pass_over_files(tmp_path: Path) -> None:
     assert actions["max.timestamp"].to_pylist()[0] == datetime(
         1970, 1, int(actions["max.offset"][0].as_py()) + 1, tzinfo=UTC
     )
+
+
+@pytest.mark.parametrize("far_ms", [0, 3_000_000_000_000_000], ids=["dated", "without a date"])
+def test_statistics_hide_no_row(tmp_path: Path, far_ms: int) -> None:
+    """Whichever column a reader chooses by."""
+    table = open_table("delta", spec(tmp_path, partition_columns=()))
+    table.commit(Commit(write(table, topic_rows(0, 3), topic_rows(3, 1, start_ms=far_ms)), {ZERO: 4}))
+    rows = DeltaTable(str(tmp_path)).to_pyarrow_dataset()
+    first = rows.head(1).to_pylist()[0]
+    for name in ("topic", "partition", "offset", "timestamp", "timestampType", "date", "key", "value"):
+        assert 0 in rows.to_table(filter=ds.field(name) == first[name])["offset"].to_pylist(), name
+
+
+def test_upkeep_mends_statistics_of_tables_that_do_not_say_what_they_have(tmp_path: Path) -> None:
+    table = open_table("delta", spec(tmp_path))
+    table.commit(Commit(write(table, topic_rows(0, 3)), {ZERO: 3}))
+    DeltaTable(str(tmp_path)).alter.set_table_properties({STATISTICS: ""}, raise_if_not_exists=False)
+    open_table("delta", spec(tmp_path)).maintain(NEVER)
+    rows = DeltaTable(str(tmp_path)).to_pyarrow_dataset()
+    assert rows.to_table(filter=ds.field("partition") == 0).num_rows == 3
 
 
 def test_dates_are_those_of_utc_and_nonsense_has_none() -> None:

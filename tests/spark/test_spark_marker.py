@@ -22,7 +22,7 @@ from ropewalk.spark.sink.marker import (
     succeeding,
     to_text,
 )
-from ropewalk.spark.sink.recovery import released, resumption
+from ropewalk.spark.sink.recovery import Resumption, released, resumption
 
 ORDERS = TopicPartition("orders", 0)
 OTHERS = TopicPartition("orders", 1)
@@ -289,3 +289,23 @@ def test_markers_further_apart_than_a_batch_are_no_place_to_go_on() -> None:
     with pytest.raises(ReplayDiffers, match="without saying what it read"):
         resumption([marker("q", 2), far])
     assert resumption([None, None]) is None
+
+
+def test_a_batch_that_read_nothing_is_not_half_written() -> None:
+    """The first one of an empty topic, and the one in which a partition came into being: there is nothing to read again."""
+    empty = marker("q", 0, read(0, 0))
+    assert resumption([empty, None]) == Resumption(None, {ORDERS: 0})
+    former, newest = marker("q", 4, read(0, 9)), marker("q", 5, {ORDERS: (9, 9), OTHERS: (-2, 0)})
+    for markers in ([former, newest], [newest, former]):
+        assert resumption(markers) == Resumption(None, {ORDERS: 9, OTHERS: 0})
+        for stored in released(markers):
+            assert decide(stored, marker("r", 0, {ORDERS: (9, 12), OTHERS: (-2, 3)})) is Decision.WRITE
+
+
+def test_a_changed_query_may_begin_at_a_topic_that_is_idle() -> None:
+    """Spark runs a first batch of nothing. Of two such the second is no replay of the first."""
+    idle = read(9, 9)
+    stored = Marker("q", 0, 2, digest_of(idle, "one sql"), idle)
+    for each in (stored, *released([stored, stored])):
+        assert decide(each, Marker("r", 0, 2, digest_of(idle, "another"), idle)) is Decision.WRITE
+    assert decide(None, Marker("r", 0, 2, digest_of(idle, "another"), idle), first=stored) is Decision.WRITE

@@ -318,6 +318,9 @@ def test_a_reader_needs_a_schema_it_can_find(registry: FakeRegistry, tmp_path: A
         (ValueFormat(format="avro", schema=str(tmp_path / "none")), ["t"], "cannot be read: No such file"),
         (ValueFormat(format="avro", schema="x", prefix=True), ["t"], "say registry"),
         (ValueFormat(schema="x"), ["t"], "raw has no use for schema"),
+        (ValueFormat(prefix=True), ["t"], "raw has no use for prefix; say format json or avro or protobuf"),
+        (ValueFormat(format="avro", schema="x", unknown_fields="keep"), ["t"], "say format json, or leave"),
+        (ValueFormat(format="json", schema="x", message="a.B"), ["t"], "json has no use for message"),
     ]:
         with pytest.raises(WrongUse, match=reason):
             resolve(settings, topics)

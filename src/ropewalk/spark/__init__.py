@@ -1,7 +1,8 @@
 """Topics in Spark: a data source and sink on raw record batches and Arrow columns, and pipelines built on them.
 
     columns.py    what a row has; which of it is wanted
-    decoding/     record batches as brokers send them → Arrow columns; compiled.py  how its loops are compiled and kept
+    decoding/     record batches as brokers send them → Arrow columns
+    compiled.py   how loops are compiled and kept; patience.py  when they are worth loading; numbers.py  Arrow's numbers as numpy's
     options.py    what a reader may ask for; ranges.py  which offsets that comes to, and how they are split
     brokers.py    questions to brokers, from threads without an event loop
     reading.py    one task: fetch, decode, hand on

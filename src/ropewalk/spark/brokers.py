@@ -84,6 +84,7 @@ class Brokers:
             for topic in view.topics
             for partition in topic.partitions
             if subscription.assigned or subscription.takes(topic.name)
+            if subscription.pattern is None or not topic.is_internal
         ]
         if subscription.assigned:
             missing = [str(each) for each in subscription.assigned if each not in set(found)]

@@ -208,7 +208,9 @@ def _bound(options: GivenOptions, side: str, default: int) -> Bound:
     named = {"earliest": EARLIEST, "latest": LATEST}.get(by_offset.strip().lower())
     if named is not None:
         return AtOffsets(named)
-    return AtOffsets(default, _by_partition(by_offset, f"{side}Offsets", least=EARLIEST))
+    # A partition that is left out may have come into being since: whatever it has is to be read, rather than skipped unseen.
+    unsaid = EARLIEST if side == "starting" else LATEST
+    return AtOffsets(unsaid, _by_partition(by_offset, f"{side}Offsets", least=EARLIEST))
 
 
 def _by_partition(text: str, option: str, *, least: int) -> dict[TopicPartition, int]:

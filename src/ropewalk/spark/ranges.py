@@ -74,7 +74,11 @@ def split(ranges: Iterable[Range], count_min: int | None) -> list[Range]:
 
 
 def limited(start: Offsets, available: Offsets, count_max: int) -> Offsets:
-    """As much of what is available as may be read at once, each partition in proportion to what it has."""
+    """As much of what is available as may be read at once, each partition in proportion to what it has.
+
+    One record at least of each that has any, even if that is more than was asked for, as in Spark's own source: beside one that always
+    has much more, a small share would be nothing for as long as that goes on.
+    """
     waiting = {
         partition: max(0, end - max(0, start.get(partition, 0))) for partition, end in available.items()
     }
@@ -84,7 +88,7 @@ def limited(start: Offsets, available: Offsets, count_max: int) -> Offsets:
     reached: Offsets = {}
     for partition, count in waiting.items():
         begin = max(0, start.get(partition, 0))
-        share = count * count_max // total
+        share = max(min(count, 1), count * count_max // total)
         reached[partition] = begin + share
     left = count_max - sum(reached[each] - max(0, start.get(each, 0)) for each in reached)
     for partition in sorted(waiting, key=lambda each: (-waiting[each], each)):

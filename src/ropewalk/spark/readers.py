@@ -36,7 +36,7 @@ from pyspark.sql.types import StructType
 from ropewalk.base.ids import TopicPartition
 from ropewalk.spark.brokers import Brokers
 from ropewalk.spark.columns import Column, chosen_columns
-from ropewalk.spark.options import LATEST, AtOffsets, SourceOptions, parse_source
+from ropewalk.spark.options import EARLIEST, LATEST, AtOffsets, SourceOptions, parse_source
 from ropewalk.spark.ranges import EVER, Json, Offsets, Range, between, from_json, limited, split, to_json
 from ropewalk.spark.refusals import DataLost
 
@@ -168,7 +168,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         }
         match limit:
             case ReadMaxRows(max_rows):
-                return to_json(limited(reached, available, max_rows))
+                newcomers = sorted(set(available) - set(reached))
+                return to_json(limited({**reached, **self._earliest(newcomers)}, available, max_rows))
             case _:
                 return to_json(available)
 
@@ -187,6 +188,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with Brokers(self._options) as brokers:
             self._seen = brokers.resolve(AtOffsets(LATEST), brokers.partitions(), is_start=False)
         return self._seen
+
+    def _earliest(self, newcomers: list[TopicPartition]) -> Offsets:
+        """Shares are of what is there. A batch that ended where nothing is left would have the next one look for what is gone."""
+        if not newcomers:
+            return {}
+        with Brokers(self._options) as brokers:
+            return brokers.resolve(AtOffsets(EARLIEST), newcomers, is_start=True)
 
     def _check(self, reached: Offsets, available: Offsets) -> None:
         shorter = sorted(each for each, offset in reached.items() if available.get(each, offset) < offset)

@@ -85,9 +85,11 @@ def _fetches(
         position = asked if fetched is None else _end_of(fetched, asked)
         silent_count = silent_count + 1 if position == asked else 0
         if silent_count > SILENT_ROUNDS_MAX:
-            raise DataLost(
-                f"{wanted.partition} ends at {position}, before offset {wanted.end} that was to be read"
-            )
+            ended = f"{wanted.partition} ends at {position}, before offset {wanted.end} that was to be read"
+            if options.fails_on_data_loss:
+                raise DataLost(f"{ended}. To read what is there, say failOnDataLoss=false")
+            _log.warning("records are gone before they were read", lost=ended)
+            return
         if position < wanted.end:
             pending = ask()
         if fetched is not None and fetched.records:
@@ -108,11 +110,13 @@ def _after(
     if not is_out_of_range(error):
         raise error
     earliest = brokers.earliest(wanted.partition)
-    lost = f"offsets {position} to {min(earliest, wanted.end)} of {wanted.partition} are gone"
-    if options.fails_on_data_loss or earliest <= position:
+    # Behind the end of the log there is nothing to go on at.
+    end = min(earliest, wanted.end) if earliest > position else wanted.end
+    lost = f"offsets {position} to {end} of {wanted.partition} are gone"
+    if options.fails_on_data_loss:
         raise DataLost(
             f"{lost}: retention or an administrator has removed them, or the topic was made anew."
             " To read what is there, say failOnDataLoss=false"
         )
     _log.warning("records are gone before they were read", partition=str(wanted.partition), lost=lost)
-    return min(earliest, wanted.end)
+    return end

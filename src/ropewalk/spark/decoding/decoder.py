@@ -24,6 +24,7 @@ from ropewalk.spark.decoding.records_found import HeadersFound, RecordsFound, Wa
 _choice: Final = Choice()
 _ARROW_BYTES_MAX: Final = 2**31 - 1
 _MICROSECONDS: Final = 1000
+_MILLISECONDS_MAX: Final = (2**63 - 1) // _MICROSECONDS
 
 
 class Decoder:
@@ -71,7 +72,9 @@ class Decoder:
             case Column.OFFSET:
                 return _fixed(found.offsets, column.arrow_type)
             case Column.TIMESTAMP:
-                return _fixed(found.timestamps * _MICROSECONDS, column.arrow_type)
+                # What does not fit is as far as can be, rather than anywhere: somebody has sent nanoseconds.
+                fitting = np.clip(found.timestamps, -_MILLISECONDS_MAX, _MILLISECONDS_MAX)
+                return _fixed(fitting * _MICROSECONDS, column.arrow_type)
             case Column.TIMESTAMP_TYPE:
                 return _fixed(found.time_types.astype(np.int32), column.arrow_type)
             case Column.HEADERS:

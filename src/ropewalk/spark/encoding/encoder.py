@@ -10,8 +10,6 @@ What a reader could get wrong
 """
 
 from collections.abc import Iterator
-from contextlib import suppress
-from types import ModuleType
 from typing import Final
 
 import numpy as np
@@ -30,14 +28,11 @@ from ropewalk.records.batch import (
 from ropewalk.records.codec import Codec
 from ropewalk.records.compression import compress
 from ropewalk.spark.decoding.bodies import Numbers
-from ropewalk.spark.encoding import plain
+from ropewalk.spark.encoding.choice import Choice
 from ropewalk.spark.encoding.rows import Rows
 
-loops: ModuleType = plain
-with suppress(ImportError):  # numba is for speed alone
-    from ropewalk.spark.encoding import kernels
-
-    loops = kernels
+loops = Choice()
+"""Of this process."""
 
 _SMALL: Final = 1 << 16
 

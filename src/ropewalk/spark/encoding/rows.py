@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from ropewalk.spark.columns import Column
 from ropewalk.spark.decoding.bodies import Bytes, Numbers
+from ropewalk.spark.numbers import is_valid, numbers_in
 from ropewalk.spark.refusals import WrongUse
 
 RECORD_OVERHEAD_BYTES = 36
@@ -42,7 +43,7 @@ class Blobs(Struct, frozen=True):
         data = _NO_BYTES if data_buffer is None else np.frombuffer(data_buffer, np.uint8)
         lengths = np.diff(offsets)
         if flat.null_count:
-            lengths[~flat.is_valid().to_numpy(zero_copy_only=False)] = -1
+            lengths[~is_valid(flat)] = -1
         return cls(data, offsets[:-1], lengths)
 
     def to_list(self) -> list[bytes | None]:
@@ -103,7 +104,7 @@ def _timestamps(column: pa.Array | None, count: int, now_ms: int) -> Numbers:
     if column is None:
         return np.full(count, now_ms, np.int64)
     micros = column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).fill_null(now_ms * _MICROSECONDS)
-    milliseconds: Numbers = np.floor_divide(micros.to_numpy(zero_copy_only=False), _MICROSECONDS)
+    milliseconds: Numbers = np.floor_divide(numbers_in(micros), _MICROSECONDS)
     if (milliseconds < 0).any():
         raise WrongUse(
             "a timestamp lies before 1970, and a record's cannot; leave it null to have the present one"
@@ -119,7 +120,7 @@ def _headers(column: pa.Array | None, count: int) -> RowHeaders:
     offsets = np.frombuffer(lists.buffers()[1], np.int64, count + 1, 8 * lists.offset)
     counts = np.diff(offsets)
     if lists.null_count:
-        counts[~lists.is_valid().to_numpy(zero_copy_only=False)] = 0
+        counts[~is_valid(lists)] = 0
     pairs = lists.values
     names, contents = (Blobs.of(each) for each in pairs.flatten())
     if (names.lengths < 0).any():

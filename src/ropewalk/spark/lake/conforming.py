@@ -4,6 +4,8 @@ their place."""
 import numpy as np
 import pyarrow as pa
 
+from ropewalk.spark.numbers import column_of
+
 
 def conform(column: pa.Array, type_: pa.DataType) -> pa.Array:
     """Fields that are missing become null. Raises `ArrowInvalid` for what the type cannot hold."""
@@ -11,7 +13,7 @@ def conform(column: pa.Array, type_: pa.DataType) -> pa.Array:
         return column
     if column.offset:
         # Children of a slice are those of the whole; a copy has its own.
-        column = column.take(pa.array(np.arange(len(column))))
+        column = column.take(column_of(np.arange(len(column))))
     if pa.types.is_struct(type_):
         return _struct(column, type_)
     if pa.types.is_list(type_):

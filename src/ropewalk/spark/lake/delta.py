@@ -28,6 +28,9 @@ from ropewalk.spark.refusals import Overtaken, WrongUse
 
 OWNER: Final = "ropewalk.owner"
 LOG: Final = "_delta_log"
+STATISTICS: Final = "delta.dataSkippingStatsColumns"
+"""Which columns have bounds in the log. It must be said: delta-rs takes a bound that is missing for one that no value is within, and
+leaves out the file."""
 _NOTE: Final = "ropewalk.note."
 """Before each name of a note, beside what Delta itself writes of a commit."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -85,7 +88,7 @@ class DeltaLake:
         version = self._table.version()
         try:
             self._table.create_write_transaction(
-                [_add_action(each) for each in commit.files],
+                [_add_action(each, self._bounded()) for each in commit.files],
                 "append",
                 self._table.schema(),
                 list(self.target.partition_columns),
@@ -136,8 +139,12 @@ class DeltaLake:
             f"{compacted} small files were made into larger ones, {deleted} files that nobody needs deleted"
         )
 
+    def _bounded(self) -> list[str]:
+        told = self._table.metadata().configuration.get(STATISTICS, "")
+        return [name for name in told.split(",") if name]
+
     def _keep_history_for(self, hours: int) -> None:
-        wanted = _history(hours)
+        wanted = _history(hours) | _statistics(self.schema)
         if not wanted.items() <= self._table.metadata().configuration.items():
             self._table.alter.set_table_properties(wanted)
 
@@ -187,7 +194,7 @@ def _create(spec: TableSpec) -> DeltaTable:
             mode="error",
             name=spec.owner,
             description="Records of topics, archived by Ropewalk",
-            configuration={OWNER: spec.owner, **_history(spec.keep_hours)},
+            configuration={OWNER: spec.owner, **_history(spec.keep_hours), **_statistics(spec.schema)},
             raise_if_key_not_exists=False,
         )
     except CommitFailedError as error:
@@ -202,12 +209,22 @@ def _history(hours: int) -> dict[str, str]:
     return {"delta.logRetentionDuration": kept, "delta.deletedFileRetentionDuration": kept}
 
 
+def _statistics(schema: pa.Schema) -> dict[str, str]:
+    """Those of `WrittenFile`, if the columns are a topic's and not some of a query's that are called so."""
+    names = [
+        each.value
+        for each in (Column.OFFSET, Column.TIMESTAMP)
+        if each.value in schema.names and schema.field(each.value).type == each.arrow_type
+    ]
+    return {STATISTICS: ",".join(names)} if names else {}
+
+
 def _as_delta(schema: pa.Schema) -> pa.Schema:
     """In the types that Delta has for them."""
     return pa.schema(Schema.from_arrow(schema).to_arrow())
 
 
-def _add_action(file: WrittenFile) -> AddAction:
+def _add_action(file: WrittenFile, bounded: list[str]) -> AddAction:
     least: dict[str, object] = {}
     most: dict[str, object] = {}
     if file.offset_min is not None and file.offset_max is not None:
@@ -215,12 +232,9 @@ def _add_action(file: WrittenFile) -> AddAction:
     if file.timestamp_min_ms is not None and file.timestamp_max_ms is not None:
         least[Column.TIMESTAMP.value] = _instant(file.timestamp_min_ms)
         most[Column.TIMESTAMP.value] = _instant(file.timestamp_max_ms)
-    statistics = {
-        "numRecords": file.row_count,
-        "minValues": least,
-        "maxValues": most,
-        "nullCount": dict.fromkeys(least, 0),
-    }
+    statistics: dict[str, object] = {"numRecords": file.row_count}
+    if bounded and sorted(bounded) == sorted(least):  # all or none, as `STATISTICS` says
+        statistics |= {"minValues": least, "maxValues": most, "nullCount": dict.fromkeys(least, 0)}
     return AddAction(
         path=file.path,
         size=file.size_bytes,

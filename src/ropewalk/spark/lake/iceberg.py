@@ -164,7 +164,8 @@ class IcebergTable:
         self._table.refresh()
         expired = known - len(self._table.snapshots())
         place = Place(self.target.root)
-        named = {path.partition("/data/")[2] for path in self._file_paths()}
+        # The last one: a directory above the table may be called so, too.
+        named = {path.rpartition("/data/")[2] for path in self._file_paths()}
         failed = [
             path
             for path, at in place.files()

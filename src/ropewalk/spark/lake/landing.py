@@ -25,6 +25,7 @@ from ropewalk.spark.lake.places import Place, local_directory
 from ropewalk.spark.lake.shaping import new_rows, with_times
 from ropewalk.spark.lake.table import Commit, LakeTable, TableSpec, Target, Upkeep, WrittenFile
 from ropewalk.spark.lake.writing import FileWriter
+from ropewalk.spark.numbers import single
 from ropewalk.spark.ranges import Json, Offsets
 from ropewalk.spark.refusals import WrongUse
 from ropewalk.spark.values.decoding import ResolvedFormat, ValueFormat, newest, open_reader
@@ -171,7 +172,7 @@ class WriteTask(Struct, frozen=True, kw_only=True):
 def _handed(files: Iterable[WrittenFile], *, is_letters: bool) -> Iterator[pa.RecordBatch]:
     for file in files:
         handed = msgspec.json.encode(Handed(file, is_letters))
-        yield pa.record_batch({"file": pa.array([handed], pa.binary())})
+        yield pa.record_batch({"file": single(handed)})
 
 
 def refuse_unseen(target: Target, files: tuple[WrittenFile, ...]) -> None:

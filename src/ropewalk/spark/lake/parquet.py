@@ -159,20 +159,33 @@ def _append(directory: Path, version: Version) -> None:
     written = log / f".{uuid4()}"
     written.write_bytes(msgspec.json.format(msgspec.json.encode(version)))
     sync(written)
+    mine = log / f"{version.number:020}.json"
     try:
-        os.link(written, log / f"{version.number:020}.json")
+        os.link(written, mine)
     except FileExistsError:
-        raise Overtaken(
-            f"{directory} has a version {version.number} by now: another archiver writes to it; nothing of this batch was committed."
-            f" Let one run of {version.owner!r} go on alone"
-        ) from None
+        raise _overtaken(directory, version) from None
     finally:
         written.unlink()
+    if max(_numbers(directory)) > version.number:
+        # Others have been here and gone on, and upkeep has deleted what was in the way. Files of the last one alone are ever shown.
+        mine.unlink(missing_ok=True)
+        raise _overtaken(directory, version)
     sync(log)
 
 
+def _overtaken(directory: Path, version: Version) -> Overtaken:
+    return Overtaken(
+        f"{directory} has a version {version.number} by now: another archiver writes to it; nothing of this batch was committed."
+        f" Let one run of {version.owner!r} go on alone"
+    )
+
+
+def _numbers(directory: Path) -> list[int]:
+    return [int(path.stem) for path in (directory / LOG).glob("*.json")]
+
+
 def _last(directory: Path) -> Version | None:
-    numbers = [int(path.stem) for path in (directory / LOG).glob("*.json")]
+    numbers = _numbers(directory)
     if not numbers:
         return None
     return msgspec.json.decode((directory / LOG / f"{max(numbers):020}.json").read_bytes(), type=Version)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from ropewalk.base.ids import TopicPartition
 from ropewalk.spark.columns import Column, all_columns
 from ropewalk.spark.lake.conforming import conform
+from ropewalk.spark.numbers import column_of, flags_of, is_valid, numbers_in
 from ropewalk.spark.ranges import Offsets
 
 PartitionBy: TypeAlias = Literal["date", "hour", "none"]
@@ -61,7 +62,7 @@ def new_rows(rows: pa.RecordBatch, first_offsets: Offsets) -> pa.RecordBatch:
         if first is None:
             return rows.slice(0, 0)
         return rows if pc.min(offsets).as_py() >= first else rows.filter(pc.greater_equal(offsets, first))
-    taken = pa.array(np.zeros(rows.num_rows, dtype=bool))
+    taken = flags_of(np.zeros(rows.num_rows, np.bool_))
     for each in present:
         if each in first_offsets:
             here = pc.and_(pc.equal(topics, each.topic), pc.equal(indexes, each.partition))
@@ -85,15 +86,14 @@ def with_times(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def _times(timestamps: pa.Array) -> dict[str, pa.Array]:
     instants = timestamps.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
-    missing = instants.is_null().to_numpy(zero_copy_only=False)
-    numbers = instants.fill_null(0).to_numpy()
+    numbers = numbers_in(instants)  # where it is null any number, which is not looked at
     days = numbers // DAY_US
-    unknown = missing | (days < DATE_MIN) | (days > DATE_MAX)
-    days = np.where(unknown, 0, days).astype(np.int32)
+    known = is_valid(instants) & (days >= DATE_MIN) & (days <= DATE_MAX)
+    days = np.where(known, days, 0).astype(np.int32)
     hours = (numbers // HOUR_US % 24).astype(np.int32)
     return {
-        DATE.name: pa.array(days, mask=unknown).cast(pa.date32()),
-        HOUR.name: pa.array(hours, mask=unknown),
+        DATE.name: column_of(days, present=known).cast(pa.date32()),
+        HOUR.name: column_of(hours, present=known),
     }
 
 

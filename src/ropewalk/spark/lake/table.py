@@ -51,7 +51,7 @@ class WrittenFile(Struct, frozen=True):
     partition_values: dict[str, str | None]
     modified_at_ms: int
     offset_min: int | None = None
-    """None in a table that has no such column."""
+    """None in a table that has no such column, or another one of that name, or rows without it."""
     offset_max: int | None = None
     timestamp_min_ms: int | None = None
     """None, too, where no reader could write the bounds down as a date."""

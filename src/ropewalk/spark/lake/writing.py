@@ -120,10 +120,8 @@ class _OpenFile:
 
     def hold(self, rows: pa.RecordBatch) -> int:
         """How many bytes more wait now."""
-        if Column.OFFSET.value in rows.schema.names:
-            self._offsets.see(rows.column(Column.OFFSET.value))
-        if Column.TIMESTAMP.value in rows.schema.names:
-            self._timestamps.see(rows.column(Column.TIMESTAMP.value).cast(pa.int64()))
+        self._offsets.see(_as_a_topic_has_it(rows, Column.OFFSET))
+        self._timestamps.see(_as_a_topic_has_it(rows, Column.TIMESTAMP))
         self._row_count += rows.num_rows
         kept = rows.select(self._schema.names)
         self._waiting.append(kept)
@@ -145,8 +143,8 @@ class _OpenFile:
         self._writer.close()
         self._stream.close()
         earliest, latest = self._timestamps.first, self._timestamps.last
-        dated = DATE_MIN <= earliest // DAY_US <= latest // DAY_US <= DATE_MAX
-        numbered = self._offsets.first <= self._offsets.last
+        dated = self._timestamps.are_known and DATE_MIN <= earliest // DAY_US <= latest // DAY_US <= DATE_MAX
+        numbered = self._offsets.are_known
         return WrittenFile(
             path=self._path,
             size_bytes=self._place.seal(self._path),
@@ -181,16 +179,33 @@ def _leaves(path: str, type_: pa.DataType) -> list[str]:
     return [path]
 
 
-class _Bounds:
-    """Least and greatest of all that was seen. Nothing was if the least is above the greatest."""
+def _as_a_topic_has_it(rows: pa.RecordBatch, column: Column) -> pa.Array | None:
+    """As numbers. None where a query has made something else under that name, or there is no such column."""
+    at = rows.schema.get_field_index(column.value)
+    if at < 0 or rows.schema.field(at).type != column.arrow_type:
+        return None
+    return rows.column(at).cast(pa.int64())
 
-    __slots__ = ("first", "last")
+
+class _Bounds:
+    """Least and greatest of all that was seen, where every row had a number."""
+
+    __slots__ = ("_are_whole", "first", "last")
 
     def __init__(self) -> None:
         self.first = 1 << 63
         self.last = -(1 << 63)
+        self._are_whole = True
 
-    def see(self, numbers: pa.Array) -> None:
+    @property
+    def are_known(self) -> bool:
+        return self._are_whole and self.first <= self.last
+
+    def see(self, numbers: pa.Array | None) -> None:
+        """Of rows that have none, or not all of them, nothing can be said to who leaves out files by bounds."""
+        if numbers is None or numbers.null_count:
+            self._are_whole = False
+            return
         bounds = pc.min_max(numbers)
         if not bounds["min"].is_valid:
             return

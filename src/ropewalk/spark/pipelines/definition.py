@@ -31,6 +31,8 @@ DEFAULT_FILE: Final = "pipelines.toml"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _INTERVAL: Final = re.compile(r"\d+ *(milliseconds?|seconds?|minutes?|hours?|days?)")
 
+_BEGINNINGS: Final = ("startingoffsets", "startingtimestamp", "startingoffsetsbytimestamp")
+
 
 class Table(Struct, kw_only=True, frozen=True):
     """`[pipeline.NAME]` of a file, or what a command line says in its place. None is: not said."""
@@ -153,9 +155,12 @@ def _known_kind(
 
 def _source(table: Table, given: Table, bootstrap: str) -> dict[str, str]:
     """What is read, from the beginning unless told otherwise: a pipeline that is set up late takes what is there."""
-    options = {"startingOffsets": "earliest", **_texts(table.source), **_texts(given.source)}
-    if any(name.lower() in ("startingtimestamp", "startingoffsetsbytimestamp") for name in options):
-        options.pop("startingOffsets")
+    options: dict[str, str] = {"startingOffsets": "earliest"}
+    for more in (_texts(table.source), _texts(given.source)):
+        if any(name.lower() in _BEGINNINGS for name in more):
+            # Whoever says a beginning says it in place of the one before, in whichever way that was said.
+            options = {name: value for name, value in options.items() if name.lower() not in _BEGINNINGS}
+        options |= more
     said = given if given.topics or given.pattern else table
     if said.topics:
         options["subscribe"] = ",".join(said.topics)

@@ -37,7 +37,7 @@ _SECTION: Final = re.compile(r"^== Analyzed Logical Plan ==\n(?P<plan>.*?)^== ",
 _OPERATOR: Final = re.compile(r"^[ :]*(?:[:+]- )?~?(?P<name>[A-Z]\w*)", re.MULTILINE)
 _BY_CHANCE: Final = re.compile(
     r"\b(rand|randn|random|randstr|uniform|uuid|shuffle|monotonically_increasing_id|spark_partition_id"
-    r"|input_file_name|input_file_block_start|input_file_block_length)\(",
+    r"|input_file_name|input_file_block_start|input_file_block_length|(?:try_)?reflect|java_method)\(",
     re.IGNORECASE,
 )
 _OF_THE_MOMENT: Final = re.compile(

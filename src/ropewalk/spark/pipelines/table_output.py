@@ -12,6 +12,7 @@ from ropewalk.spark.lake.kinds import Kind, open_table
 from ropewalk.spark.lake.landing import refuse_unseen
 from ropewalk.spark.lake.table import Commit, TableSpec, Target, Upkeep, WrittenFile
 from ropewalk.spark.lake.writing import FileWriter, write_all
+from ropewalk.spark.numbers import single
 from ropewalk.spark.pipelines.outputs import Batch
 from ropewalk.spark.pipelines.table_progress import counter, is_new, moved
 from ropewalk.spark.sink.recovery import Resumption
@@ -72,7 +73,7 @@ class WriteTask(Struct, frozen=True):
         for file in write_all(
             writer, (as_table_rows(rows, self.schema) for rows in batches if rows.num_rows)
         ):
-            yield pa.record_batch({"file": pa.array([msgspec.json.encode(file)], pa.binary())})
+            yield pa.record_batch({"file": single(msgspec.json.encode(file))})
 
 
 def as_table_rows(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

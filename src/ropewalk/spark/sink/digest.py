@@ -14,6 +14,7 @@ import pyarrow as pa
 from ropewalk.spark.columns import Column
 from ropewalk.spark.encoding import encoder
 from ropewalk.spark.encoding.rows import Blobs, Rows, rows_of
+from ropewalk.spark.numbers import is_valid, numbers_in
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -68,8 +69,8 @@ def _of_numbers(column: pa.Array) -> Hashes:
         if pa.types.is_timestamp(column.type)
         else column
     )
-    numbers = plain.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64).astype(np.uint64)
-    return np.where(plain.is_valid().to_numpy(zero_copy_only=False), numbers, _NULL)
+    numbers = numbers_in(plain.fill_null(0)).astype(np.int64).astype(np.uint64)
+    return np.where(is_valid(plain), numbers, _NULL)
 
 
 def _mixed(numbers: Hashes) -> Hashes:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql.types import BinaryType, DataType, IntegerType, StringType, StructType
 
 from ropewalk.spark.columns import Column
+from ropewalk.spark.numbers import column_of, numbers_in
 from ropewalk.spark.refusals import WrongUse
 
 GATHERED_BYTES: Final = 4 << 20
@@ -82,9 +83,9 @@ def by_topic(
     if len(coded.dictionary) == 1:
         yield coded.dictionary[0].as_py(), named
         return
-    codes = coded.indices.to_numpy(zero_copy_only=False)
+    codes = numbers_in(coded.indices)
     for code, name in enumerate(coded.dictionary.to_pylist()):
-        chosen = pa.array(np.flatnonzero(codes == code))
+        chosen = column_of(np.flatnonzero(codes == code))
         yield name, {column: array.take(chosen) for column, array in named.items()}
 
 

@@ -90,7 +90,8 @@ def _at_the_beginning(offered: Marker, first: Marker | None) -> Decision:
         )
     if first is not None:
         _refuse_other_count(first, offered)
-        if first.query != offered.query and _in_another_query(first, offered) is Decision.WRITE:
+        goes_on = first.query != offered.query and _in_another_query(first, offered) is Decision.WRITE
+        if goes_on and first.ranges is not None and _moved(first.ranges):
             raise ReplayDiffers(
                 f"query {first.query} has written, and this task has nothing of it: what it should have written would be missing."
                 " Use the checkpoint of that query, or choose another name"
@@ -134,8 +135,9 @@ def _in_another_query(stored: Marker, offered: Marker) -> Decision:
             " nothing tells what both have read. Use the checkpoint of that query, or choose another name"
             f"{_at(_ends(stored.ranges))}"
         )
-    if _same(stored.ranges, offered.ranges):
+    if _moved(offered.ranges) and _same(stored.ranges, offered.ranges):
         return _replayed(stored, offered)
+    # Also where both have read nothing: a query's first batch comes whether or not there is something to read.
     _refuse_gap(stored.ranges, offered.ranges)
     return Decision.WRITE
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from ropewalk.spark.decoding.bodies import Numbers
 from ropewalk.spark.encoding import encoder
 from ropewalk.spark.encoding.rows import Rows
+from ropewalk.spark.numbers import is_valid, numbers_in
 from ropewalk.spark.refusals import WrongUse
 
 
@@ -31,9 +32,9 @@ class Placing:
         is_keyless = rows.keys.lengths < 0
         is_named = None
         if named is not None:
-            is_named = named.is_valid().to_numpy(zero_copy_only=False)
+            is_named = is_valid(named)
             self._refuse_others(named)
-            placed = np.where(is_named, named.fill_null(0).to_numpy(zero_copy_only=False), placed)
+            placed = np.where(is_named, numbers_in(named.fill_null(0)), placed)
             is_keyless &= ~is_named
         if is_keyless.any():
             placed[is_keyless] = self._in_turn(rows.sizes()[is_keyless])
@@ -46,7 +47,7 @@ class Placing:
         return (self._first + turns) % self._count
 
     def _refuse_others(self, named: pa.Array) -> None:
-        numbers = named.drop_null().to_numpy(zero_copy_only=False)
+        numbers = numbers_in(named.drop_null())
         wrong = numbers[(numbers < 0) | (numbers >= self._count)]
         if len(wrong):
             raise WrongUse(

@@ -44,7 +44,7 @@ def resumption(markers: Sequence[Marker | None]) -> Resumption | None:
             f"batches were written by {counts} tasks, and now there are {len(markers)}; say tasks={counts}"
         )
     ranges = [marker.ranges for marker in found if marker.ranges is not None]
-    newest = max(ranges, key=lambda each: sum(end for _, end in each.values()))
+    newest = max(ranges, key=lambda each: (sum(end for _, end in each.values()), len(each)))
     ends = {partition: end for partition, (_, end) in newest.items()}
     behind = [each for each in ranges if _ends(each) != ends]
     starts = {partition: max(start, 0) for partition, (start, _) in newest.items()}
@@ -54,7 +54,10 @@ def resumption(markers: Sequence[Marker | None]) -> Resumption | None:
             "the tasks' markers are more than one batch apart: other offsets were committed to the sink's groups, or some have"
             " expired. Begin with another name at offsets that you know to be right"
         )
-    is_half_written = bool(behind) or len(found) < len(markers)
+    # A batch that reads nothing, of a topic that is empty or has got another partition, has no row that somebody could lack.
+    is_half_written = (behind or len(found) < len(markers)) and any(
+        end > max(start, 0) for start, end in newest.values()
+    )
     return Resumption(newest if is_half_written else None, ends)
 
 

@@ -44,6 +44,17 @@ class ValueFormat(Struct, frozen=True, forbid_unknown_fields=True):
     """Of JSON: what becomes of fields that the schema does not name. `keep` puts them into a column `_rest`."""
 
 
+_OF_FORMATS: Final = {
+    "schema": ("json", "avro", "protobuf"),
+    "registry": ("json", "avro", "protobuf"),
+    "subject": ("json", "avro", "protobuf"),
+    "message": ("protobuf",),
+    "prefix": ("json", "avro", "protobuf"),
+    "unknown_fields": ("json",),
+}
+"""What a setting means nothing to is not told it: somebody believes in something that is not there."""
+
+
 class ResolvedFormat(Struct, frozen=True):
     """All that tasks need, without the file."""
 
@@ -62,10 +73,11 @@ class ValueReader(Protocol):
 def resolve(settings: ValueFormat, topics: Sequence[str] = ()) -> ResolvedFormat:
     """Looks at the schema's file or asks the registry, and refuses what does not go together."""
     kind = settings.format
+    useless = [name for name, kinds in _OF_FORMATS.items() if kind not in kinds and _is_said(settings, name)]
+    if useless:
+        kinds = " or ".join(_OF_FORMATS[useless[0]])
+        raise WrongUse(f"format {kind} has no use for {useless[0]}; say format {kinds}, or leave it out")
     if kind == "raw":
-        given = [name for name in ("schema", "registry", "subject", "message") if getattr(settings, name)]
-        if given:
-            raise WrongUse(f"format raw has no use for {given[0]}; say format json, avro or protobuf")
         return ResolvedFormat(settings)
     if kind == "avro" and settings.prefix and settings.registry is None:
         raise WrongUse(
@@ -86,6 +98,10 @@ def resolve(settings: ValueFormat, topics: Sequence[str] = ()) -> ResolvedFormat
         return ResolvedFormat(settings, Registry(settings.registry).latest(subject, kind))
     except UnknownSchema as error:
         raise WrongUse(f"{error}; say another subject, or name a file with schema") from None
+
+
+def _is_said(settings: ValueFormat, name: str) -> bool:
+    return bool(getattr(settings, name) != getattr(ValueFormat(), name))
 
 
 def newest(resolved: ResolvedFormat, topics: Sequence[str] = ()) -> ResolvedFormat:

@@ -27,7 +27,7 @@ from tests.spark.conftest import Node
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PAGE = Path(__file__).parent.parent.parent / "docs/guides/pipeline-transform.md"
+PAGE = Path(__file__).parents[3] / "docs/guides/pipeline-transform.md"
 MORNING = datetime.now(UTC).replace(hour=9, minute=0, second=0, microsecond=0) - timedelta(days=1)
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(300)]

@@ -99,7 +99,7 @@ def test_a_job_reads_what_is_there_goes_on_where_it_was_and_stops_when_asked(
     (status,) = read_statuses(str(tmp_path))
     assert (status.state, status.progress.rows, status.progress.batch) == (State.ENDED, 30, 1)
 
-    # Asked to stop in the middle of a batch, it ends the batch and reads no further.
+    # Asked to stop in the middle of a batch, it ends the batch and stops before the topic is read to its end.
     node.write(topic, 100, first=30, partitions=1)
 
     def stop_and_go_on(offsets: list[int]) -> None:
@@ -123,7 +123,10 @@ def test_a_job_reads_what_is_there_goes_on_where_it_was_and_stops_when_asked(
         carrying.out(refuse)
     assert carrying.out(batches.append) is State.ENDED
     assert seen[0] in batches
-    assert sorted(offset for batch in batches for offset in batch) == list(range(130))
+    # Nothing is left out. The batch that began just when the query was stopped may come again, whole: an output knows it.
+    once = list(dict.fromkeys(map(tuple, batches)))
+    assert [offset for batch in once for offset in batch] == list(range(130))
+    assert len(batches) - len(once) <= 1
 
 
 def test_the_hosts_of_a_session_are_asked(spark: "SparkSession") -> None:

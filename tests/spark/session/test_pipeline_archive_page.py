@@ -22,12 +22,12 @@ from ropewalk.spark.pipelines.running import Report, Watching, carry_out
 from ropewalk.spark.pipelines.showing import Showing
 from ropewalk.spark.pipelines.status import State
 from tests.spark.conftest import Node
-from tests.spark.test_spark_pages import carried_out, programs, promised
+from tests.spark.session.test_spark_pages import carried_out, programs, promised
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs/guides/pipeline-archive.md"
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(300)]

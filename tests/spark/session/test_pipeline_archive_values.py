@@ -19,7 +19,7 @@ from deltalake import DeltaTable
 from ropewalk.spark.refusals import WrongUse
 from tests.spark.conftest import Node
 from tests.spark.fake_registry import fake_registry, framed
-from tests.spark.test_pipeline_archive import Run, run
+from tests.spark.session.test_pipeline_archive import Run, run
 from tests.spark.test_spark_lake_tables import iceberg_rows
 
 __all__ = ["run"]  # the fixture

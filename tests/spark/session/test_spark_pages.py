@@ -18,7 +18,7 @@ from tests.spark.conftest import Node
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 ADDRESS = "127.0.0.1:9092"
 SCRIPT = ROOT / "examples/spark/orders.py"
 NOTEBOOK = ROOT / "examples/spark/orders.ipynb"

@@ -1,0 +1,34 @@
+"""One Spark session for all tests of this directory: starting Spark takes longer than they do."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.spark.conftest import LIGHT_JVM
+
+pyspark = pytest.importorskip("pyspark")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """As bare as Spark comes but for what keeps a test small."""
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java 17 or newer")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    session = (
+        pyspark.sql.SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.driver.memory", "1g")
+        .config("spark.driver.extraJavaOptions", LIGHT_JVM)
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
