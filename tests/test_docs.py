@@ -153,7 +153,7 @@ def _promised(program: str) -> str:
 
 
 @pytest.mark.compat
-@pytest.mark.parametrize(("language", "text"), _in_order())
+@pytest.mark.parametrize(("language", "text"), list(_in_order()))
 def test_every_example_works(language: str, text: str, served: Served, tmp_path: Path) -> None:
     if language == "python" and "def test_" in text:
         program = tmp_path / "test_example.py"

@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BIN = ROOT / ".venv" / "bin"
 OPTIONAL = "optional:"
 WORKERS = max(2, min(4, os.cpu_count() or 1))
-FAST = "not slow and not chaos and not unsettled"
+FAST = "not slow and not chaos"
 
 
 class Need(NamedTuple):
@@ -99,9 +99,12 @@ def main() -> int:
 
 
 def _side_by_side(for_pytest: list[str]) -> list[str]:
-    """Half of the tests' time is waiting, so several files are run at a time; one alone where the caller looks closely."""
+    """Half of the tests' time is waiting, so several files are run at a time; one alone where the caller looks closely.
+
+    In the order in which they are collected: `tests/conftest.py` says what comes first.
+    """
     looks_closely = {"-s", "-x", "--pdb", "-n", "--trace"} & set(for_pytest)
-    return [] if looks_closely else ["-n", str(WORKERS), "--dist", "loadfile"]
+    return [] if looks_closely else ["-n", str(WORKERS), "--dist", "loadfile", "--no-loadscope-reorder"]
 
 
 def _run(name: str, command: list[str]) -> Stage:

@@ -81,13 +81,13 @@ class Load:
             config=settings,
         )
         admin = AdminClient({"bootstrap.servers": self._address, **QUIET})
-        admin.create_topics([topic], request_timeout=30)[name].result()
+        _unless_refused(lambda: admin.create_topics([topic], request_timeout=30)[name].result())
         self.topics_made.append(name)
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic and remember that it was acknowledged."""
         admin = AdminClient({"bootstrap.servers": self._address, **QUIET})
-        admin.delete_topics([name], request_timeout=30)[name].result()
+        _unless_refused(lambda: admin.delete_topics([name], request_timeout=30)[name].result())
         self.topics_made.remove(name)
         self.topics_deleted.append(name)
 
@@ -261,6 +261,19 @@ class Load:
                 "fetch.error.backoff.ms": 20,
             }
         )
+
+
+def _unless_refused(change: Callable[[], object]) -> None:
+    """Again when the controller has just changed: whoever says so has done nothing. Java's administrator comes again by itself."""
+    deadline_s = time.monotonic() + KNOWN_WITHIN_S
+    while True:
+        try:
+            change()
+            return
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.NOT_CONTROLLER or time.monotonic() > deadline_s:
+                raise
+            time.sleep(0.05)
 
 
 def _stored(message: Message) -> Stored:

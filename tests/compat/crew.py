@@ -46,15 +46,21 @@ _failures: list[str] = []
 _names = itertools.count()
 
 
-def wait_until(condition: Callable[[], bool], what: str, *, within_s: float = PATIENCE_S) -> None:
-    """Returns when `condition` holds; it is looked at again whenever any member of any crew says something."""
+def wait_until(
+    condition: Callable[[], bool], what: str | Callable[[], str], *, within_s: float = PATIENCE_S
+) -> None:
+    """Returns when `condition` holds; it is looked at again whenever any member of any crew says something.
+
+    `what` was waited for in vain: words, or how to find them when the time is over.
+    """
     deadline_s = time.monotonic() + within_s
     with _changed:
         while not condition():
             assert not _failures, _failures
             _changed.wait(max(0.0, deadline_s - time.monotonic()))
             if time.monotonic() > deadline_s and not condition():
-                raise AssertionError(f"not within {within_s} s: {what}")
+                said = what if isinstance(what, str) else what()
+                raise AssertionError(f"not within {within_s} s: {said}")
 
 
 def tell_of_change() -> None:
@@ -83,7 +89,8 @@ class Member:
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{topic}:{partition}" for topic, partition in sorted(self.assignment))
-        return f"<{self.name} of {self._crew.kind} with [{shown}] {self.refusals or ''}>"
+        left = " has left" if self.has_left else ""
+        return f"<{self.name} of {self._crew.kind} with [{shown}]{left} {self.refusals or ''}>"
 
     def leave(self) -> None:
         """Ask it to leave the group and to end; `has_left` says when it has. Asking again changes nothing."""
@@ -189,10 +196,21 @@ class Crew:
         try:
             code = self._process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
+            places = self._places()
             self._process.kill()
-            code = self._process.wait()
+            self._process.wait()
+            raise AssertionError(f"{self.kind} does not end:\n{places}") from None
         self._listener.join()
         assert code in (0, -signal.SIGKILL), self._log.read_text()
+
+    def _places(self) -> str:
+        """Where its threads are, on Python: what they say comes at once, or not at all."""
+        if self.kind != "java":
+            self._process.send_signal(signal.SIGUSR1)
+        deadline_s = time.monotonic() + 5
+        while not (said := self._log.read_text()) and time.monotonic() < deadline_s:
+            time.sleep(0.05)
+        return said
 
     def _listen(self, events: Iterable[str]) -> None:
         for line in events:
@@ -215,7 +233,7 @@ def are_shared(members: Sequence[Member], partitions: Iterable[Partition]) -> bo
 
 def wait_until_shared(members: Sequence[Member], partitions: Iterable[Partition]) -> None:
     wanted = sorted(partitions)
-    wait_until(lambda: are_shared(members, wanted), f"{list(members)} share {len(wanted)} partitions")
+    wait_until(lambda: are_shared(members, wanted), lambda: f"{list(members)} share {len(wanted)} partitions")
 
 
 def wait_until_read(members: Iterable[Member], positions: Iterable[Position]) -> None:
@@ -228,7 +246,7 @@ def wait_until_read(members: Iterable[Member], positions: Iterable[Position]) ->
             missing.difference_update(member.received)
         return not missing
 
-    wait_until(is_read, f"{len(missing)} records unread by {present}")
+    wait_until(is_read, lambda: f"{len(missing)} records unread by {present}")
 
 
 def wait_until_left(members: Iterable[Member]) -> None:
@@ -236,7 +254,7 @@ def wait_until_left(members: Iterable[Member]) -> None:
     present = list(members)
     for member in present:
         member.leave()
-    wait_until(lambda: all(member.has_left for member in present), f"{present} have left")
+    wait_until(lambda: all(member.has_left for member in present), lambda: f"{present} have left")
 
 
 def received(members: Iterable[Member]) -> Counter[Position]:

@@ -13,11 +13,14 @@ Commands, on stdin                       Events, on stdout
                                              NAME refused ERROR
                                              NAME left
 
-A member says what it has read before it asks for more. The end of stdin makes every member leave.
+A member says what it has read before it asks for more. The end of stdin makes every member leave. SIGUSR1 has every thread say on stderr
+where it is.
 """
 
+import faulthandler
 import os
 import queue
+import signal
 import sys
 import threading
 import traceback
@@ -110,4 +113,5 @@ def _end_with(failure: threading.ExceptHookArgs) -> None:
 if __name__ == "__main__":
     # A member that fails for a reason nobody foresaw takes the whole program with it, and the test sees why.
     threading.excepthook = _end_with
+    faulthandler.register(signal.SIGUSR1)
     main()

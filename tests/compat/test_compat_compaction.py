@@ -17,7 +17,7 @@ pytestmark = pytest.mark.compat
 
 KEYS = [b"key-%d" % number for number in range(5)]
 SEGMENT_BYTES = 1 << 20
-PATIENCE_S = 20
+PATIENCE_S = 60
 
 
 class Node:

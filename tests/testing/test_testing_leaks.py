@@ -32,6 +32,10 @@ OBJECTS_PER_ROUND_MAX = 5
 
 MEMORY_BYTES_MAX = 12 << 20
 
+STRANGERS_MAX = 4
+"""Descriptors and tasks that come and go in this process without us: clients of other tests that connect anew, say. One left by each round
+would be many more."""
+
 
 class Held(NamedTuple):
     descriptors: int
@@ -55,9 +59,9 @@ def held() -> Held:
 
 
 def nothing_is_left(before: Held, after: Held, *, threads_more_max: int = 0) -> None:
-    assert after.descriptors == before.descriptors
+    assert after.descriptors - before.descriptors <= STRANGERS_MAX
     assert after.threads - before.threads <= threads_more_max
-    assert after.tasks == before.tasks
+    assert after.tasks - before.tasks <= STRANGERS_MAX
     assert after.objects - before.objects < OBJECTS_PER_ROUND_MAX * (ROUNDS - WARM_UP_ROUNDS)
     assert after.memory_bytes - before.memory_bytes < MEMORY_BYTES_MAX
 
