@@ -34,7 +34,7 @@ def archive(session: Any, broker: Broker, topic: str, records: Records) -> float
             interval="1 second",
             settings=ArchiveSettings(to=str(directory / "table")),
         )
-        return Archive.start(work)
+        return Archive.start(work).query
 
     return _timed(start, records)
 

@@ -110,7 +110,7 @@ def transform_of(spark: SparkSession, bootstrap: str, counts: Path) -> Work:
 
 def carry_out(pipeline: type[Pipeline], work: Work) -> None:
     """To the end of what is there, and again from there the next time."""
-    pipeline.start(work).awaitTermination()
+    pipeline.start(work).query.awaitTermination()
     pipeline.finish(work)
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from ropewalk.client.address import Address
 from ropewalk.client.connection import Connection
 from ropewalk.node.config import parse_address
+from ropewalk.records.batch import decode_header
 from ropewalk.records.record import Record, build, decode_records
 from ropewalk.runtime.clock import SystemClock
 from ropewalk.runtime.network import TcpNetwork
@@ -60,8 +61,8 @@ def read(address: str, topic: str, partition: int, offset: int) -> tuple[ErrorCo
         finally:
             connection.close()
         (found,) = answer.topics[0].partitions
-        batch = bytes(found.records or b"")
-        first = decode_records(batch)[0].value if batch else None
+        batches = bytes(found.records or b"")  # what came after it is sent along
+        first = decode_records(batches[: decode_header(batches).size_bytes])[0].value if batches else None
         return ErrorCode(found.error_code), first
 
     return asyncio.run(ask())

@@ -98,7 +98,7 @@ def lose_the_coordinator(
     wait_until_read(members, written)
     after = write(bootstrap, topic, partitions=PARTITION_COUNT, count=_RECORDS)
     wait_until_read(members, after)
-    # librdkafka may close for ever while a node comes back that it knew (confluent-kafka-python's issue 1667): they leave when all is quiet.
+    # The coordinator moves once more when the node is back, and librdkafka gives a commit up that it waits with while it closes.
     wait_until_in_sync(admin, topic, "__consumer_offsets")
     wait_until_left(members)
     counts = received(members)

@@ -100,6 +100,7 @@ def main() -> None:
         waiting.put(["leave"])
     for thread in threads:
         thread.join()
+    os._exit(0)  # everything is said; a client that cannot be ended would keep the program from ending
 
 
 def _end_with(failure: threading.ExceptHookArgs) -> None:

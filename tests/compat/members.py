@@ -6,6 +6,7 @@ has also told, so that nothing is read twice unless a member crashes.
 
 import asyncio
 import re
+import threading
 import time
 from collections.abc import Callable, Collection, Iterable
 from typing import Final, NamedTuple, Protocol
@@ -31,6 +32,7 @@ HEARTBEAT_MS: Final = 100
 METADATA_AGE_MS: Final = 500
 """How soon a pattern finds a topic."""
 COORDINATOR_WITHIN_S: Final = 20
+CLOSED_WITHIN_S: Final = 10
 COORDINATOR_MOVES: Final = {
     "COORDINATOR_LOAD_IN_PROGRESS",
     "COORDINATOR_NOT_AVAILABLE",
@@ -167,7 +169,14 @@ class ConfluentMember:
         self._consumer.seek(confluent_kafka.TopicPartition(*position))
 
     def close(self) -> None:
-        self._consumer.close()
+        """Leaves the group, and ends the client if that can be ended.
+
+        librdkafka may wait for ever for its own thread of a node that was away ("Handle is terminating in state INIT: 2 refcnts", over
+        and over; confluent-kafka-python's issue 1667). It has left the group by then.
+        """
+        closing = threading.Thread(target=self._consumer.close, daemon=True)
+        closing.start()
+        closing.join(CLOSED_WITHIN_S)
 
     def _on_assign(self, _: object, partitions: list[confluent_kafka.TopicPartition]) -> None:
         if partitions:

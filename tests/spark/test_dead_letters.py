@@ -1,8 +1,9 @@
-"""Each record is in exactly one of two tables, whatever dies in between and whatever a later attempt thinks of it. Without Spark: a frame
-that runs its task here."""
+"""Each record is in exactly one of two tables, whatever dies in between and whatever a later attempt thinks of it. Without Spark: a session
+that runs tasks here, and records that were never in a topic."""
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -28,6 +29,7 @@ from ropewalk.spark.lake.kinds import Kind, open_table
 from ropewalk.spark.lake.landing import Landing
 from ropewalk.spark.lake.shaping import raw_schema
 from ropewalk.spark.lake.table import TableSpec, Upkeep
+from ropewalk.spark.ranges import Range, split
 from ropewalk.spark.refusals import DataLost
 from ropewalk.spark.values.decoding import ResolvedFormat, ValueFormat, open_reader
 from ropewalk.spark.values.schemas import SchemaText
@@ -57,18 +59,38 @@ LAX, STRICT = schema_of("id"), schema_of("id", "more")
 
 
 class Frame:
-    """As much of a frame as a landing uses."""
-
-    sparkSession = None  # noqa: N815  # Spark's name for it
+    """As much of a frame as a landing uses. Each batch is that of a task of its own."""
 
     def __init__(self, batches: list[pa.RecordBatch]) -> None:
         self._batches = batches
 
+    @property
+    def sparkSession(self) -> type["Session"]:  # noqa: N802  # Spark's name for it
+        return Session
+
     def mapInArrow(self, task: Any, _: str) -> "Frame":  # noqa: N802
-        return Frame(list(task(iter(self._batches))))
+        return Frame([handed for batch in self._batches for handed in task(iter([batch]))])
 
     def collect(self) -> list[tuple[bytes]]:
         return [(row["file"],) for batch in self._batches for row in batch.to_pylist()]
+
+
+class Session:
+    @staticmethod
+    def range(start: int, end: int, step: int, count: int) -> Frame:
+        assert (step, count) == (1, end - start), "a task for each number"
+        return Frame([pa.record_batch({"id": pa.array([number])}) for number in range(start, end)])
+
+
+class Made:
+    """Records that are made when they are read."""
+
+    def split(self, ranges: list[Range]) -> list[Range]:
+        return split(ranges, 3)
+
+    def read(self, wanted: Range) -> Iterator[pa.RecordBatch]:
+        for start in range(max(0, wanted.start), wanted.end, 2):
+            yield records(wanted.partition.partition, start, min(start + 2, wanted.end))
 
 
 def records(partition: int, start: int, end: int) -> pa.RecordBatch:
@@ -107,6 +129,7 @@ class Lake:
         (checkpoint / "offsets" / "0").write_text(f"v1\n{{}}\n{json.dumps(as_json(end))}")
         is_raw = values.settings.format == "raw"
         landing = Landing(
+            records=Made(),
             kind=self.kind,
             spec=structs.replace(self.spec, schema=raw_schema("date")) if is_raw else self.spec,
             letters=None if is_raw else self.letters,
@@ -116,9 +139,6 @@ class Lake:
             upkeep=Upkeep(compact_at=2, file_bytes_target=1 << 20, keep_hours=0),
             upkeep_batches=1,
         )
-        batches = [
-            records(each.partition, start[each], end[each]) for each in start if end[each] > start[each]
-        ]
 
         def reach(place: str) -> None:
             if place == dies_at:
@@ -126,7 +146,7 @@ class Lake:
 
         before, fail_points.reach = fail_points.reach, reach
         try:
-            landing(Frame(batches), 0)  # type: ignore[arg-type]  # as much of a frame as it uses
+            landing(Frame([]), 0)  # type: ignore[arg-type]  # as much of a frame as it uses
         except Died:
             pass
         finally:

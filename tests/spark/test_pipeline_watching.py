@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from ropewalk.base.ids import TopicPartition
 from ropewalk.spark.pipelines.causes import cause_of
 from ropewalk.spark.pipelines.metrics import METRICS, page, serving, write_page
 from ropewalk.spark.pipelines.progress import PartitionLag, Progress, Snapshot
@@ -48,7 +49,25 @@ SECOND = {
     "batchDuration": 2000,
     "numInputRows": 25,
     "durationMs": {"addBatch": 773, "triggerExecution": 2000},
-    "sources": [{"endOffset": {"t": {"0": 20, "1": 20}}, "latestOffset": {"t": {"0": 20, "1": 20}}}],
+    "sources": [
+        {
+            "startOffset": {"t": {"0": 8, "1": 7}},
+            "endOffset": {"t": {"0": 20, "1": 20}},
+            "latestOffset": {"t": {"0": 20, "1": 20}},
+        }
+    ],
+}
+THIRD = {
+    **SECOND,
+    "timestamp": "2026-11-16T11:00:34.511Z",
+    "batchId": 2,
+    "sources": [
+        {
+            "startOffset": '{"t": {"0": 20, "1": 20}}',
+            "endOffset": '{"t": {"0": 20, "1": 20, "2": 4}}',
+            "latestOffset": {"t": {"0": 20, "1": 20, "2": 4}},
+        }
+    ],
 }
 IDLE: dict[str, Any] = {
     "timestamp": "2026-11-16T11:00:42.511Z",
@@ -87,6 +106,14 @@ def test_batches_add_up_and_are_counted_once() -> None:
     second = progress.snapshot
     assert (second.rows, second.batches, second.batch, second.lag) == (40, 2, 1, 0)
     assert (second.batch_rows, second.batch_seconds, second.busy_seconds) == (25, 2.0, 52.0)
+
+
+def test_offsets_are_counted_where_spark_sees_no_rows() -> None:
+    unseen = [{**each, "numInputRows": 0} for each in (FIRST, SECOND, THIRD)]
+    progress = Progress({TopicPartition("t", 0): 3, TopicPartition("t", 1): 0})
+    assert [each.batch_rows for each in progress.take(unseen)] == [5 + 7, 12 + 13, 4]
+    assert progress.snapshot.rows == 41
+    assert [each.batch_rows for each in Progress({}).take(unseen)] == [15, 25, 4]
 
 
 def test_a_look_that_found_nothing_is_no_batch_but_tells_the_lag() -> None:

@@ -80,26 +80,35 @@ print(sorted({"numba", "pandas"} & set(sys.modules)))
 
 ARCHIVED = """
 import sys, tempfile
+import numpy as np
+import pyarrow as pa
 from ropewalk.base.ids import TopicPartition
 from ropewalk.records.record import Record, build
 from ropewalk.spark.columns import all_columns
 from ropewalk.spark.lake.landing import Into, WriteTask
 from ropewalk.spark.lake.shaping import raw_schema
 from ropewalk.spark.lake.table import Target
+from ropewalk.spark.numbers import column_of
+from ropewalk.spark.ranges import Range
 from ropewalk.spark.reading import Decoder, Wanted
 from ropewalk.spark.values.decoding import ResolvedFormat, ValueFormat
 
 batch = build([Record(timestamp=1, key=b"k", value=b"v", headers=(("h", b"x"),))])
-rows, *_ = Decoder(all_columns(with_headers=True), topic="t", partition=0).decode(memoryview(batch), Wanted())
+
+class Given:
+    def read(self, wanted):
+        yield Decoder(all_columns(with_headers=True), topic="t", partition=0).decode(memoryview(batch), Wanted())[0]
+
 with tempfile.TemporaryDirectory() as place:
     task = WriteTask(
+        records=Given(),
+        pieces=[Range(TopicPartition("t", 0), 0, 1)],
         into=Into(Target(place, ("date",), False), raw_schema("date")),
         letters=None,
         values=ResolvedFormat(ValueFormat("raw")),
-        first_offsets={TopicPartition("t", 0): 0},
         file_bytes_target=1 << 20,
     )
-    (handed,) = task(iter([rows]))
+    (handed,) = task(iter([pa.RecordBatch.from_arrays([column_of(np.zeros(1, np.int64))], ["id"])]))
 assert b"date=1970-01-01" in handed["file"][0].as_py()
 print(sorted({"numba", "pandas"} & set(sys.modules)))
 """

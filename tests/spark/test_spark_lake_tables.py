@@ -24,7 +24,7 @@ from ropewalk.base.ids import TopicPartition
 from ropewalk.spark.lake.advance import decide_advance
 from ropewalk.spark.lake.delta import STATISTICS
 from ropewalk.spark.lake.kinds import Kind, open_table
-from ropewalk.spark.lake.shaping import new_rows, partition_columns, raw_schema, with_times
+from ropewalk.spark.lake.shaping import partition_columns, raw_schema, with_times
 from ropewalk.spark.lake.table import Commit, LakeTable, TableSpec, Target, Upkeep, WrittenFile
 from ropewalk.spark.lake.upkeep import SmallFile, crowded
 from ropewalk.spark.lake.writing import FileWriter, write_all
@@ -409,24 +409,6 @@ def test_rows_without_a_date_are_archived_all_the_same(tmp_path: Path) -> None:
     assert offsets("delta", tmp_path) == [0, 1]
 
 
-def test_new_rows_are_told_by_partition() -> None:
-    mixed = (
-        pa.Table.from_batches(
-            [topic_rows(0, 5), topic_rows(0, 5, partition=1), topic_rows(0, 5, topic="other")]
-        )
-        .combine_chunks()
-        .to_batches()[0]
-    )
-    taken = new_rows(mixed, {ZERO: 3, TopicPartition("other", 0): 4})
-    assert [(each["topic"], each["partition"], each["offset"]) for each in taken.to_pylist()] == [
-        ("orders", 0, 3), ("orders", 0, 4), ("other", 0, 4)
-    ]  # fmt: skip
-    assert new_rows(topic_rows(5, 3), {ZERO: 5}).num_rows == 3
-    assert new_rows(topic_rows(5, 3), {ZERO: 7}).num_rows == 1
-    assert new_rows(topic_rows(5, 3), {ONE: 0}).num_rows == 0
-    assert new_rows(topic_rows(5, 0), {ZERO: 0}).num_rows == 0
-
-
 def test_directories_are_compacted_when_small_files_crowd_them() -> None:
     upkeep = Upkeep(compact_at=3, file_bytes_target=100, keep_hours=1)
     monday, tuesday = (("date", "2026-11-16"),), (("date", "2026-11-17"),)
@@ -470,7 +452,8 @@ def test_any_attempts_leave_each_record_once(
         advance = decide_advance(table.next_offsets([ZERO]), [covered])
         if not advance.next_offsets:
             continue
-        files = write(table, new_rows(topic_rows(start, count, step_ms=DAY_MS // 3), advance.first_offsets))
+        (new,) = advance.ranges
+        files = write(table, topic_rows(max(0, new.start), new.count, step_ms=DAY_MS // 3))
         if fate == "dies early":
             continue
         table.commit(Commit(files, advance.next_offsets))

@@ -31,10 +31,6 @@ def column_of(numbers: npt.NDArray[Any], *, present: npt.NDArray[np.bool_] | Non
     return pa.Array.from_buffers(pa.from_numpy_dtype(numbers.dtype), len(numbers), buffers)
 
 
-def flags_of(flags: npt.NDArray[np.bool_]) -> pa.Array:
-    return pa.Array.from_buffers(pa.bool_(), len(flags), [None, _bits(flags)])
-
-
 def single(value: bytes) -> pa.Array:
     """A column with one value."""
     offsets = np.array([0, len(value)], np.int32)

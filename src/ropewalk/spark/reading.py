@@ -10,17 +10,18 @@ from typing import Final
 
 import pyarrow as pa
 import structlog
+from msgspec import Struct
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.client.fetch import Fetched
 from ropewalk.records.batch import iterate
 from ropewalk.spark.brokers import Brokers, is_out_of_range
-from ropewalk.spark.columns import Column
+from ropewalk.spark.columns import Column, all_columns
 from ropewalk.spark.decoding.bodies import Aborted
 from ropewalk.spark.decoding.decoder import Decoder
 from ropewalk.spark.decoding.records_found import Wanted
 from ropewalk.spark.options import SourceOptions
-from ropewalk.spark.ranges import EVER, FROM_THE_START, Range
+from ropewalk.spark.ranges import EVER, FROM_THE_START, Range, split
 from ropewalk.spark.refusals import DataLost
 
 ROWS_PER_BATCH_MAX: Final = 100_000
@@ -34,6 +35,18 @@ SILENT_ROUNDS_MAX: Final = 240
 """Fetches that bring nothing, each as long as the client waits, before a range that must be there is given up."""
 
 _log = structlog.get_logger()
+
+
+class TopicRecords(Struct, frozen=True):
+    """What a job reads, with all columns, for tasks that fetch records themselves."""
+
+    options: SourceOptions
+
+    def split(self, ranges: list[Range]) -> list[Range]:
+        return split(ranges, self.options.partitions_min)
+
+    def read(self, wanted: Range) -> Iterator[pa.RecordBatch]:
+        return read(self.options, all_columns(with_headers=True), wanted)
 
 
 def read(

@@ -53,7 +53,7 @@ def run(spark: SparkSession, node: Node, tmp_path: Path) -> Run:
             interval="1 second",
             settings=ArchiveSettings(to=str(tmp_path / to), **settings),
         )
-        query = Archive.start(work)
+        query = Archive.start(work).query
         assert query.awaitTermination(120)
         Archive.finish(work)
 

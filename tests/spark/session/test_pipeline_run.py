@@ -5,14 +5,14 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 from msgspec import Struct
 
 from ropewalk.spark.pipelines.definition import Job
 from ropewalk.spark.pipelines.hosts import check_hosts
-from ropewalk.spark.pipelines.pipeline import Pipeline, Work
+from ropewalk.spark.pipelines.pipeline import Pipeline, Started, Work
 from ropewalk.spark.pipelines.running import Report, Watching, carry_out
 from ropewalk.spark.pipelines.showing import Showing
 from ropewalk.spark.pipelines.status import State, held, read_statuses
@@ -37,11 +37,11 @@ class Collect:
     finished = 0
 
     @staticmethod
-    def start(work: Work) -> Any:
+    def start(work: Work) -> Started:
         def take(batch: "DataFrame", _number: int) -> None:
             work.settings.take(sorted(row.offset for row in batch.select("offset").collect()))
 
-        return work.writing(work.stream()).foreachBatch(take).start()
+        return Started(work.writing(work.stream()).foreachBatch(take).start())
 
     @staticmethod
     def finish(work: Work) -> None:

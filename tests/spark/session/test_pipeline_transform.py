@@ -68,7 +68,7 @@ class Shop:
 
     def run(self, **settings: Any) -> None:
         work = self.work(**settings)
-        query = Transform.start(work)
+        query = Transform.start(work).query
         assert query.awaitTermination(240)
         error = query.exception()
         if error is not None:

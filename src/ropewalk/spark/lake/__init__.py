@@ -1,13 +1,13 @@
 """Tables that topics are archived in: files written by tasks, one commit by the driver, and the next offset kept in the commit itself.
 
     table.py      what a kind of table offers, and what a commit holds
-    advance.py    core: which rows of a batch are new, and where the table stands after it
+    advance.py    core: which offsets of a batch are new, and where the table stands after it
     evolution.py  core: how the columns of a table grow; conforming.py  rows with fewer columns in the table's; column_names.py  what none may be called
     judging.py    rows whose values can be read, and those that cannot; dead_letters.py  how these get to a table of their own, exactly once
     shaping.py    rows of a topic → rows of the table
     writing.py    one task: rows → Parquet files, in bounded memory
     places.py     directories and addresses of object stores
-    landing.py    one batch of a query: looked up, written by tasks, committed by the driver
+    landing.py    one batch of a query: looked up, read and written by tasks, committed by the driver
     terms.py      on which terms a job may write to a table that exists; upkeep.py  core: what is worth compacting
     kinds.py      delta.py, tables in Delta's format; iceberg.py, in Iceberg's; parquet.py, plain directories of Parquet files
 

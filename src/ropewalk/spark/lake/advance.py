@@ -1,11 +1,11 @@
-"""Core: which rows of a batch are new to a table, and where the table stands after it.
+"""Core: which offsets of a batch are new to a table, and where the table stands after it.
 
 Invariants
     Each offset that any batch has covered is taken exactly once, however often batches are replayed and whatever their bounds are by then.
     The table never moves past an offset that no batch has covered.
 
 What a reader could get wrong
-    The *range* that Spark asked for is compared with what is stored, never the first row: offsets that compaction or an aborted
+    The *range* that Spark asked for is compared with what is stored, never the first record: offsets that compaction or an aborted
     transaction left empty are normal inside a range.
     A range that is `FROM_THE_START` begins wherever the log did; nothing can lie before it.
     A partition without records is stored too, as soon as a batch names it: what it begins with later is then known to be next.
@@ -21,24 +21,26 @@ from ropewalk.spark.refusals import DataLost
 
 
 class Advance(Struct, frozen=True):
-    first_offsets: Offsets
-    """Rows below are in the table already. Partitions that are not named here have no row to take at all."""
+    ranges: list[Range]
+    """What is to be read, and taken whole: what lies below is in the table already."""
     next_offsets: Offsets
     """Where the table stands afterwards; only what moves."""
 
 
 def decide_advance(stored: Mapping[TopicPartition, int], ranges: Iterable[Range]) -> Advance:
     """Raises `DataLost` if the batch begins behind what the table has: offsets in between would be missing for good."""
-    first_offsets: Offsets = {}
+    new: list[Range] = []
     next_offsets: Offsets = {}
     for each in ranges:
         reached = stored.get(each.partition)
         if each.start != FROM_THE_START and each.start > (reached or 0):
             raise DataLost(_gap(each, reached))
         if reached is None or each.end > reached:
-            first_offsets[each.partition] = reached or 0
             next_offsets[each.partition] = each.end
-    return Advance(first_offsets, next_offsets)
+            first = Range(each.partition, reached or each.start, each.end)
+            if first.count:
+                new.append(first)
+    return Advance(new, next_offsets)
 
 
 def _gap(range_: Range, reached: int | None) -> str:

@@ -12,11 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ropewalk.base.ids import TopicPartition
 from ropewalk.spark.columns import Column, all_columns
 from ropewalk.spark.lake.conforming import conform
-from ropewalk.spark.numbers import column_of, flags_of, is_valid, numbers_in
-from ropewalk.spark.ranges import Offsets
+from ropewalk.spark.numbers import column_of, is_valid, numbers_in
 
 PartitionBy: TypeAlias = Literal["date", "hour", "none"]
 
@@ -45,29 +43,6 @@ def raw_schema(partition_by: PartitionBy) -> pa.Schema:
 def partition_columns(partition_by: PartitionBy, *, several_topics: bool) -> tuple[str, ...]:
     times = {"date": ("date",), "hour": ("date", "hour"), "none": ()}[partition_by]
     return (("topic",) if several_topics else ()) + times
-
-
-def new_rows(rows: pa.RecordBatch, first_offsets: Offsets) -> pa.RecordBatch:
-    """Those at or behind the partition's first offset. None of a partition that has no first offset."""
-    offsets = rows.column(Column.OFFSET.value)
-    topics = rows.column(Column.TOPIC.value)
-    indexes = rows.column(Column.PARTITION.value)
-    present = [
-        TopicPartition(topic, index)
-        for topic in pc.unique(topics).to_pylist()
-        for index in pc.unique(indexes).to_pylist()
-    ]
-    if len(present) == 1:
-        first = first_offsets.get(present[0])
-        if first is None:
-            return rows.slice(0, 0)
-        return rows if pc.min(offsets).as_py() >= first else rows.filter(pc.greater_equal(offsets, first))
-    taken = flags_of(np.zeros(rows.num_rows, np.bool_))
-    for each in present:
-        if each in first_offsets:
-            here = pc.and_(pc.equal(topics, each.topic), pc.equal(indexes, each.partition))
-            taken = pc.or_(taken, pc.and_(here, pc.greater_equal(offsets, first_offsets[each])))
-    return rows.filter(taken)
 
 
 def with_times(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -3,12 +3,13 @@
 What a reader could get wrong
     Where to go on is kept in the table, with the rows. Spark's checkpoint only saves the work of looking there: if it is lost, the
     job goes on where the table ends; if it is ahead of the table, the job stops before it leaves records out.
+    Tasks read records themselves (`landing.py`). What the query is for is Spark's bookkeeping: when there is a batch, and its bounds.
     Where a job begins that is not to begin at the earliest record is written into the table before the first batch: brokers would
     give another answer to the same question later.
 """
 
 import json
-from typing import TYPE_CHECKING, ClassVar, Final, Literal
+from typing import ClassVar, Final, Literal, NamedTuple
 
 from msgspec import Struct, structs
 
@@ -20,12 +21,10 @@ from ropewalk.spark.lake.shaping import PartitionBy, partition_columns, raw_sche
 from ropewalk.spark.lake.table import Commit, TableSpec, Upkeep
 from ropewalk.spark.options import EARLIEST, AtOffsets, SourceOptions, parse_source
 from ropewalk.spark.pipelines.definition import absolute
-from ropewalk.spark.pipelines.pipeline import Work
+from ropewalk.spark.pipelines.pipeline import Started, Work
 from ropewalk.spark.ranges import Offsets, to_json
+from ropewalk.spark.reading import TopicRecords
 from ropewalk.spark.values.decoding import ValueFormat, open_reader, resolve
-
-if TYPE_CHECKING:
-    from pyspark.sql.streaming.query import StreamingQuery
 
 LETTERS: Final = "_dead_letters"
 
@@ -91,12 +90,13 @@ class Archive:
     Settings: ClassVar[type[Struct]] = ArchiveSettings
 
     @staticmethod
-    def start(work: Work) -> "StreamingQuery":
+    def start(work: Work) -> Started:
         options = parse_source({"bootstrap": work.bootstrap, **work.source}, streaming=True)
         landing = _landing(work, options)
-        starting = _starting(options, landing)
-        landing = structs.replace(landing, starting=to_json(starting))
-        return work.writing(_from(work, starting).stream(includeHeaders="true")).foreachBatch(landing).start()
+        beginning = _beginning(options, landing)
+        landing = structs.replace(landing, starting=to_json(beginning.starting))
+        query = work.writing(_from(work, beginning.starting).stream()).foreachBatch(landing).start()
+        return Started(query, counted_from=beginning.found)
 
     @staticmethod
     def finish(work: Work) -> None:
@@ -113,6 +113,7 @@ def _landing(work: Work, options: SourceOptions) -> Landing:
         settings, work.name, several_topics=options.subscription.pattern is not None or len(topics) > 1
     )
     return Landing(
+        records=TopicRecords(options),
         kind=settings.table,
         spec=structs.replace(spec, schema=value_schema(spec.schema, open_reader(values).schema())),
         letters=None if settings.format == "raw" else _letters(settings, spec),
@@ -125,8 +126,15 @@ def _landing(work: Work, options: SourceOptions) -> Landing:
     )
 
 
-def _starting(options: SourceOptions, landing: Landing) -> Offsets:
+class Beginning(NamedTuple):
     """Where each partition goes on: where the table ends, or at the earliest record of what it has not heard of."""
+
+    starting: Offsets
+    found: Offsets
+    """The same, with the offset that the earliest record has at this moment."""
+
+
+def _beginning(options: SourceOptions, landing: Landing) -> Beginning:
     with Brokers(options) as brokers:
         partitions = brokers.partitions()  # first, so that no table is made for a topic that is not there
         landing.settle()
@@ -135,7 +143,8 @@ def _starting(options: SourceOptions, landing: Landing) -> Offsets:
         if not stored and options.starting != AtOffsets(EARLIEST):
             stored = brokers.resolve(options.starting, partitions, is_start=True)
             table.commit(Commit((), stored, {"begins": json.dumps(to_json(stored))}))
-    return {each: stored.get(each, EARLIEST) for each in partitions}
+        found = {**brokers.resolve(AtOffsets(EARLIEST), partitions, is_start=True), **stored}
+    return Beginning({each: stored.get(each, EARLIEST) for each in partitions}, found)
 
 
 def _from(work: Work, starting: Offsets) -> Work:

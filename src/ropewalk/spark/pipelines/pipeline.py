@@ -8,9 +8,9 @@
             \"""The directory that holds the counts.\"""
 
         @staticmethod
-        def start(work: Work) -> StreamingQuery:
+        def start(work: Work) -> Started:
             counted = work.stream().groupBy("topic").count()
-            return work.writing(counted).format("parquet").option("path", work.settings.to).start()
+            return Started(work.writing(counted).format("parquet").option("path", work.settings.to).start())
 
         @staticmethod
         def finish(work: Work) -> None: ...
@@ -24,6 +24,8 @@ What a reader could get wrong
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from msgspec import Struct
+
+from ropewalk.spark.ranges import Offsets
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -61,14 +63,21 @@ class Work(Struct, frozen=True, kw_only=True):
         )
 
 
+class Started(Struct, frozen=True):
+    query: "StreamingQuery"
+    """Not waited for."""
+    counted_from: Offsets | None = None
+    """Where the first batch of the query begins, if tasks read records themselves and Spark sees no row of them: progress is then
+    told by offsets. None: Spark counts rows."""
+
+
 class Pipeline(Protocol):
     summary: ClassVar[str]
     """One sentence, for lists."""
     Settings: ClassVar[type[Struct]]
 
     @staticmethod
-    def start(work: Work) -> "StreamingQuery":
-        """The query, started and not waited for."""
+    def start(work: Work) -> Started: ...
 
     @staticmethod
     def finish(work: Work) -> None:

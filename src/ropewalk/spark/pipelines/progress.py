@@ -5,6 +5,8 @@ What a reader could get wrong
     and again: those that were taken already are passed over.
     The lag is what the source knew when it made the batch, so between batches it is not of this moment.
     Of a partition that nothing was read of yet no lag is known before it was seen.
+    Where tasks read records themselves Spark counts none, and offsets are counted in their place; what compaction and transactions
+    leave empty is among them. Spark does not say where the first batch of a query begins, so whoever started it does.
 """
 
 import json
@@ -12,6 +14,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct
+
+from ropewalk.base.ids import TopicPartition
+from ropewalk.spark.ranges import Offsets
 
 
 class PartitionLag(Struct, frozen=True):
@@ -43,9 +48,11 @@ class Snapshot(Struct, frozen=True, kw_only=True):
 
 
 class Progress:
-    __slots__ = ("_last", "_snapshot")
+    __slots__ = ("_counted_from", "_last", "_snapshot")
 
-    def __init__(self) -> None:
+    def __init__(self, counted_from: Offsets | None = None) -> None:
+        """`counted_from`: where the first batch begins, if offsets are to be counted; None if Spark counts rows."""
+        self._counted_from = counted_from
         self._last = ("", -1)
         self._snapshot = Snapshot()
 
@@ -62,15 +69,19 @@ class Progress:
                 continue
             self._last = key
             is_batch = "addBatch" in report.get("durationMs", {})
-            self._snapshot = _after(self._snapshot, report) if is_batch else _idle(self._snapshot, report)
             if is_batch:
+                self._snapshot = _after(self._snapshot, report, self._rows(report))
                 ended.append(self._snapshot)
+            else:
+                self._snapshot = _idle(self._snapshot, report)
         return ended
 
+    def _rows(self, report: Mapping[str, Any]) -> int:
+        return _rows(report) if self._counted_from is None else _covered(report, self._counted_from)
 
-def _after(before: Snapshot, report: Mapping[str, Any]) -> Snapshot:
+
+def _after(before: Snapshot, report: Mapping[str, Any], rows: int) -> Snapshot:
     lags = _lags(report) or before.lags
-    rows = max(0, _rows(report))
     seconds = report["durationMs"].get("triggerExecution", report.get("batchDuration", 0)) / 1000
     return Snapshot(
         batches=before.batches + 1,
@@ -112,8 +123,25 @@ def _lags(report: Mapping[str, Any]) -> tuple[PartitionLag, ...]:
 def _rows(report: Mapping[str, Any]) -> int:
     """A Connect server leaves out the sum, and tells the rows of each source."""
     if "numInputRows" in report:
-        return int(report["numInputRows"])
-    return sum(int(source.get("numInputRows", 0)) for source in report.get("sources", ()))
+        return max(0, int(report["numInputRows"]))
+    return sum(max(0, int(source.get("numInputRows", 0))) for source in report.get("sources", ()))
+
+
+def _covered(report: Mapping[str, Any], counted_from: Offsets) -> int:
+    """How many offsets the batch goes over."""
+    count = 0
+    for source in report.get("sources", ()):
+        began, reached = _offsets(source.get("startOffset")), _offsets(source.get("endOffset"))
+        if not isinstance(reached, dict):
+            continue
+        for topic, partitions in reached.items():
+            for index, end in partitions.items():
+                if isinstance(began, dict):  # a partition that is not in it came into being since
+                    start = began.get(topic, {}).get(index, 0)
+                else:
+                    start = counted_from.get(TopicPartition(topic, int(index)), 0)
+                count += max(0, end - max(0, start))
+    return count
 
 
 def _offsets(said: object) -> object:

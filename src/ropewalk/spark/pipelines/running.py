@@ -25,7 +25,7 @@ from ropewalk.spark.pipelines.causes import cause_of
 from ropewalk.spark.pipelines.definition import Job
 from ropewalk.spark.pipelines.hosts import check_hosts
 from ropewalk.spark.pipelines.metrics import page, serving, write_page
-from ropewalk.spark.pipelines.pipeline import Pipeline, Work
+from ropewalk.spark.pipelines.pipeline import Pipeline, Started, Work
 from ropewalk.spark.pipelines.progress import Progress, Snapshot
 from ropewalk.spark.pipelines.session import check_place, is_local, open_session
 from ropewalk.spark.pipelines.showing import Showing
@@ -126,10 +126,10 @@ def carry_out(
     stop = Stop()
     work = _work(job, session)
     with stop.listening(), _failures_in_words(report.log):
-        query = pipeline.start(work)
-        report.tell(State.RUNNING)
+        started = pipeline.start(work)
+        report.begin(started)
         showing.step(f"reading from {job.bootstrap}; Ctrl-C stops after the batch in hand")
-        stopped = watch(query, stop, report, showing)
+        stopped = watch(started.query, stop, report, showing)
         if job.once and not stopped:
             showing.step("tidying up")
             pipeline.finish(work)
@@ -188,6 +188,10 @@ class Report:
     @property
     def snapshot(self) -> Snapshot:
         return self._progress.snapshot
+
+    def begin(self, started: Started) -> None:
+        self._progress = Progress(started.counted_from)
+        self.tell(State.RUNNING)
 
     def take(self, query: "StreamingQuery") -> list[Snapshot]:
         before = self.snapshot

@@ -27,7 +27,7 @@ from ropewalk.spark.pipelines.beginnings import Definition
 from ropewalk.spark.pipelines.covered import BatchRanges
 from ropewalk.spark.pipelines.definition import absolute
 from ropewalk.spark.pipelines.outputs import Batch, Output, TopicOutput, as_records, refuse_doubles
-from ropewalk.spark.pipelines.pipeline import Work
+from ropewalk.spark.pipelines.pipeline import Started, Work
 from ropewalk.spark.pipelines.query_shape import Shape
 from ropewalk.spark.pipelines.resuming import begin, stream_from
 from ropewalk.spark.pipelines.sql_query import SqlQuery, Watermark
@@ -37,7 +37,6 @@ from ropewalk.spark.refusals import WrongUse
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.streaming.query import StreamingQuery
 
 _log = structlog.get_logger()
 
@@ -78,7 +77,7 @@ class Transform:
     Settings: ClassVar[type[Struct]] = TransformSettings
 
     @staticmethod
-    def start(work: Work) -> "StreamingQuery":
+    def start(work: Work) -> Started:
         """Refuses before a record is read what can be refused by then."""
         settings: TransformSettings = work.settings
         source = parse_source({"bootstrap": work.bootstrap, **work.source}, streaming=True)
@@ -97,7 +96,7 @@ class Transform:
         else:
             streams = {name: stream_from(work, topic, beginning) for name, topic in query.views.items()}
             rows = query.over_each(work.spark, streams)
-        return work.writing(rows).outputMode(settings.mode).foreachBatch(each).start()
+        return Started(work.writing(rows).outputMode(settings.mode).foreachBatch(each).start())
 
     @staticmethod
     def finish(work: Work) -> None:
