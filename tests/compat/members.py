@@ -5,6 +5,7 @@ has also told, so that nothing is read twice unless a member crashes.
 """
 
 import asyncio
+import contextlib
 import re
 import threading
 import time
@@ -171,9 +172,18 @@ class ConfluentMember:
     def close(self) -> None:
         """Leaves the group, and ends the client if that can be ended.
 
-        librdkafka may wait for ever for its own thread of a node that was away ("Handle is terminating in state INIT: 2 refcnts", over
-        and over; confluent-kafka-python's issue 1667). It has left the group by then.
+        Partitions are given away first, and while it polls. What its callback asks of librdkafka in the midst of closing may never be
+        answered, and no other thread of the program runs meanwhile.
+        librdkafka may then wait for ever for its own thread of a node that was away ("Handle is terminating in state INIT: 2 refcnts",
+        over and over; confluent-kafka-python's issue 1667). It has left the group by then.
         """
+        self._consumer.unsubscribe()
+        deadline_s = time.monotonic() + COORDINATOR_WITHIN_S
+        with contextlib.suppress(Refused):  # one that was fenced has nothing to give away
+            while self._consumer.assignment() and time.monotonic() < deadline_s:
+                positions = self.poll()
+                if positions:
+                    self._say("read", *positions)
         closing = threading.Thread(target=self._consumer.close, daemon=True)
         closing.start()
         closing.join(CLOSED_WITHIN_S)
