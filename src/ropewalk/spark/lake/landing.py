@@ -2,7 +2,8 @@
 
 What a reader could get wrong
     Of the query only the bounds of its batches are used, which Spark keeps in the checkpoint. Its rows are never asked for: tasks read
-    the records themselves and write them, so that no row goes through Java, which would cost several times as much as all the rest.
+    the records themselves and write them, so that no row goes through Java, which would cost several times as much as all the rest
+    (ADR 0012).
     Through Spark Connect this runs in a process of the server's, not in the one that started the query: everything it needs is in
     its fields, and the session is the one of the frame.
     Spark calls it again for the same batch after a crash, whether or not the table had got it. What the table has stored decides.
