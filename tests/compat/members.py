@@ -5,7 +5,6 @@ has also told, so that nothing is read twice unless a member crashes.
 """
 
 import asyncio
-import contextlib
 import re
 import threading
 import time
@@ -177,16 +176,19 @@ class ConfluentMember:
         librdkafka may then wait for ever for its own thread of a node that was away ("Handle is terminating in state INIT: 2 refcnts",
         over and over; confluent-kafka-python's issue 1667). It has left the group by then.
         """
-        self._consumer.unsubscribe()
-        deadline_s = time.monotonic() + COORDINATOR_WITHIN_S
-        with contextlib.suppress(Refused):  # one that was fenced has nothing to give away
-            while self._consumer.assignment() and time.monotonic() < deadline_s:
-                positions = self.poll()
-                if positions:
-                    self._say("read", *positions)
+        if not self._options.instance:  # a static member goes and keeps its partitions
+            self._give_away()
         closing = threading.Thread(target=self._consumer.close, daemon=True)
         closing.start()
         closing.join(CLOSED_WITHIN_S)
+
+    def _give_away(self) -> None:
+        deadline_s = time.monotonic() + COORDINATOR_WITHIN_S
+        self._consumer.unsubscribe()
+        while self._consumer.assignment() and time.monotonic() < deadline_s:
+            positions = self.poll()
+            if positions:
+                self._say("read", *positions)
 
     def _on_assign(self, _: object, partitions: list[confluent_kafka.TopicPartition]) -> None:
         if partitions:

@@ -66,7 +66,9 @@ def test_every_client_writes_and_reads_on_when_brokers_are_killed(
         assert [writer.refused for writer in writers] == [[]] * len(writers)
         for writer, reader in zip(writers, readers, strict=True):
             wait_until_read([reader], positions(writer))
-        wait_until_in_sync(admin, kinds)  # librdkafka gives up commits that wait for a coordinator while it closes
+        wait_until_in_sync(
+            admin, kinds
+        )  # librdkafka gives up commits that wait for a coordinator while it closes
         wait_until_left(readers)
         assert [reader.refusals for reader in readers] == [[]] * len(readers)
     for writer in writers:
