@@ -14,7 +14,7 @@ from ropewalk.base.ids import TopicPartition
 from ropewalk.spark.columns import Column
 from ropewalk.spark.options import SourceOptions, parse_source
 from ropewalk.spark.ranges import FROM_THE_START, Range
-from ropewalk.spark.reading import read
+from ropewalk.spark.reading import TopicRecords, read
 from ropewalk.spark.refusals import DataLost, WrongUse
 from tests.spark.conftest import Node
 
@@ -52,6 +52,18 @@ def offsets(chosen: SourceOptions, topic: str, start: int, end: int) -> Iterator
 def test_a_range_is_read_exactly(node: Node, trimmed: str, start: int, end: int) -> None:
     found = list(offsets(options(node.bootstrap, trimmed), trimmed, start, end))
     assert found == list(range(GONE if start == FROM_THE_START else start, end))
+
+
+def test_what_begins_late_is_cut_into_pieces_of_what_is_there(node: Node, trimmed: str) -> None:
+    records = TopicRecords(options(node.bootstrap, trimmed, minPartitions="4"))
+    pieces = records.split([Range(TopicPartition(trimmed, 0), FROM_THE_START, COUNT)])
+    assert [each.start for each in pieces] == [FROM_THE_START, 1500, 2000, 2500]
+    rows = [rows for piece in pieces for rows in records.read(piece)]
+    assert [offset for each in rows for offset in each.column("offset").to_pylist()] == list(
+        range(GONE, COUNT)
+    )
+    later = Range(TopicPartition(trimmed, 0), 2000, COUNT)
+    assert [each.start for each in records.split([later])] == [2000, 2250, 2500, 2750]
 
 
 def test_what_is_gone_is_told_unless_it_may_be(node: Node, trimmed: str) -> None:

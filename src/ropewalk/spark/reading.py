@@ -20,7 +20,7 @@ from ropewalk.spark.columns import Column, all_columns
 from ropewalk.spark.decoding.bodies import Aborted
 from ropewalk.spark.decoding.decoder import Decoder
 from ropewalk.spark.decoding.records_found import Wanted
-from ropewalk.spark.options import SourceOptions
+from ropewalk.spark.options import EARLIEST, AtOffsets, SourceOptions
 from ropewalk.spark.ranges import EVER, FROM_THE_START, Range, split
 from ropewalk.spark.refusals import DataLost
 
@@ -43,7 +43,23 @@ class TopicRecords(Struct, frozen=True):
     options: SourceOptions
 
     def split(self, ranges: list[Range]) -> list[Range]:
-        return split(ranges, self.options.partitions_min)
+        """Where a range begins wherever the log does, that is looked up: a piece of what retention has removed would be taken for a loss.
+        The first piece goes on beginning there, since retention may be quicker than its task."""
+        from_the_start = [each.partition for each in ranges if each.start == FROM_THE_START]
+        if self.options.partitions_min is None or not from_the_start:
+            return split(ranges, self.options.partitions_min)
+        with Brokers(self.options) as brokers:
+            found = brokers.resolve(AtOffsets(EARLIEST), from_the_start, is_start=True)
+        known = [
+            Range(each.partition, min(found.get(each.partition, each.start), each.end), each.end)
+            for each in ranges
+        ]
+        return [
+            Range(each.partition, FROM_THE_START, each.end)
+            if found.get(each.partition) == each.start
+            else each
+            for each in split(known, self.options.partitions_min)
+        ]
 
     def read(self, wanted: Range) -> Iterator[pa.RecordBatch]:
         return read(self.options, all_columns(with_headers=True), wanted)

@@ -46,7 +46,7 @@ class Records(Protocol):
     """Where a batch's records come from. It is sent to tasks."""
 
     def split(self, ranges: list[Range]) -> list[Range]:
-        """One for each task, the same for the same ranges."""
+        """One for each task; together they are all of it."""
 
     def read(self, wanted: Range) -> Iterator[pa.RecordBatch]:
         """With all columns that a topic has. Called in tasks."""
