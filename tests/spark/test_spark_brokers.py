@@ -6,7 +6,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pyspark.sql.streaming.datasource import ReadMaxRows
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from ropewalk.base.ids import LeaderEpoch, NodeId, TopicId, TopicPartition
 from ropewalk.client.cluster import ClusterView, PartitionView, TopicView
@@ -18,7 +19,7 @@ from ropewalk.spark.brokers import Brokers
 from ropewalk.spark.columns import Column, schema_of
 from ropewalk.spark.options import EARLIEST, LATEST, parse_source
 from ropewalk.spark.ranges import Json, Range
-from ropewalk.spark.readers import ReadTask, stream_reader
+from ropewalk.spark.readers import BatchReader, ReadTask, StreamReader, stream_reader
 from ropewalk.spark.refusals import DataLost
 from ropewalk.wire.error_code import ErrorCode
 
@@ -61,6 +62,36 @@ def test_a_pattern_finds_no_topics_that_nodes_keep_for_themselves() -> None:
     """As with Kafka's consumers and Spark's own source. A sink's markers are in one: a query would read what it writes, for ever."""
     assert found(subscribePattern=".*") == [TopicPartition("orders", 0), TopicPartition("returns", 0)]
     assert TopicPartition("__consumer_offsets", 0) in found(subscribe="orders,__consumer_offsets")
+
+
+def test_a_batch_waits_until_there_is_enough_or_for_long_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Brokers, "client", property(lambda _: Played()))
+    options = {"minOffsetsPerTrigger": "300", "maxTriggerDelay": "60s"}
+    parsed = parse_source({"bootstrap": "127.0.0.1:1", "subscribe": "orders", **options}, streaming=True)
+    now_ms = 0
+    reader = StreamReader(parsed, (Column.OFFSET,), lambda: now_ms)
+
+    def brings(start: int) -> int:
+        reached = reader.latestOffset({"orders": {"0": start}}, ReadAllAvailable())
+        return reached["orders"]["0"] - start
+
+    assert brings(4900) == 100, "the first batch waits for nobody"
+    assert brings(4800) == 0
+    assert brings(4700) == 300
+    now_ms = 59_999
+    assert brings(4701) == 0
+    now_ms = 60_000
+    assert brings(4701) == 299
+    assert brings(4701) == 0
+    reader.prepareForTriggerAvailableNow()
+    assert brings(4701) == 299, "to bring nothing would end a query that reads what is available now"
+
+
+def test_a_task_without_a_range_reads_nothing() -> None:
+    """What Spark makes of a read that comes to no task."""
+    parsed = parse_source({"bootstrap": "127.0.0.1:1", "subscribe": "orders"}, streaming=True)
+    assert list(StreamReader(parsed, (Column.OFFSET,)).read(InputPartition(None))) == []
+    assert list(BatchReader(parsed, (Column.OFFSET,)).read(InputPartition(None))) == []
 
 
 def test_what_is_new_and_begins_late_is_read_from_there_bit_by_bit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,9 @@
 """How much of what is there a batch takes of each partition."""
 
+import pytest
+
 from ropewalk.base.ids import TopicPartition
-from ropewalk.spark.ranges import limited
+from ropewalk.spark.ranges import FROM_THE_START, Range, limited, split
 
 MUCH, LITTLE, NONE = (TopicPartition("orders", index) for index in range(3))
 
@@ -20,3 +22,28 @@ def test_a_partition_is_not_forgotten_beside_one_that_has_much_more() -> None:
         available[MUCH] += 1_000_000
     assert reached[LITTLE] == 3
     assert reached[NONE] == 7
+
+
+@pytest.mark.parametrize(
+    ("counts", "count_min", "records_max", "expected"),
+    [
+        ((10,), None, None, [(0, 10)]),
+        ((10,), None, 4, [(0, 3), (3, 6), (6, 10)]),
+        ((10, 2), None, 5, [(0, 5), (5, 10), (0, 2)]),
+        ((10, 2), 4, 20, [(0, 3), (3, 6), (6, 10), (0, 2)]),
+        ((10,), 2, 3, [(0, 2), (2, 5), (5, 7), (7, 10)]),
+        ((), 4, 4, []),
+    ],
+)
+def test_ranges_are_split_by_number_and_by_size(
+    counts: tuple[int, ...], count_min: int | None, records_max: int | None, expected: list[tuple[int, int]]
+) -> None:
+    ranges = [Range(TopicPartition("orders", index), 0, count) for index, count in enumerate(counts)]
+    pieces = split(ranges, count_min, records_max=records_max)
+    assert [(each.start, each.end) for each in pieces] == expected
+
+
+def test_what_begins_wherever_the_log_does_is_not_cut() -> None:
+    """Its log may begin behind the first pieces; their tasks would take that for a loss."""
+    newcomer = Range(MUCH, FROM_THE_START, 5000)
+    assert split([newcomer], 4, records_max=100) == [newcomer]

@@ -18,6 +18,12 @@ from ropewalk.base.ids import TopicPartition
 from ropewalk.client.address import Address, parse_addresses
 from ropewalk.client.list_offsets import Isolation
 from ropewalk.client.settings import ClientSettings, settings_from
+from ropewalk.spark.connector_options import (
+    CONSUMER_MEANINGLESS,
+    CONSUMER_REFUSED,
+    SOURCE_MEANINGLESS,
+    without_meaningless,
+)
 from ropewalk.spark.refusals import WrongUse
 
 LATEST: Final = -1
@@ -25,7 +31,11 @@ EARLIEST: Final = -2
 FETCH_BYTES: Final = 8 << 20
 """Of one partition at a time, unless told otherwise: large enough that a request's own cost is lost in it."""
 
+TRIGGER_DELAY_MS: Final = 15 * 60_000
+"""How long a batch waits for `minOffsetsPerTrigger`, unless told otherwise; as in Spark's own source."""
+
 _CLIENT_PREFIX: Final = "kafka."
+_UNIT_MS: Final = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 class Subscription(Struct, frozen=True):
@@ -65,33 +75,51 @@ class SourceOptions(Struct, frozen=True):
     ending: Bound
     client: ClientSettings
     offsets_per_trigger_max: int | None = None
+    offsets_per_trigger_min: int | None = None
+    trigger_delay_max_ms: int = TRIGGER_DELAY_MS
     partitions_min: int | None = None
+    records_per_partition_max: int | None = None
     fails_on_data_loss: bool = True
     includes_headers: bool = False
     isolation: Isolation = Isolation.READ_COMMITTED
     late_start_is_latest: bool = False
     """What to do with a starting timestamp that no record has reached: begin at the end, or refuse."""
+    meaningless: tuple[str, ...] = ()
+    """Names that were given and change nothing here; whoever plans the read says so once."""
 
 
 def parse_source(given: Mapping[str, str], *, streaming: bool) -> SourceOptions:
     options = GivenOptions(given)
+    meaningless = options.names_among(SOURCE_MEANINGLESS)
+    bootstrap = take_bootstrap(options)
+    isolation = _isolation(options)
+    client, ignored = _client_settings(options)
     parsed = SourceOptions(
-        bootstrap=take_bootstrap(options),
+        bootstrap=bootstrap,
         subscription=_subscription(options),
         starting=_bound(options, "starting", LATEST if streaming else EARLIEST),
         ending=_bound(options, "ending", LATEST),
-        client=_client_settings(options),
+        client=client,
         offsets_per_trigger_max=options.positive("maxOffsetsPerTrigger"),
+        offsets_per_trigger_min=options.positive("minOffsetsPerTrigger"),
+        trigger_delay_max_ms=options.duration_ms("maxTriggerDelay", TRIGGER_DELAY_MS),
         partitions_min=options.positive("minPartitions"),
+        records_per_partition_max=options.positive("maxRecordsPerPartition"),
         fails_on_data_loss=options.flag("failOnDataLoss", True),
         includes_headers=options.flag("includeHeaders", False),
-        isolation=_isolation(options),
+        isolation=isolation,
         late_start_is_latest=options.choice(
             "startingOffsetsByTimestampStrategy", ("error", "latest"), "error"
         )
         == "latest",
+        meaningless=(*meaningless, *(f"{_CLIENT_PREFIX}{name}" for name in ignored)),
     )
     options.refuse_the_rest()
+    least, most = parsed.offsets_per_trigger_min, parsed.offsets_per_trigger_max
+    if least is not None and most is not None and least > most:
+        raise WrongUse(
+            f"minOffsetsPerTrigger is {least}, must not be above maxOffsetsPerTrigger, which is {most}"
+        )
     if streaming and parsed.ending != AtOffsets(LATEST):
         raise WrongUse("a stream has no end: leave endingOffsets and endingTimestamp out, or read a batch")
     if isinstance(parsed.starting, AtOffsets) and not streaming and parsed.starting.default == LATEST:
@@ -143,12 +171,25 @@ class GivenOptions:
             raise WrongUse(f"{name} is {text!r}, must be {' or '.join(allowed)}")
         return text.lower()
 
+    def duration_ms(self, name: str, default_ms: int) -> int:
+        """A number of milliseconds, or with a unit: `30s`, `15m`."""
+        text = self.take(name)
+        if text is None:
+            return default_ms
+        found = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", text.lower())
+        if found is None or found[2] not in _UNIT_MS:
+            raise WrongUse(f"{name} is {text!r}, must be a time like 30s, 15m or 2h")
+        return int(found[1]) * _UNIT_MS[found[2]]
+
+    def names_among(self, known: frozenset[str]) -> tuple[str, ...]:
+        """Takes out those of `known`, in small letters, that were given, and says how they were written."""
+        return tuple(sorted(self._left.pop(name)[0] for name in known if name in self._left))
+
     def beginning_with(self, prefix: str) -> dict[str, str]:
         names = [name for name in self._left if name.startswith(prefix)]
         return {name[len(prefix) :]: self._left.pop(name)[1] for name in names}
 
     def refuse_the_rest(self) -> None:
-        self._left.pop("path", None)  # what `load("…")` was given; there is nothing to do with it
         if self._left:
             names = ", ".join(sorted(name for name, _ in self._left.values()))
             raise WrongUse(f"unknown option: {names}")
@@ -166,8 +207,17 @@ def take_bootstrap(options: GivenOptions) -> tuple[Address, ...]:
 
 def _subscription(options: GivenOptions) -> Subscription:
     topics, pattern, assigned = (options.take(name) for name in ("subscribe", "subscribePattern", "assign"))
+    loaded = options.take("path")
+    if loaded is not None:
+        if (topics, pattern, assigned) != (None, None, None):
+            raise WrongUse(
+                f"load({loaded!r}) names the topic to read, and so does an option: call load() without a name, or leave the option out"
+            )
+        topics = loaded
     if sum(each is not None for each in (topics, pattern, assigned)) != 1:
-        raise WrongUse("say what to read with one of subscribe, subscribePattern and assign")
+        raise WrongUse(
+            'say what to read with one of subscribe, subscribePattern and assign, or load("TOPIC") it by its name'
+        )
     if topics is not None:
         names = tuple(dict.fromkeys(name.strip() for name in topics.split(",") if name.strip()))
         if not names:
@@ -239,18 +289,26 @@ def _json(text: str, option: str, example: str) -> dict[str, object]:
 
 
 def _isolation(options: GivenOptions) -> Isolation:
-    chosen = options.choice("isolation", ("read_committed", "read_uncommitted"), "read_committed")
+    """Under Kafka's name for it, too; unlike Kafka's consumers nobody sees here what was aborted unless they say so."""
+    given = [
+        options.choice(name, ("read_committed", "read_uncommitted"), "")
+        for name in ("isolation", f"{_CLIENT_PREFIX}isolation.level")
+    ]
+    if all(given) and given[0] != given[1]:
+        raise WrongUse("isolation and kafka.isolation.level say different things: give one of them")
+    chosen = given[0] or given[1] or "read_committed"
     return Isolation.READ_COMMITTED if chosen == "read_committed" else Isolation.READ_UNCOMMITTED
 
 
-def _client_settings(options: GivenOptions) -> ClientSettings:
-    """Settings of the client under Kafka's names, each with `kafka.` before it."""
+def _client_settings(options: GivenOptions) -> tuple[ClientSettings, list[str]]:
+    """Settings of the client under Kafka's names, each with `kafka.` before it, and those that mean nothing here."""
     given = options.beginning_with(_CLIENT_PREFIX)
     protocol = given.pop("security.protocol", "PLAINTEXT")
     if protocol.upper() != "PLAINTEXT":
         raise WrongUse(f"kafka.security.protocol is {protocol}; this release reads over PLAINTEXT only")
+    given, ignored = without_meaningless(given, CONSUMER_MEANINGLESS, CONSUMER_REFUSED)
     given.setdefault("max.partition.fetch.bytes", str(FETCH_BYTES))
     try:
-        return settings_from(given)
+        return settings_from(given), ignored
     except InvalidSetting as error:
         raise WrongUse(f"kafka.{error}") from None

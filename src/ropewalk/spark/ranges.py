@@ -57,15 +57,22 @@ def between(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, in
     return [each for each in ranges if each.end > max(each.start, 0)]
 
 
-def split(ranges: Iterable[Range], count_min: int | None) -> list[Range]:
-    """At least `count_min` ranges where there are as many offsets: the longer ones in more pieces."""
+def split(ranges: Iterable[Range], count_min: int | None, *, records_max: int | None = None) -> list[Range]:
+    """At least `count_min` ranges where there are as many offsets, the longer ones in more pieces; none of more than `records_max`.
+
+    What begins wherever the log does stays whole: a piece of it could lie before the log's start, and would be taken for a loss.
+    """
     whole = list(ranges)
     total = sum(each.count for each in whole)
-    if count_min is None or len(whole) >= count_min or not total:
-        return whole
+    piece_counts = [1 if records_max is None else max(1, -(-each.count // records_max)) for each in whole]
+    if count_min is not None and total and sum(piece_counts) < count_min:
+        shares = [min(each.count, round(count_min * each.count / total)) for each in whole]
+        piece_counts = [max(pair) for pair in zip(piece_counts, shares, strict=True)]
     pieces: list[Range] = []
-    for each in whole:
-        piece_count = max(1, min(each.count, round(count_min * each.count / total)))
+    for each, piece_count in zip(whole, piece_counts, strict=True):
+        if piece_count == 1 or each.start == FROM_THE_START:
+            pieces.append(each)
+            continue
         first = max(each.start, 0)
         bounds = [first + each.count * number // piece_count for number in range(piece_count + 1)]
         starts = [each.start, *bounds[1:-1]]

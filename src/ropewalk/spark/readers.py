@@ -8,6 +8,7 @@ What a reader could get wrong
 """
 
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -36,9 +37,15 @@ from pyspark.sql.types import StructType
 from ropewalk.base.ids import TopicPartition
 from ropewalk.spark.brokers import Brokers
 from ropewalk.spark.columns import Column, chosen_columns
+from ropewalk.spark.connector_options import tell_meaningless
 from ropewalk.spark.options import EARLIEST, LATEST, AtOffsets, SourceOptions, parse_source
 from ropewalk.spark.ranges import EVER, Json, Offsets, Range, between, from_json, limited, split, to_json
 from ropewalk.spark.refusals import DataLost
+
+
+def _steady_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
 
 _PUSH_DOWN_WORKER: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -46,11 +53,16 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 def batch_reader(given: Mapping[str, str], schema: StructType) -> DataSourceReader:
     made = PushDownReader if _pushes_down() else BatchReader
-    return made(parse_source(given, streaming=False), chosen_columns(schema))
+    options = parse_source(given, streaming=False)
+    if made is BatchReader:
+        tell_meaningless(options.meaningless)
+    return made(options, chosen_columns(schema))
 
 
 def stream_reader(given: Mapping[str, str], schema: StructType) -> DataSourceStreamReader:
-    return StreamReader(parse_source(given, streaming=True), chosen_columns(schema))
+    options = parse_source(given, streaming=True)
+    tell_meaningless(options.meaningless)
+    return StreamReader(options, chosen_columns(schema))
 
 
 class ReadTask(InputPartition):
@@ -68,10 +80,11 @@ class BatchReader(DataSourceReader):
         self._columns = columns
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [ReadTask(each) for each in split(self._ranges(), self._options.partitions_min)]
+        return [ReadTask(each) for each in _tasks(self._ranges(), self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, ReadTask)
+        if not isinstance(partition, ReadTask):
+            return iter(())  # Spark's way of saying that there is nothing to read: one task, with no range
         return _reading()(self._options, self._columns, partition.wanted, partition.times)
 
     def _ranges(self) -> list[Range]:
@@ -107,7 +120,7 @@ class PushDownReader(BatchReader):
             and self._topic in (None, each.partition.topic)
         ]
         ranges = [each for each in ranges if each.end > each.start]
-        return [ReadTask(each, self._times) for each in split(ranges, self._options.partitions_min)]
+        return [ReadTask(each, self._times) for each in _tasks(ranges, self._options)]
 
     def _takes(self, pushed: Filter) -> bool:
         attribute = getattr(pushed, "attribute", None)
@@ -138,13 +151,21 @@ class PushDownReader(BatchReader):
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    def __init__(self, options: SourceOptions, columns: tuple[Column, ...]) -> None:
+    def __init__(
+        self,
+        options: SourceOptions,
+        columns: tuple[Column, ...],
+        now_ms: Callable[[], int] = _steady_ms,
+    ) -> None:
         self._options = options
         self._columns = columns
         self._target: Offsets | None = None
         """Where a query ends that reads what is available now."""
         self._seen: Offsets = {}
         """The ends of the partitions when they were last looked at."""
+        self._now_ms = now_ms
+        self._batch_at_ms: int | None = None
+        """When the last batch was given something; None before the first."""
 
     def initialOffset(self) -> Json:  # noqa: N802
         with Brokers(self._options) as brokers:
@@ -166,22 +187,40 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             **reached,
             **{each: max(end, reached.get(each, 0)) for each, end in available.items()},
         }
+        least = self._options.offsets_per_trigger_min
+        if least is None and not isinstance(limit, ReadMaxRows):
+            return to_json(available)
+        begin = {**reached, **self._earliest(sorted(set(available) - set(reached)))}
+        if least is not None and self._waits_for_more(begin, available, least):
+            return to_json(reached)
         match limit:
             case ReadMaxRows(max_rows):
-                newcomers = sorted(set(available) - set(reached))
-                return to_json(limited({**reached, **self._earliest(newcomers)}, available, max_rows))
+                return to_json(limited(begin, available, max_rows))
             case _:
                 return to_json(available)
+
+    def _waits_for_more(self, begin: Offsets, available: Offsets, least: int) -> bool:
+        """A query that reads what is available now never waits: to bring nothing would end it."""
+        count = sum(max(0, end - begin.get(each, 0)) for each, end in available.items())
+        now_ms = self._now_ms()
+        delay_ms = self._options.trigger_delay_max_ms
+        is_early = self._batch_at_ms is not None and now_ms - self._batch_at_ms < delay_ms
+        if count < least and is_early and self._target is None:
+            return True
+        if count:
+            self._batch_at_ms = now_ms
+        return False
 
     def reportLatestOffset(self) -> Json | None:  # noqa: N802
         return to_json(self._seen) if self._seen else None
 
     def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
         ranges = between(from_json(start), from_json(end))
-        return [ReadTask(each) for each in split(ranges, self._options.partitions_min)]
+        return [ReadTask(each) for each in _tasks(ranges, self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, ReadTask)
+        if not isinstance(partition, ReadTask):
+            return iter(())
         return _reading()(self._options, self._columns, partition.wanted)
 
     def _latest(self) -> Offsets:
@@ -203,6 +242,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"{_names(shorter)} ends before what was read already: the topic was made anew."
                 " Start over with another checkpoint, or say failOnDataLoss=false"
             )
+
+
+def _tasks(ranges: Iterable[Range], options: SourceOptions) -> list[Range]:
+    return split(ranges, options.partitions_min, records_max=options.records_per_partition_max)
 
 
 def _refuse_backward(start: Offsets, end: Offsets) -> None:

@@ -46,8 +46,9 @@ class TopicRecords(Struct, frozen=True):
         """Where a range begins wherever the log does, that is looked up: a piece of what retention has removed would be taken for a loss.
         The first piece goes on beginning there, since retention may be quicker than its task."""
         from_the_start = [each.partition for each in ranges if each.start == FROM_THE_START]
-        if self.options.partitions_min is None or not from_the_start:
-            return split(ranges, self.options.partitions_min)
+        most = self.options.records_per_partition_max
+        if (self.options.partitions_min is None and most is None) or not from_the_start:
+            return split(ranges, self.options.partitions_min, records_max=most)
         with Brokers(self.options) as brokers:
             found = brokers.resolve(AtOffsets(EARLIEST), from_the_start, is_start=True)
         known = [
@@ -58,7 +59,7 @@ class TopicRecords(Struct, frozen=True):
             Range(each.partition, FROM_THE_START, each.end)
             if found.get(each.partition) == each.start
             else each
-            for each in split(known, self.options.partitions_min)
+            for each in split(known, self.options.partitions_min, records_max=most)
         ]
 
     def read(self, wanted: Range) -> Iterator[pa.RecordBatch]:

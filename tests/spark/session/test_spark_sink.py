@@ -116,6 +116,27 @@ def forget_last_commit(checkpoint: Path) -> None:
     (checkpoint / "commits" / f".{commits[-1].name}.crc").unlink(missing_ok=True)
 
 
+def test_a_stream_with_a_name_is_written(spark: SparkSession, node: Node, tmp_path: Path) -> None:
+    """Spark hands the name to the sink among the user's options."""
+    source, target = node.create("named-from"), node.create("named-to")
+    node.write(source, 4)
+    query = (
+        spark.readStream.format("ropewalk")
+        .option("bootstrap", node.bootstrap)
+        .option("startingOffsets", "earliest")
+        .load(source)
+        .select("key", "value")
+        .writeStream.format("ropewalk")
+        .queryName("loud")
+        .option("bootstrap", node.bootstrap)
+        .option("checkpointLocation", str(tmp_path))
+        .trigger(availableNow=True)
+        .start(target)
+    )
+    assert query.awaitTermination(90)
+    assert spark.read.format("ropewalk").option("bootstrap", node.bootstrap).load(target).count() == 4
+
+
 def test_a_stream_exactly_once_skips_what_comes_again(
     spark: SparkSession, node: Node, tmp_path: Path
 ) -> None:

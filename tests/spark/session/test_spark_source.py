@@ -108,6 +108,19 @@ def test_filters_reach_the_source_where_push_down_is_on(spark: SparkSession, nod
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")
 
 
+def test_a_read_that_comes_to_nothing_gives_no_rows(spark: SparkSession, node: Node) -> None:
+    """Spark makes one task without a range of it."""
+    empty, half = node.create("nothing"), node.create("half")
+    node.write(half, 6, partitions=1)
+    assert read(spark, node).load(empty).count() == 0
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        for condition in ("partition = 1", "offset > 1000", "topic = 'another'"):
+            assert read(spark, node, subscribe=half).load().where(condition).collect() == [], condition
+    finally:
+        spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
+
+
 def test_a_stream_goes_on_where_it_stopped(spark: SparkSession, node: Node, tmp_path: Path) -> None:
     topic = node.create("stream")
     node.write(topic, 30)

@@ -175,9 +175,18 @@ class IcebergTable:
             place.delete(path)
         return f"{expired} snapshots expired, {len(failed)} files that nobody needs deleted"
 
-    def _file_paths(self) -> list[str]:
-        paths: list[str] = self._table.inspect.all_files()["file_path"].to_pylist()
-        return paths
+    def _file_paths(self) -> set[str]:
+        """Of all snapshots. A snapshot of no file, such as a batch of nothing leaves, has no manifest."""
+        manifests = {
+            manifest.manifest_path: manifest
+            for snapshot in self._table.snapshots()
+            for manifest in snapshot.manifests(self._table.io)
+        }
+        return {
+            entry.data_file.file_path
+            for manifest in manifests.values()
+            for entry in manifest.fetch_manifest_entry(self._table.io, discard_deleted=True)
+        }
 
 
 def _catalog(spec: TableSpec) -> tuple[Catalog, str]:

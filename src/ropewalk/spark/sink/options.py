@@ -23,6 +23,7 @@ from msgspec import Struct
 
 from ropewalk.base.errors import InvalidSetting
 from ropewalk.client.producing.settings import ProducerSettings, SettingValue, producer_settings
+from ropewalk.spark.connector_options import PRODUCER_MEANINGLESS, without_meaningless
 from ropewalk.spark.options import GivenOptions, take_bootstrap
 from ropewalk.spark.refusals import WrongUse
 from ropewalk.spark.sink.marker import Ranges, parse_ranges
@@ -33,6 +34,7 @@ TRANSACTION_MS: Final = 900_000
 _PREFIX: Final = "kafka."
 _NAMES: Final = {
     "client.id": "client_id",
+    "linger.ms": "linger_ms",
     "batch.size": "batch_size",
     "buffer.memory": "buffer_memory",
     "max.request.size": "max_request_size",
@@ -66,22 +68,32 @@ class SinkOptions(Struct, frozen=True):
     """None where every row names its own."""
     settings: ProducerSettings
     exactly_once: ExactlyOnce | None = None
+    meaningless: tuple[str, ...] = ()
+    """Names that were given and change nothing here; whoever plans the write says so once."""
 
 
 def parse_sink(given: Mapping[str, str], *, streaming: bool) -> SinkOptions:
     options = GivenOptions(given)
     addresses = take_bootstrap(options)
-    topic = options.take("topic")
+    # Spark's own, and one that means the same with it and without it: a column `headers` is written where there is one.
+    options.names_among(frozenset({"checkpointlocation", "queryname"}))
+    options.flag("includeHeaders", False)
+    topic, saved = options.take("topic"), options.take("path")
+    if saved is not None and topic not in (None, saved):
+        raise WrongUse(
+            f"save or start was given {saved!r} and the option topic {topic!r}: name the topic once"
+        )
+    topic = topic if topic is not None else saved
     if topic is not None and not topic.strip():
         raise WrongUse("topic is empty; name one, or leave the option out and have a column topic")
     is_exact = options.flag("exactlyOnce", False)
-    options.take("checkpointLocation")  # Spark's own
-    settings = _producer_settings(options)
+    settings, ignored = _producer_settings(options)
     exactly_once = _exactly_once(options, topic, streaming=streaming) if is_exact else None
     if not is_exact:
         _refuse_without_exactly_once(options)
     options.refuse_the_rest()
-    return SinkOptions(",".join(map(str, addresses)), topic, settings, exactly_once)
+    meaningless = tuple(f"{_PREFIX}{name}" for name in ignored)
+    return SinkOptions(",".join(map(str, addresses)), topic, settings, exactly_once, meaningless)
 
 
 def _exactly_once(options: GivenOptions, topic: str | None, *, streaming: bool) -> ExactlyOnce:
@@ -119,7 +131,8 @@ def _refuse_without_exactly_once(options: GivenOptions) -> None:
         )
 
 
-def _producer_settings(options: GivenOptions) -> ProducerSettings:
+def _producer_settings(options: GivenOptions) -> tuple[ProducerSettings, list[str]]:
+    """And the names of those that mean nothing here."""
     given = options.beginning_with(_PREFIX)
     protocol = given.pop("security.protocol", "PLAINTEXT")
     if protocol.upper() != "PLAINTEXT":
@@ -128,6 +141,7 @@ def _producer_settings(options: GivenOptions) -> ProducerSettings:
         raise WrongUse(
             "the sink is idempotent and waits for all replicas in sync: leave kafka.acks and kafka.enable.idempotence out"
         )
+    given, ignored = without_meaningless(given, PRODUCER_MEANINGLESS, {})
     settings: dict[str, SettingValue] = {
         "client_id": "ropewalk-spark",
         "transaction_timeout_ms": TRANSACTION_MS,
@@ -139,6 +153,6 @@ def _producer_settings(options: GivenOptions) -> ProducerSettings:
             )
         settings[_NAMES[name]] = value
     try:
-        return producer_settings({**settings, "may_create_topics": False})
+        return producer_settings({**settings, "may_create_topics": False}), ignored
     except InvalidSetting as error:
         raise WrongUse(f"kafka.…: {error}") from None

@@ -20,6 +20,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from ropewalk.spark.columns import Column
+from ropewalk.spark.connector_options import tell_meaningless
 from ropewalk.spark.refusals import WrongUse
 from ropewalk.spark.sink.incoming import check_columns
 from ropewalk.spark.sink.options import SinkOptions, parse_sink
@@ -38,6 +39,7 @@ def batch_writer(given: Mapping[str, str], schema: StructType, *, overwrite: boo
     if overwrite:
         raise WrongUse('a topic is appended to and not overwritten: .mode("append")')
     options = parse_sink(given, streaming=False)
+    tell_meaningless(options.meaningless)
     return BatchWriter(options, check_columns(schema, options.topic))
 
 
@@ -45,6 +47,7 @@ def stream_writer(given: Mapping[str, str], schema: StructType, *, overwrite: bo
     if overwrite:
         raise WrongUse('a topic is appended to and not overwritten: .outputMode("append") or "update"')
     options = parse_sink(given, streaming=True)
+    tell_meaningless(options.meaningless)
     return StreamWriter(options, check_columns(schema, options.topic))
 
 
