@@ -1,4 +1,4 @@
-"""A copy goes from one leader to the next while its log is being cut: nobody is told of what is about to go."""
+"""What a fetcher tells leaders of copies that are cut or go from one to the next; and that it rests where it is refused."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -8,6 +8,7 @@ import pytest
 
 from ropewalk.base.errors import FencedEpoch
 from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, TopicId
+from ropewalk.base.limits import REPLICA_RETRY_MS
 from ropewalk.broker.catch_up import CatchUpBudget
 from ropewalk.broker.fetcher import Fetcher
 from ropewalk.broker.replica import Replica
@@ -18,6 +19,7 @@ from ropewalk.records.batch import BatchHeader, stamp
 from ropewalk.records.record import Record, build
 from ropewalk.replication.follower import Restart, Truncate
 from ropewalk.sim.world import EPOCH_MS
+from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.fetch import (
     EpochEndOffset,
     FetchableTopicResponse,
@@ -199,3 +201,62 @@ def test_what_a_former_leader_sent_is_not_appended_in_the_epoch_of_the_next(
         assert epochs == [9 if offset < copier.parted_offset else 10 for offset in range(20, 60)]
 
     with_a_copy(story)
+
+
+class Refusing(Copier):
+    """Leaders that refuse: the partition, or whatever session is begun."""
+
+    def __init__(self, copy: Copy, *, partition_error: ErrorCode, session_error: ErrorCode) -> None:
+        super().__init__(copy, present_agrees=True)
+        self._partition_error = partition_error
+        self._session_error = session_error
+        self.turn_count = 0
+        """Fetches and syncs."""
+        commit = copy.home.commits.commit
+
+        async def counted() -> None:
+            self.turn_count += 1
+            await commit()
+
+        copy.home.commits.commit = counted  # type: ignore[method-assign]  # to count them
+
+    async def fetch(self, leader: NodeId, request: FetchRequest, *, deadline_ms: float) -> FetchResponse:
+        self.turn_count += 1
+        await asyncio.sleep(max(0.001, request.max_wait_ms / 1000 if not request.topics else 0))
+        if self._session_error:
+            return FetchResponse(0, self._session_error, 0, ())
+        if not request.topics:
+            return FetchResponse(0, 0, 1, ())
+        return _answer(PartitionData(0, self._partition_error, -1, -1, -1))
+
+
+@pytest.mark.parametrize("flush", ["group", "os"])
+@pytest.mark.parametrize(
+    ("partition_error", "session_error"),
+    [
+        (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NONE),
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE),
+        (ErrorCode.NONE, ErrorCode.FETCH_SESSION_ID_NOT_FOUND),
+        (ErrorCode.NONE, ErrorCode.INVALID_FETCH_SESSION_EPOCH),
+        (ErrorCode.NONE, ErrorCode.UNKNOWN_SERVER_ERROR),
+    ],
+)
+def test_what_was_refused_is_not_asked_again_at_once(
+    flush: str, partition_error: ErrorCode, session_error: ErrorCode
+) -> None:
+    """Nor is the disk kept busy meanwhile with nothing to sync: a log with flush=os is dirty nearly always."""
+
+    async def story(copy: Copy) -> int:
+        copy.replica.set_durable_first(flush == "group")
+        if flush == "os":
+            copy.write("more", epoch=20)
+            assert copy.log.dirty
+        copier = Refusing(copy, partition_error=partition_error, session_error=session_error)
+        copier.fetchers[FORMER].follow(KEY, copy.replica, is_in_sync=True)
+        run = asyncio.ensure_future(copier.fetchers[FORMER].run())
+        await asyncio.sleep(10)
+        run.cancel()
+        await asyncio.wait([run])
+        return copier.turn_count
+
+    assert with_a_copy(story) <= 12_000 / REPLICA_RETRY_MS

@@ -165,10 +165,10 @@ class Fetcher:
                 continue
             finally:
                 self._can_be_hurried = False
-            self._is_beginning = False
             if response.error_code != ErrorCode.NONE:
                 await self._on_refused(response.error_code)
                 continue
+            self._is_beginning = False
             await self._take(response)
 
     # Asking
@@ -255,21 +255,30 @@ class Fetcher:
 
     async def _wait(self) -> None:
         """Until something can be asked for: time has passed, or somebody says so."""
-        named = [self._copyings[key] for key in self._to_name]
-        if any(copying.replica.log.dirty and not copying.is_held for copying in named):
+        now_ms = self._now_ms()
+        if any(self._waits_for_disk(self._copyings[key], now_ms) for key in self._to_name):
             await self._copier.commits.covered()
             return
         loop = asyncio.get_running_loop()
         wake = self._wake = loop.create_future()
         timer = None
         if self._to_name:
-            delay_ms = max(1.0, self._rest_ms(self._now_ms()))
+            delay_ms = max(1.0, self._rest_ms(now_ms))
             timer = loop.call_later(delay_ms / 1000, _set, wake)
         try:
             await wake
         finally:
             if timer is not None:
                 timer.cancel()
+
+    def _waits_for_disk(self, copying: Copying, now_ms: float) -> bool:
+        """Whether the sync alone keeps it from being asked for. A log that counts without one may be dirty for as long as it rests."""
+        return (
+            not copying.is_held
+            and copying.rest_until_ms <= now_ms
+            and not (copying.is_behind and self._copier.budget.wait_ms(now_ms))
+            and copying.replica.reached_offset < copying.replica.log.end_offset
+        )
 
     # Being answered
 
@@ -390,8 +399,8 @@ class Fetcher:
         await asyncio.sleep(REPLICA_RETRY_MS / 1000)
 
     async def _on_refused(self, error_code: int) -> None:
-        if error_code in _SESSION_ERRORS:
-            self._begin_anew()
+        if error_code in _SESSION_ERRORS and not self._is_beginning:
+            self._begin_anew()  # at once; a leader that refuses a session to begin with is asked again after a while
         else:
             await self._on_failed(f"node {self.leader} refused a fetch with error {error_code}")
 
