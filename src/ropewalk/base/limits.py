@@ -40,6 +40,12 @@ Produce of 100 MiB full of empty topics would stop the node for a minute and tak
 REQUEST_ITEMS_PER_TURN: Final = 100
 """Topics, groups or resources of one request that are answered before others have a turn: some five milliseconds."""
 
+REQUEST_PARTITIONS_PER_TURN: Final = 256
+"""Partitions that are described or encoded for one Metadata before others have a turn: some two milliseconds."""
+
+METADATA_VERSIONS_ENCODED_MAX: Final = 4
+"""Versions of Metadata in which topics are kept encoded, some 45 bytes for each partition. Clients of a cluster speak one or two."""
+
 CREATED_TOPICS_MAX: Final = 5_000
 """Topics in one CreateTopics: the answer tells all settings of each, a hundred times as many bytes as were asked with."""
 
@@ -49,6 +55,13 @@ something for as many partitions of one node sends it in several requests anyway
 
 CONNECTION_REQUESTS_MAX: Final = 4096
 """Requests of one connection that may be unanswered; reading pauses there. librdkafka pipelines without bound."""
+
+CONNECTION_FRAMES_PER_TURN: Final = 64
+"""Requests of one connection that are handled before the loop goes round. Clients that pipeline have some five under way;
+going round costs some tens of microseconds, which nobody notices in sixty-four requests."""
+
+CONNECTION_TURN_MS: Final = 2
+"""How long they may take, beyond the one that is being handled: what a neighbour waits for each connection that asks without end."""
 
 CONNECTION_ANSWER_BYTES_MAX: Final = 1 << 22
 """Bytes of answers that wait for an earlier answer of the same connection before it stops being read."""

@@ -18,6 +18,7 @@ from ropewalk.broker.quota_changes import QuotaChanges
 from ropewalk.broker.topics import Topics
 from ropewalk.broker.transaction_entry import TransactionEntry
 from ropewalk.broker.transactions import Transactions
+from ropewalk.kafka.described_topics import DescribedTopics
 from ropewalk.kafka.handlers import (
     add_offsets_to_txn,
     add_partitions_to_txn,
@@ -209,7 +210,9 @@ def serve(
             ),
         ),
         LIST_OFFSETS.key: partial(list_offsets.handle, leaders=leaders, pool=pool),
-        METADATA.key: partial(metadata.handle, image=image, creation=topics),
+        METADATA.key: partial(
+            metadata.handle, image=image, creation=topics, described=DescribedTopics(image)
+        ),
         OFFSET_COMMIT.key: partial(offset_commit.handle, groups=groups, image=image),
         OFFSET_FETCH.key: partial(offset_fetch.handle, groups=groups, image=image),
         FIND_COORDINATOR.key: partial(

@@ -4,6 +4,8 @@ Behaviour worth knowing
     Requests take effect in the order in which they arrive: a handler runs to its first wait before the next
     frame is looked at, and one that must wait before its effect holds the next request back.
     Answers leave in the order of the requests, however long each takes.
+    A connection has turns: after so many frames, or so many milliseconds, the loop goes round, and what the client has sent
+    beyond that waits until it comes by again. No amount of pipelining keeps others waiting for longer.
     Handling pauses while too many answers are due, while the client does not take its answers, while a request is
     held, while the client works off what it used beyond a quota and while the listener is paused. Reading pauses as soon
     as something has come that may not be handled, while a request that is held looks at the buffer, and while the
@@ -22,13 +24,16 @@ from ropewalk.base.errors import ProtocolError
 from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import (
     CONNECTION_ANSWER_BYTES_MAX,
+    CONNECTION_FRAMES_PER_TURN,
     CONNECTION_REQUESTS_MAX,
+    CONNECTION_TURN_MS,
     CONNECTION_UNSENT_BYTES_MAX,
     RECEIVE_BUFFER_BYTES_MIN,
 )
 from ropewalk.base.ports import Clock
 from ropewalk.kafka.caller import Caller, Disconnect, Waiting
 from ropewalk.kafka.connections import Connections
+from ropewalk.kafka.encoded import Encoded
 from ropewalk.kafka.meter import Meter
 from ropewalk.kafka.receive_buffer import ReceiveBuffer
 from ropewalk.kafka.served import ServedApi
@@ -59,6 +64,8 @@ class Connection(asyncio.BufferedProtocol):
         self._holds = 0
         self._waiting: dict[Waiting, None] = {}
         self._handling = False
+        self._has_had_its_turn = False
+        """Whether more is handled only when the loop has gone round."""
         self._writing_paused = False
         self._reading_paused = False
         self._input_ended = False
@@ -247,16 +254,25 @@ class Connection(asyncio.BufferedProtocol):
     # The machine
 
     def _go_on(self) -> None:
-        """Handle every frame that may be handled now, then decide whether to read more."""
+        """Handle every frame that may be handled in this turn, then decide whether to read more."""
         if self._transport is None or self._handling:
             return
         self._handling = True
+        frame_count, turn_ends_ms = 0, 0.0
         try:
             while self._may_handle():
                 frame = self._buffer.next_frame()
                 if frame is None:
                     break
+                if not frame_count:
+                    turn_ends_ms = self._connections.clock.monotonic_ms() + CONNECTION_TURN_MS
+                frame_count += 1
                 self._handle(*frame)
+                if self._buffer.unhandled_bytes and (
+                    frame_count >= CONNECTION_FRAMES_PER_TURN
+                    or self._connections.clock.monotonic_ms() >= turn_ends_ms
+                ):
+                    self._end_turn()
                 if self._answered_bytes >= CONNECTION_ANSWER_BYTES_MAX:
                     self._send()  # the transport then says whether the client keeps up
         except ProtocolError as error:
@@ -270,9 +286,19 @@ class Connection(asyncio.BufferedProtocol):
         self._read_or_pause()
         self._close_if_finished()
 
+    def _end_turn(self) -> None:
+        """Handle the rest when everybody else has had a turn."""
+        self._has_had_its_turn = True
+        asyncio.get_running_loop().call_soon(self._begin_turn)
+
+    def _begin_turn(self) -> None:
+        self._has_had_its_turn = False
+        self._go_on()
+
     def _may_handle(self) -> bool:
         return (
             self._holds == 0
+            and not self._has_had_its_turn
             and self._muted is None
             and not self._waiting
             and not self._connections.is_paused
@@ -476,7 +502,7 @@ class _Answer:
     def _framed(self, response: Message) -> list[Buffer]:
         api, version = self._served.api, self._version
         header = encode_response_header(api, version, self._correlation_id)
-        body = api.encode_response(version, response)
+        body = response.body() if type(response) is Encoded else api.encode_response(version, response)
         size = len(header) + sum(map(len, body))
         self.size_bytes = 4 + size
         if len(body) == 1:

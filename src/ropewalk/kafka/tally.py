@@ -1,9 +1,10 @@
 """What one API was asked and how that went: how long each answer took, and which error codes it carried."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ropewalk.base.durations import Durations
+from ropewalk.kafka.encoded import Encoded
 from ropewalk.wire.compile import compile_errors_of
 from ropewalk.wire.types import Message
 
@@ -25,7 +26,11 @@ class Tally:
         self.durations.add(duration_ms)
         if response is None:
             return
-        if self._errors_of is None:  # compiled with the first answer, as codecs are
-            self._errors_of = compile_errors_of(type(response))
-        for code in self._errors_of(response):
+        if type(response) is Encoded:
+            codes: Sequence[int] = response.error_codes
+        else:
+            if self._errors_of is None:  # compiled with the first answer, as codecs are
+                self._errors_of = compile_errors_of(type(response))
+            codes = self._errors_of(response)
+        for code in codes:
             self.errors[code] = self.errors.get(code, 0) + 1

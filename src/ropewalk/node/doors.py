@@ -4,6 +4,8 @@ import asyncio
 from functools import partial
 from typing import Final
 
+from msgspec import structs
+
 from ropewalk.base.budget import ByteBudget
 from ropewalk.base.limits import PEER_BUFFER_BYTES_MAX, PEER_ENVELOPE_BYTES, REPLICA_SESSIONS_MAX
 from ropewalk.broker.balancing import Balancing
@@ -21,6 +23,7 @@ from ropewalk.kafka.figures import KafkaFigures
 from ropewalk.kafka.forwarded import FORWARDED, forwarding
 from ropewalk.kafka.handlers import add_partitions_to_txn, write_txn_markers
 from ropewalk.kafka.listener import KafkaListener
+from ropewalk.kafka.metadata_encoding import EncodedMetadata
 from ropewalk.kafka.peer.apis import serve_peers
 from ropewalk.kafka.peer.figures import PeerFigures
 from ropewalk.kafka.peer.handlers import fetch as peer_fetch
@@ -34,6 +37,7 @@ from ropewalk.metadata.records import HTTP_LISTENER, KAFKA_LISTENER, Endpoint
 from ropewalk.node.config import Config, parse_address
 from ropewalk.node.parts import Parts
 from ropewalk.security.cluster_secret import ClusterSecret
+from ropewalk.wire.messages.metadata import API as METADATA
 
 SWEEP_S: Final = 5.0
 
@@ -85,6 +89,10 @@ async def open_doors(parts: Parts) -> Doors:
     served = here if parts.forwarding is None else forwarding(here, parts.forwarding)
     if parts.config["kafka.route"] == "proxy":
         served = _pass_on(parts, served)
+    metadata = served[METADATA.key]
+    served = served | {
+        METADATA.key: structs.replace(metadata, handle=EncodedMetadata(metadata.handle).handle)
+    }
     budget = parts.budget
     host, port = parse_address(parts.config["kafka.listen"], "kafka.listen")
     parts.instruments.add_source(KafkaFigures(connections, served, budget))

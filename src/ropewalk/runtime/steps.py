@@ -33,6 +33,23 @@ def turn() -> Generator[None, None, None]:
     yield
 
 
+class Pace:
+    """For work that is made of many small pieces: everything else has a turn after so many of them."""
+
+    __slots__ = ("_count", "_per_turn")
+
+    def __init__(self, per_turn: int) -> None:
+        self._per_turn = per_turn
+        self._count = 0
+
+    async def next(self, count: int = 1) -> None:
+        """Await before each piece, or so many."""
+        self._count += count
+        if self._count > self._per_turn:
+            self._count = count
+            await turn()
+
+
 class _Steps:
     __slots__ = ("_coroutine", "_on_done")
 

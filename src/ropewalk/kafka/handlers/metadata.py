@@ -12,27 +12,21 @@ Behaviour worth knowing
 from contextlib import suppress
 from typing import Final, Protocol
 
+from msgspec import structs
+
 from ropewalk.base.errors import RopewalkError, TopicExists, UnknownTopicId
-from ropewalk.base.ids import NodeId, TopicId
+from ropewalk.base.ids import TopicId
 from ropewalk.broker.forwarding import Sender
-from ropewalk.kafka.brokers import (
-    controller_for_clients,
-    offline_replicas,
-    reachable_brokers,
-    serving_nodes,
-)
 from ropewalk.kafka.caller import Caller
+from ropewalk.kafka.described_topics import DescribedTopics
 from ropewalk.kafka.errors import code_for
 from ropewalk.kafka.operations import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, TOPIC_OPERATIONS
-from ropewalk.metadata.image import Image, Topic
-from ropewalk.metadata.internal_topics import INTERNAL_TOPICS
+from ropewalk.metadata.image import Image
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
-    MetadataResponseBroker,
-    MetadataResponsePartition,
     MetadataResponseTopic,
 )
 from ropewalk.wire.types import UUID_ZERO
@@ -49,32 +43,31 @@ class AutoCreation(Protocol):
 
 
 async def handle(
-    request: MetadataRequest, caller: Caller, *, image: Image, creation: AutoCreation
+    request: MetadataRequest,
+    caller: Caller,
+    *,
+    image: Image,
+    creation: AutoCreation,
+    described: DescribedTopics | None = None,
 ) -> MetadataResponse:
+    """`described` keeps what was answered, for as long as it is true."""
+    if described is None:
+        described = DescribedTopics(image)
     asked = request.topics
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else OPERATIONS_NOT_ASKED
-    if asked is None or (caller.version == 0 and not asked):
-        serving = serving_nodes(image)
-        topics = tuple([_describe(topic, operations, serving) for topic in image.topics.values()])
-    else:
-        may_create = request.allow_auto_topic_creation and creation.creates_automatically
-        found: list[MetadataResponseTopic] = []
-        for topic in dict.fromkeys(asked):
-            await caller.next_item()
-            found.append(await _find(topic, image, caller, creation if may_create else None, operations))
-        topics = tuple(found)
-    return MetadataResponse(
-        brokers=tuple(
-            MetadataResponseBroker(broker.node_id, endpoint.host, endpoint.port, broker.rack)
-            for broker, endpoint in reachable_brokers(image)
-        ),
-        cluster_id=image.cluster_id,
-        controller_id=controller_for_clients(image),
-        topics=topics,
-        cluster_authorized_operations=CLUSTER_OPERATIONS
-        if request.include_cluster_authorized_operations
-        else OPERATIONS_NOT_ASKED,
+    cluster_operations = (
+        CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else OPERATIONS_NOT_ASKED
     )
+    if asked is None or (caller.version == 0 and not asked):
+        return await described.all(operations, cluster_operations)
+    may_create = request.allow_auto_topic_creation and creation.creates_automatically
+    found: list[MetadataResponseTopic] = []
+    for topic in dict.fromkeys(asked):
+        await caller.next_item()
+        found.append(
+            await _find(topic, image, caller, creation if may_create else None, operations, described)
+        )
+    return structs.replace(described.cluster(cluster_operations), topics=tuple(found))
 
 
 async def _find(
@@ -83,18 +76,19 @@ async def _find(
     caller: Caller,
     creation: AutoCreation | None,
     operations: int,
+    described: DescribedTopics,
 ) -> MetadataResponseTopic:
     try:
         # Java's client names nothing, in the empty string, when it means an id.
         if asked.name is None or (asked.topic_id != UUID_ZERO and caller.version >= _BY_ID_SINCE):
             if caller.version < _BY_ID_SINCE:
                 return MetadataResponseTopic(ErrorCode.INVALID_REQUEST, "", asked.topic_id)
-            return _describe(image.topic_by_id(TopicId(asked.topic_id)), operations, serving_nodes(image))
+            return await described.one(image.topic_by_id(TopicId(asked.topic_id)), operations)
         if asked.name not in image.topics and creation is not None:
             with caller.hold():
                 await _create(asked.name, caller, creation)
                 caller.charge_mutations(len(image.topic(asked.name).partitions))
-        return _describe(image.topic(asked.name), operations, serving_nodes(image))
+        return await described.one(image.topic(asked.name), operations)
     except UnknownTopicId:
         return MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, asked.topic_id)
     except RopewalkError as error:
@@ -104,29 +98,3 @@ async def _find(
 async def _create(name: str, caller: Caller, creation: AutoCreation) -> None:
     with suppress(TopicExists):  # another client was quicker, which is as good
         await creation.create_automatically(name, Sender(caller.principal, caller.client_id, caller.host))
-
-
-def _describe(topic: Topic, operations: int, serving: frozenset[NodeId]) -> MetadataResponseTopic:
-    return MetadataResponseTopic(
-        error_code=ErrorCode.NONE,
-        name=topic.name,
-        topic_id=topic.topic_id,
-        is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=tuple(
-            [
-                MetadataResponsePartition(
-                    error_code=ErrorCode.NONE
-                    if partition.leader is not None
-                    else ErrorCode.LEADER_NOT_AVAILABLE,
-                    index=partition.index,
-                    leader_id=-1 if partition.leader is None else partition.leader,
-                    leader_epoch=partition.leader_epoch,
-                    replica_nodes=partition.replicas,
-                    isr_nodes=partition.isr,
-                    offline_replicas=offline_replicas(partition.replicas, serving),
-                )
-                for partition in topic.partitions
-            ]
-        ),
-        topic_authorized_operations=operations,
-    )

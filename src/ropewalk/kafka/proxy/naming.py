@@ -25,6 +25,8 @@ class Naming:
         """`endpoint` is where clients reach this node."""
         self._node_id = node_id
         self._endpoint = endpoint
+        self._renamed: tuple[metadata.MetadataResponse, metadata.MetadataResponse] | None = None
+        """The last answer to Metadata, and as it was told: it is mostly the same again."""
 
     def wrap(self, api_key: int, handle: Handle) -> Handle:
         """`handle`, with this node's name in the place of every other's."""
@@ -48,13 +50,17 @@ class Naming:
         }
 
     def _metadata(self, answer: metadata.MetadataResponse) -> metadata.MetadataResponse:
+        if self._renamed is not None and self._renamed[0] is answer:
+            return self._renamed[1]
         endpoint = self._endpoint()
         broker = metadata.MetadataResponseBroker(self._node_id, endpoint.host, endpoint.port, None)
         topics = tuple(
             structs.replace(topic, partitions=tuple(map(self._partition, topic.partitions)))
             for topic in answer.topics
         )
-        return structs.replace(answer, brokers=(broker,), controller_id=self._node_id, topics=topics)
+        renamed = structs.replace(answer, brokers=(broker,), controller_id=self._node_id, topics=topics)
+        self._renamed = answer, renamed
+        return renamed
 
     def _describe_cluster(
         self, answer: describe_cluster.DescribeClusterResponse

@@ -71,6 +71,19 @@ class MetadataResponse(Message, frozen=True):
     error_code: Annotated[Int16, since(13)] = 0
 
 
+class AfterPartitions(Message, frozen=True):
+    """What follows the partitions of a `MetadataResponseTopic`, for whoever encodes those piece by piece."""
+
+    topic_authorized_operations: Annotated[Int32, since(8)] = OPERATIONS_NOT_ASKED
+
+
+class AfterTopics(Message, frozen=True):
+    """What follows the topics of a `MetadataResponse`."""
+
+    cluster_authorized_operations: Annotated[Int32, since(8, until=10)] = OPERATIONS_NOT_ASKED
+    error_code: Annotated[Int16, since(13)] = 0
+
+
 API: Final = Api(
     key=3,
     name="Metadata",
