@@ -1,4 +1,4 @@
-"""What producers wait for once their batches are in the log, and what they hear where it does not come.
+"""What clients wait for: producers once their batches are in the log, and those who delete records; and what they hear where it does not come.
 
 What a reader could get wrong
     Nobody who waits is given a definite error for what may still take effect: a client would send it again, and have it twice.
@@ -45,7 +45,7 @@ class Ticket(Struct, frozen=True):
 class Acknowledgements:
     """Of one partition. It releases those who wait: `committed` and `on_disk` are told how far it has come."""
 
-    __slots__ = ("_clock", "_end", "_name", "committed", "on_disk")
+    __slots__ = ("_clock", "_end", "_name", "committed", "on_disk", "trimmed")
 
     def __init__(self, name: TopicPartition, clock: Clock) -> None:
         self._name = name
@@ -57,15 +57,18 @@ class Acknowledgements:
         self.on_disk = Waiters()
         """For this node's disk alone, where others keep copies too."""
 
+        self.trimmed = Waiters()
+        """For the starts of all copies: not producers, but those who delete records."""
+
     def __len__(self) -> int:
-        return len(self.committed) + len(self.on_disk)
+        return len(self.committed) + len(self.on_disk) + len(self.trimmed)
 
     @property
     def have_ended(self) -> bool:
         return self._end is not None
 
     def expect(self, waiters: Waiters, end_offset: Offset, timeout_ms: int) -> asyncio.Future[None]:
-        """Done when `waiters`, one of the two here, have been released up to `end_offset`; fails when the time is over."""
+        """Done when `waiters`, one of those here, have been released up to `end_offset`; fails when the time is over."""
         if self._end is not None:  # nothing will come any more
             ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             ended.set_exception(self._end)
@@ -78,6 +81,10 @@ class Acknowledgements:
             reason = TimedOut(f"{self._name}: not acknowledged in time; it may still be written")
             self.committed.expire(now_ms, reason)
             self.on_disk.expire(now_ms, reason)
+        if len(self.trimmed):
+            self.trimmed.expire(
+                now_ms, TimedOut(f"{self._name}: not all replicas have deleted the records yet")
+            )
 
     def end(self, reason: RopewalkError) -> None:
         """Send everybody away, and whoever comes later."""
@@ -87,3 +94,4 @@ class Acknowledgements:
             outcome = TimedOut(f"{self._name}: whether it was written is not known: {reason}")
         self.committed.fail(outcome)
         self.on_disk.fail(outcome)
+        self.trimmed.fail(reason)  # to delete twice does no harm

@@ -107,6 +107,15 @@ class Copying:
             return []
         return self.core.on_answer(self.question, answer_in(data), self.replica.log)
 
+    def start_due(self) -> Offset | None:
+        """Where the leader begins and this copy does not yet; None where there is nothing to move, or it is being moved."""
+        if self.is_moving_start:
+            return None
+        replica = self.replica
+        start_offset = self.core.start_due(replica.log, settled_offset=replica.reached_offset)
+        # What the replica has heard to be committed may be less than what the core has.
+        return None if start_offset is None or start_offset > replica.high_watermark else start_offset
+
     def retry_ms(self) -> int:
         """How long to rest where one of the two sides has yet to hear of the other's epoch."""
         self.refused_count += 1

@@ -14,11 +14,12 @@ import asyncio
 from collections.abc import Coroutine
 
 from ropewalk.base.errors import RopewalkError
-from ropewalk.base.ids import LeaderEpoch, Offset
+from ropewalk.base.ids import LeaderEpoch, Offset, TopicId, TopicPartition
 from ropewalk.base.ports import Clock, Pool
 from ropewalk.broker.home import Home
 from ropewalk.broker.log_work import LogWork
 from ropewalk.broker.replica import Replica
+from ropewalk.log.log import Log
 
 
 class Cutting:
@@ -69,22 +70,32 @@ class Cutting:
         with replica.at_work(leader_epoch):
             async with self._work.alone(log):
                 home.commits.forget(replica)
-                log.trimming.plan_restart(offset)
-                try:
-                    await self._save_plan(replica, home)
-                    await home.log_starts.save()
-                except RopewalkError:
-                    log.trimming.give_up_cut()
-                    home.directory.note(replica.name, replica.topic_id, log)
-                    raise
-                restart = log.trimming.take_restart(offset, now_ms=self._clock.now_ms())
-                await self._pool.run(restart.run)
-                log.trimming.on_cut(restart)
+                await begin_log_anew(
+                    replica.name, replica.topic_id, log, home, offset, pool=self._pool, clock=self._clock
+                )
                 replica.on_cut()
 
     async def _save_plan(self, replica: Replica, home: Home) -> None:
         home.directory.note(replica.name, replica.topic_id, replica.log)
         await home.recovery_points.save()
+
+
+async def begin_log_anew(
+    name: TopicPartition, topic_id: TopicId, log: Log, home: Home, offset: Offset, *, pool: Pool, clock: Clock
+) -> None:
+    """Remove everything; the log begins again at `offset`. Nobody else may use it meanwhile."""
+    log.trimming.plan_restart(offset)
+    home.directory.note(name, topic_id, log)
+    try:
+        await home.recovery_points.save()
+        await home.log_starts.save()
+    except RopewalkError:
+        log.trimming.give_up_cut()
+        home.directory.note(name, topic_id, log)
+        raise
+    restart = log.trimming.take_restart(offset, now_ms=clock.now_ms())
+    await pool.run(restart.run)
+    log.trimming.on_cut(restart)
 
 
 async def _to_the_end(work: Coroutine[object, object, None]) -> None:

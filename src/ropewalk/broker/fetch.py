@@ -11,7 +11,7 @@ What a reader could get wrong
     A replica is given everything up to the log's end, and what it asks for counts as what it holds: the leader is told,
     once for every time that it names the partition, if its log continues the leader's. Otherwise it hears where they part.
     A fetch ends its wait for bytes or for an error. That a log has lost its beginning is only told along with them, unless
-    the reader stood there, which is an error.
+    the reader stood there, which is an error, or is a replica, for which whoever deleted the records waits.
 """
 
 import asyncio
@@ -218,7 +218,7 @@ class Fetch:
         session, everyone = self._session, self._everyone
         looked_at: list[Found] = []
         found_bytes = 0
-        is_full = has_error = False
+        is_full = has_error = has_start = False
         for interest in session.due:
             budget = max(0, min(interest.bytes_max, self._bytes_max - found_bytes))
             if is_full and not everyone:
@@ -241,6 +241,8 @@ class Fetch:
                 if found.sends_away:
                     has_error = True
                     continue
+                if interest.replica is not None and interest.misses_start(partition):
+                    has_start = True
                 if is_full or self._is_held_back(interest, partition):
                     partition.log.check_offset(interest.offset)
                     continue
@@ -262,7 +264,7 @@ class Fetch:
             is_full = found_bytes >= self._bytes_max
         self._found_bytes = found_bytes
         self._missing_bytes = self._bytes_min - found_bytes
-        return looked_at, self._missing_bytes <= 0 or is_full or has_error
+        return looked_at, self._missing_bytes <= 0 or is_full or has_error or has_start
 
     def _is_held_back(self, interest: Interest, partition: Hosted) -> bool:
         """Whether the replica has to wait for its share of what those out of sync may be sent."""
@@ -300,7 +302,9 @@ def _report(interest: Interest, partition: Hosted) -> EpochEnd | None:
         )
     if diverging is None:
         interest.is_reported = True
-        followers.on_fetch(replica.node_id, replica.broker_epoch, interest.offset)
+        followers.on_fetch(
+            replica.node_id, replica.broker_epoch, interest.offset, Offset(interest.start_offset)
+        )
     return diverging
 
 

@@ -68,6 +68,9 @@ class Interest(Struct, eq=False):
     last_fetched_epoch: int = -1
     """Of the last batch that the reader holds; -1 if it does not say."""
 
+    start_offset: int = -1
+    """Where a replica's log begins; -1 of a consumer."""
+
     replica: ReplicaReader | None = None
     """None for a consumer. A replica is given what is not committed yet, and its offset counts as what it holds."""
 
@@ -91,6 +94,11 @@ class Interest(Struct, eq=False):
 
     told_high_watermark: int = _UNTOLD
     told_start_offset: int = _UNTOLD
+
+    def misses_start(self, partition: Hosted) -> bool:
+        """Whether a replica has yet to be told where the leader begins: it keeps what others have deleted."""
+        start_offset = partition.log.start_offset
+        return self.replica is not None and self.start_offset < start_offset != self.told_start_offset
 
     def limit_offset(self, partition: Hosted) -> Offset:
         """What the reader may be given lies below it."""
@@ -219,6 +227,7 @@ class FetchSession:
             known.offset, known.bytes_max = interest.offset, interest.bytes_max
             known.leader_epoch = interest.leader_epoch
             known.last_fetched_epoch = interest.last_fetched_epoch
+            known.start_offset = interest.start_offset
             known.committed_only = interest.committed_only
             known.replica, known.is_reported = interest.replica, False
         self.due[known] = None

@@ -197,6 +197,7 @@ class Fetcher:
                     self._cut(key, copying, repair)
                     continue
                 copying.broker_epoch = self._broker_epoch
+            self._begin_moving_start(key, copying)
             if copying.is_behind:
                 if behind_count >= CATCH_UP_PARTITIONS_MAX or self._copier.budget.wait_ms(now_ms):
                     continue
@@ -211,7 +212,7 @@ class Fetcher:
                     question.leader_epoch,
                     question.fetch_offset,
                     question.last_fetched_epoch,
-                    copying.replica.log.start_offset,
+                    question.log_start_offset,
                     settings.replica_fetch_max_bytes,
                 )
             )
@@ -320,10 +321,8 @@ class Fetcher:
         match effect:
             case Append():
                 await self._append(key, copying, data)
-            case MoveStart(log_start_offset=log_start_offset):
-                if not copying.is_moving_start:
-                    copying.is_moving_start = True
-                    self._copier.begin(self._move_start(copying, log_start_offset))
+            case MoveStart():
+                self._begin_moving_start(key, copying)
             case Truncate() | Restart():
                 self._cut(key, copying, effect)
             case Wait(reason=reason):
@@ -355,17 +354,27 @@ class Fetcher:
             self._copier.budget.charge(copied_bytes, self._now_ms())
         copying.note_progress()
 
-    async def _move_start(self, copying: Copying, offset: Offset) -> None:
-        """As far as this copy knows what is committed. What could not be done comes again with the next records."""
+    def _begin_moving_start(self, key: Key, copying: Copying) -> None:
+        """As far as this copy knows what is committed. What cannot be done yet comes again with the next question."""
+        offset = copying.start_due()
+        if offset is not None:
+            copying.is_moving_start = True
+            self._copier.begin(self._move_start(key, copying, offset))
+
+    async def _move_start(self, key: Key, copying: Copying, offset: Offset) -> None:
         replica = copying.replica
         try:
-            await self._copier.move_start(replica, min(offset, replica.high_watermark))
+            await self._copier.move_start(replica, offset)
         except NotLeader:
-            pass  # it is copied no more
+            return  # it is copied no more
         except RopewalkError as error:
             self._complain(f"{replica.name}: {error}")
+            copying.rest_until_ms = self._now_ms() + self._copier.settings.replica_fetch_backoff_ms
         finally:
             copying.is_moving_start = False
+        if self._copyings.get(key) is copying:  # whoever deleted the records waits to hear of it
+            self._to_name[key] = None
+            self._hurry()
 
     def _cut(self, key: Key, copying: Copying, effect: Truncate | Restart) -> None:
         copying.is_at_work = True

@@ -12,12 +12,14 @@ What a reader could get wrong
     They are the followers of one epoch of leadership. What the controller answered may come when there are others.
 """
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from ropewalk.base.errors import NotEnoughReplicas, NotEnoughReplicasAfterAppend, NotLeader, TimedOut
 from ropewalk.base.ids import NodeId, Offset
 from ropewalk.base.ports import Clock
 from ropewalk.broker.watchers import Watchers
+from ropewalk.metadata.image import Broker
 from ropewalk.metadata.image import Partition as PartitionFacts
 from ropewalk.replication.leader import Leader, LeaderSettings, Outcome, Proposal
 
@@ -74,14 +76,30 @@ class Followers:
         self.watchers.tell_of_growth(grown_bytes)
         self._in_sync.note(self._partition)
 
-    def on_fetch(self, node_id: NodeId, broker_epoch: int, fetch_offset: Offset) -> None:
-        """A replica asked for `fetch_offset` in this epoch, and its log continues this one."""
+    def on_fetch(
+        self, node_id: NodeId, broker_epoch: int, fetch_offset: Offset, start_offset: Offset
+    ) -> None:
+        """A replica asked for `fetch_offset` in this epoch, and its log, which begins at `start_offset`, continues this one."""
         may_join = self.core.on_fetch(
-            node_id, broker_epoch=broker_epoch, fetch_offset=fetch_offset, now_ms=self._now_ms()
+            node_id,
+            broker_epoch=broker_epoch,
+            fetch_offset=fetch_offset,
+            start_offset=start_offset,
+            now_ms=self._now_ms(),
         )
         self._partition.advance_with(self)
-        if may_join:
+        if may_join or len(self._partition.acknowledgements.trimmed):
             self._in_sync.hurry(self._partition)
+
+    def on_trimmed(self) -> None:
+        """Somebody waits for the starts of the others."""
+        self._in_sync.hurry(self._partition)
+
+    def look_at_starts(self, brokers: Mapping[NodeId, Broker]) -> None:
+        """Let go whoever waited until the copies begin where they do by now."""
+        core, trimmed = self.core, self._partition.acknowledgements.trimmed
+        if len(trimmed):
+            trimmed.release(Offset(min(core.low_watermark(brokers), core.start_settled)))
 
     def on_facts(self, facts: PartitionFacts, settings: LeaderSettings) -> None:
         """The cluster says this of the partition, which this node still leads in the same epoch."""
@@ -109,6 +127,8 @@ class Followers:
     def on_changed(self) -> None:
         """Something about them is other than it was."""
         self._partition.advance_with(self)
+        if len(self._partition.acknowledgements.trimmed):
+            self._in_sync.hurry(self._partition)
         self._in_sync.note(self._partition)
 
     def doubt(self) -> None:

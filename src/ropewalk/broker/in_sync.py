@@ -152,7 +152,12 @@ class InSyncSets:
                 followers.trust()
             if own is not None:
                 core.broker_epoch = own.epoch  # this process may have had to register again
-            proposal = core.propose(self._image.brokers, now_ms)
+            followers.look_at_starts(self._image.brokers)
+            proposal = core.propose(
+                self._image.brokers,
+                now_ms,
+                start_awaited=partition.acknowledgements.trimmed.nearest_offset,
+            )
             if proposal is not None:
                 asked.append(_Asked(partition, followers, proposal))
             if proposal is not None or len(partition.acknowledgements) or core.due_at_ms() is not None:
@@ -186,6 +191,7 @@ class InSyncSets:
                 leader_epoch=each.proposal.leader_epoch,
                 partition_epoch=each.proposal.partition_epoch,
                 isr=[(member.node_id, member.broker_epoch) for member in each.proposal.isr],
+                start_offset=each.proposal.start_offset,
             )
             for each in asked
         ]

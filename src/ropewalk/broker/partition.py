@@ -13,6 +13,7 @@ What a reader could get wrong
 """
 
 import asyncio
+from collections.abc import Mapping
 from typing import Protocol
 
 from msgspec import Struct
@@ -24,7 +25,7 @@ from ropewalk.base.errors import (
     RopewalkError,
     UnknownTopic,
 )
-from ropewalk.base.ids import LeaderEpoch, Offset, TopicId, TopicPartition
+from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, TopicId, TopicPartition
 from ropewalk.base.limits import HANGING_SLACK_MS
 from ropewalk.base.ports import Clock
 from ropewalk.broker.acknowledgements import Acknowledgements, Acks, Ticket
@@ -35,6 +36,7 @@ from ropewalk.broker.watchers import Watcher, Watchers
 from ropewalk.log.log import Log, SyncTargets
 from ropewalk.log.storage import Removal
 from ropewalk.log.transactions import OpenTransaction
+from ropewalk.metadata.image import Broker
 from ropewalk.metadata.internal_topics import INTERNAL_TOPICS
 from ropewalk.records.batch import TRANSACTIONAL, BatchHeader
 from ropewalk.records.conform import conform
@@ -253,10 +255,32 @@ class Partition:
         before = self.log.start_offset
         removal = self.log.trimming.take_removal(start_offset_durable=start_offset_durable)
         if self.log.start_offset != before:
-            self._watchers.tell_of_change()
-            if self.followers is not None:
-                self.followers.watchers.tell_of_change()
+            self._on_start_moved()
         return removal
+
+    def begin_at(self, offset: Offset) -> None:
+        """The cluster says that what is below was deleted. It says so again after a power cut."""
+        if offset > self.log.start_offset:
+            self.log.begin_at(offset)
+            self._on_start_moved()
+
+    def expect_start(self, offset: Offset, timeout_ms: int) -> asyncio.Future[None] | None:
+        """Done when every replica in service begins at `offset` or later, and no later leader can begin before it.
+
+        Fails when the time is over. None: it is so already, as far as this node alone can tell.
+        """
+        if self.followers is None:
+            return None
+        trimmed = self.acknowledgements.expect(self.acknowledgements.trimmed, offset, timeout_ms)
+        self.followers.on_trimmed()
+        return trimmed
+
+    def low_watermark(self, brokers: Mapping[NodeId, Broker]) -> int:
+        """Where the replicas in service begin at the earliest, and any later leader; -1 while nothing was heard of one of them."""
+        if self.followers is None:
+            return self.log.start_offset
+        core = self.followers.core
+        return min(core.low_watermark(brokers), core.start_settled)
 
     def share(self, followers: Followers | None, leader_epoch: LeaderEpoch) -> None:
         """Lead on, in this epoch, with these followers or with none."""
@@ -266,6 +290,7 @@ class Partition:
             former.watchers.end()
         if followers is None:
             self.acknowledgements.on_disk.release(self.reached_offset)
+            self.acknowledgements.trimmed.release(self.log.start_offset)
             self._advance(self.reached_offset, self._appended_bytes)
         else:
             self.high_watermark = followers.core.high_watermark
@@ -335,6 +360,12 @@ class Partition:
     def check_readable(self) -> None:
         if self._end is not None:
             raise self._end.with_traceback(None)  # one error, raised often: it would remember every time
+
+    def _on_start_moved(self) -> None:
+        self._watchers.tell_of_change()
+        if self.followers is not None:
+            self.followers.core.on_start(self.log.start_offset)
+            self.followers.watchers.tell_of_change()
 
     def _check_may_append(self, acks: Acks) -> None:
         if self._end is not None:

@@ -33,6 +33,7 @@ from ropewalk.broker.opening import Opening, open_logs, report_recovery
 from ropewalk.broker.partition import Partition, node_stopping, topic_deleted
 from ropewalk.broker.replica import Replica
 from ropewalk.broker.roles import Roles
+from ropewalk.broker.starts import Starts
 from ropewalk.broker.topic_rules import log_settings
 from ropewalk.log.checkpoints import CheckpointWrite
 from ropewalk.log.directory import Held
@@ -92,6 +93,7 @@ class Partitions:
             may_lead=may_lead,
         )
         self.log_work = LogWork()
+        self._starts = Starts(self.log_work, pool, clock)
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._by_id: dict[TopicId, dict[int, Partition]] = {}
         """Those that are led here."""
@@ -217,7 +219,7 @@ class Partitions:
         return await self._reconcile([topics[topic_id] for topic_id in touched if topic_id in topics])
 
     async def trim(self, partition: Hosted, offset: Offset) -> None:
-        """Delete the records below `offset`; returns when no restart can bring them back."""
+        """Delete the records below `offset` here; returns when no restart of this node can bring them back."""
         self._check_hosts(partition)
         home = self.home_of(partition)
         partition.log.trimming.plan_start(offset, limit_offset=partition.high_watermark)
@@ -313,15 +315,30 @@ class Partitions:
         logs = await open_logs(openings, self._pool, now_ms=self._clock.now_ms())
         opened = []
         for (topic, facts, settings), log in zip(vacant, logs, strict=True):
-            if isinstance(log, Log):
+            key, name = (topic.topic_id, facts.index), TopicPartition(topic.name, facts.index)
+            if not isinstance(log, Log):
+                self._put_off(key, StorageFailed(f"{name} cannot be opened: {log.strerror}"))
+            elif await self._leave_behind(name, topic.topic_id, log, facts, self._home_for(settings)):
                 self._host(topic, facts, settings, log)
-                opened.append((topic.topic_id, facts.index))
-            else:
-                reason = StorageFailed(f"{topic.name}-{facts.index} cannot be opened: {log.strerror}")
-                if (topic.topic_id, facts.index) not in self._unopened:
-                    _log.warning("a partition cannot be opened; it is tried again", reason=str(reason))
-                self._unopened[topic.topic_id, facts.index] = reason
+                opened.append(key)
         return opened
+
+    def _put_off(self, key: tuple[TopicId, int], reason: StorageFailed) -> None:
+        if key not in self._unopened:
+            _log.warning("a partition cannot be opened; it is tried again", reason=str(reason))
+        self._unopened[key] = reason
+
+    async def _leave_behind(
+        self, name: TopicPartition, topic_id: TopicId, log: Log, facts: PartitionFacts, home: Home
+    ) -> bool:
+        """Before a role has the log: nothing is left in it that the cluster says was deleted. False: that has to wait."""
+        try:
+            await self._starts.leave_behind(name, topic_id, log, facts, home, leads=self._roles.leads(facts))
+        except StorageFailed as error:
+            log.forget()
+            self._put_off((topic_id, facts.index), error)
+            return False
+        return True
 
     def _hosted(self, topic_id: TopicId, index: int) -> Hosted | None:
         return self.led(topic_id, index) or self.followed(topic_id, index)
@@ -357,7 +374,11 @@ class Partitions:
         hosted.log.settings = log_settings(settings, self._settings.of_broker)
         if not self._roles.update(hosted, facts, settings):
             await self._send_away(hosted, NotLeader(f"{hosted.name} is led by node {facts.leader} now"))
-            self._put(self._roles.replace(hosted, facts, settings))
+            home = self.home_of(hosted)
+            if await self._leave_behind(hosted.name, hosted.topic_id, hosted.log, facts, home):
+                self._put(self._roles.replace(hosted, facts, settings))
+        else:
+            self._starts.follow(hosted, facts, self.home_of(hosted))
 
     async def _send_away(self, hosted: Hosted, reason: RopewalkError) -> None:
         """Let go of a role; its log is nobody's then."""

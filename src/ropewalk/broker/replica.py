@@ -137,6 +137,12 @@ class Replica:
             self._watchers.tell_of_change()
         return removal
 
+    def begin_at(self, offset: Offset) -> None:
+        """The cluster says that what is below was deleted. It says so again after a power cut."""
+        if offset > self.log.start_offset:
+            self.log.begin_at(offset)
+            self._watchers.tell_of_change()
+
     def expire(self, now_ms: float) -> None:
         """Nobody waits here."""
 

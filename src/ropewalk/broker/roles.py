@@ -61,7 +61,8 @@ class Roles:
         home = self._memory if in_memory else self._disk
         if high_watermark is None:
             saved = home.directory.high_watermarks.get(str(name), topic_id)
-            high_watermark = max(log.start_offset, saved)
+            high_watermark = saved
+        high_watermark = max(high_watermark, log.start_offset)  # nothing is deleted that is not committed
         commits = home.commits
         durable_first = settings.flush == "group" and not in_memory
         if self.leads(facts):
@@ -134,6 +135,7 @@ class Roles:
                 high_watermark=min(high_watermark, partition.reached_offset),
                 settings=self._leader_settings(partition, facts, settings),
                 now_ms=int(self._clock.monotonic_ms()),
+                start_offset=partition.log.start_offset,
             )
             followers = Followers(partition, core, self._clock, self._in_sync)
         partition.share(followers, facts.leader_epoch)

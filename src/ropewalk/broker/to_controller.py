@@ -115,6 +115,7 @@ class ToController:
                     alteration.leader_epoch,
                     alteration.partition_epoch,
                     tuple(alter_partition.InSync(member, epoch) for member, epoch in alteration.isr),
+                    alteration.start_offset,
                 )
                 for alteration in alterations
             ),

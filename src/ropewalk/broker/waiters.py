@@ -31,8 +31,18 @@ class Waiters:
         """Done when `end_offset` has been reached."""
         reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._expires_at_ms = min(self._expires_at_ms, deadline_ms)
-        self._waiting.append(_Waiting(end_offset, deadline_ms, reached))
+        waiting, index = self._waiting, len(self._waiting)
+        while (
+            index and waiting[index - 1].end_offset > end_offset
+        ):  # those who write come in order, others may not
+            index -= 1
+        waiting.insert(index, _Waiting(end_offset, deadline_ms, reached))
         return reached
+
+    @property
+    def nearest_offset(self) -> Offset | None:
+        """The least that somebody waits for."""
+        return self._waiting[0].end_offset if self._waiting else None
 
     def release(self, offset: Offset) -> None:
         """Everything up to `offset` has been reached."""

@@ -6,6 +6,7 @@ Behaviour worth knowing
     or is about to stop is refused, and with it the whole set; who is in sync already may stay while it stops.
     The set that is committed already is committed again, in a partition epoch of its own. A leader asks for that where
     it does not know what became of what it asked before: from then on that can no longer be accepted.
+    With the set comes where the leader's log begins, below which everything was deleted; a start never goes back.
     A move is completed by the change that brings its last newcomer in sync; the asker may find itself no longer the leader.
     Partitions are decided one by one: one that is refused does not keep the others from being changed.
 """
@@ -40,6 +41,9 @@ class PartitionAlteration(Struct, frozen=True, kw_only=True):
     isr: Sequence[tuple[NodeId, int]]
     """Each with its broker epoch."""
 
+    start_offset: int = 0
+    """Where the leader's log begins."""
+
 
 class AlteredPartition(Struct, frozen=True):
     """What became of one alteration: the partition as it will be, or why nothing changes."""
@@ -72,7 +76,11 @@ def decide_alter_partition(
                 raise InvalidRequest("a partition is altered twice in one request")
             topic = image.topic_by_id(alteration.topic_id)
             before = _checked(image, node_id, topic, alteration)
-            wanted = structs.replace(before, isr=tuple(member for member, _ in alteration.isr))
+            wanted = structs.replace(
+                before,
+                isr=tuple(member for member, _ in alteration.isr),
+                start_offset=max(before.start_offset, alteration.start_offset),
+            )
             outcome = elections.settle(topic, before, wanted)
             if outcome is before:
                 outcome = elections.restate(topic, before)

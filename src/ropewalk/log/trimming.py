@@ -99,13 +99,13 @@ class Trimming:
         self.planned_start_offset = max(self.planned_start_offset, offset)
 
     def plan_retention(self, *, limit_offset: Offset, now_ms: int) -> bool:
-        """Plan to delete what has expired; True if there is anything."""
+        """Plan to delete what has expired; True if there is anything, or something is left that was deleted before."""
         settings, start_offset = self._log.settings, self._log.start_offset
         decision = decide_retention(
             self._segments.all, settings, start_offset=start_offset, limit_offset=limit_offset, now_ms=now_ms
         )
         if decision.start_offset <= start_offset:
-            return False
+            return any(segment.end_offset <= start_offset for segment in self._segments.closed[:1])
         if decision.rolls:
             self._writer.roll(settings)
         self.plan_start(Offset(decision.start_offset), limit_offset=limit_offset)

@@ -82,6 +82,9 @@ class Partition(Struct, frozen=True):
     adding: tuple[NodeId, ...] = ()
     removing: tuple[NodeId, ...] = ()
     observers: tuple[NodeId, ...] = ()
+    start_offset: int = 0
+    """Nobody leads with records below it. Most starts are later: retention, and deletions that all replicas have followed, are
+    known to their logs alone."""
 
     @property
     def is_moving(self) -> bool:
@@ -402,6 +405,7 @@ def _partition(record: PartitionCreated | PartitionChanged) -> Partition:
         adding=record.adding,
         removing=record.removing,
         observers=record.observers,
+        start_offset=record.start_offset,
     )
 
 

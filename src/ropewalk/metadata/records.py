@@ -133,6 +133,8 @@ class PartitionCreated(Struct, frozen=True, gc=False, tag="partition_created", t
     """Those among `replicas` that leave when the move is done."""
     observers: tuple[NodeId, ...] = ()
     """Copies that nobody waits for; never among `replicas` or `isr`."""
+    start_offset: int = 0
+    """What is below was deleted: whoever holds a copy leaves it behind before it leads."""
 
 
 class PartitionChanged(Struct, frozen=True, gc=False, tag="partition_changed", tag_field="type"):
@@ -155,6 +157,8 @@ class PartitionChanged(Struct, frozen=True, gc=False, tag="partition_changed", t
     """Those among `replicas` that leave when the move is done."""
     observers: tuple[NodeId, ...] = ()
     """Copies that nobody waits for; never among `replicas` or `isr`."""
+    start_offset: int = 0
+    """What is below was deleted: whoever holds a copy leaves it behind before it leads."""
 
 
 class LossRecorded(Struct, frozen=True, gc=False, tag="loss_recorded", tag_field="type"):

@@ -22,11 +22,16 @@ from ropewalk.replication.lineage import LogView, truncation_offset
 
 
 class Question(Struct, frozen=True, gc=False):
-    """A replica's Fetch of one partition: its log ends at `fetch_offset`, with a batch of `last_fetched_epoch` (-1: empty)."""
+    """A replica's Fetch of one partition: its log ends at `fetch_offset`, with a batch of `last_fetched_epoch` (-1: empty).
+
+    It begins at `log_start_offset`, and no power cut makes it begin earlier: the leader takes it as proof that what is below
+    is gone here.
+    """
 
     leader_epoch: LeaderEpoch
     fetch_offset: Offset
     last_fetched_epoch: LeaderEpoch
+    log_start_offset: Offset = Offset(0)
 
 
 class Records(Struct, frozen=True, gc=False):
@@ -96,13 +101,15 @@ Effect: TypeAlias = Append | MoveStart | Truncate | Restart | Wait
 
 
 class Follower:
-    """Lives for one leader epoch. Keeps what it was told of the high watermark; everything else is in the log."""
+    """Lives for one leader epoch. Keeps what it was told of the high watermark and of the leader's start; everything else is in
+    the log."""
 
-    __slots__ = ("_high_watermark_told", "_open", "leader_epoch")
+    __slots__ = ("_high_watermark_told", "_open", "_start_told", "leader_epoch")
 
     def __init__(self, *, leader_epoch: LeaderEpoch, high_watermark: Offset) -> None:
         self.leader_epoch = leader_epoch
         self._high_watermark_told = high_watermark
+        self._start_told = Offset(0)
         self._open: Question | None = None
 
     def high_watermark(self, settled_offset: Offset) -> Offset:
@@ -114,8 +121,16 @@ class Follower:
         durable here, has reached the log's end."""
         if settled_offset < log.end_offset:
             return None
-        self._open = Question(self.leader_epoch, log.end_offset, log.leader_epoch_latest)
+        self._open = Question(self.leader_epoch, log.end_offset, log.leader_epoch_latest, log.start_offset)
         return self._open
+
+    def start_due(self, log: LogView, *, settled_offset: Offset) -> Offset | None:
+        """Where this log is to begin by what the leader said, as far as what is committed is durable here; None: it does.
+
+        A leader that has said so may be silent from then on, so what could not be moved at once is not to be forgotten.
+        """
+        start_offset = min(self._start_told, self.high_watermark(settled_offset))
+        return start_offset if start_offset > log.start_offset else None
 
     def on_answer(self, question: Question, answer: Answer, log: LogView) -> list[Effect]:
         """What to do about `answer`; nothing if `question` is not the open one."""
@@ -125,6 +140,7 @@ class Follower:
         match answer:
             case Records(high_watermark=high_watermark, log_start_offset=log_start_offset):
                 self._high_watermark_told = max(self._high_watermark_told, high_watermark)
+                self._start_told = log_start_offset
                 effects: list[Effect] = [Append()]
                 if log_start_offset > log.start_offset:
                     effects.append(MoveStart(log_start_offset))

@@ -9,12 +9,15 @@ What a reader could get wrong
     nothing about whether the follower holds the same records.
     The high watermark may be behind the epoch's start for a while: what earlier leaders committed up to there is known to be
     committed only once the set in sync has confirmed it in this epoch.
+    A start that was told to whoever deleted records is one that every later leader has: everybody who may be elected has said
+    that its own log begins there, or the metadata do. Whoever is to join therefore has to have left behind what the leader has.
     A set that the controller has accepted counts from the moment that the image says so, since only the image says
     in which order it came with everything else (the minimum, for one).
 """
 
 from collections.abc import Mapping
 from enum import Enum, auto
+from typing import Final
 
 from msgspec import Struct
 
@@ -23,6 +26,8 @@ from ropewalk.base.limits import ALTERATION_RETRY_MS, STRAGGLER_REJOIN_MS
 from ropewalk.metadata.image import Broker, Partition
 from ropewalk.metadata.records import BrokerState
 from ropewalk.replication.progress import NEVER_MS, Progress, unheard
+
+_BEGINNING: Final = Offset(0)
 
 
 class LeaderSettings(Struct, frozen=True, gc=False):
@@ -47,6 +52,8 @@ class Proposal(Struct, frozen=True):
     leader_epoch: LeaderEpoch
     partition_epoch: int
     isr: tuple[Member, ...]
+    start_offset: Offset = _BEGINNING
+    """Where the leader's log begins: nobody is to lead with an earlier start."""
 
 
 class Outcome(Enum):
@@ -68,6 +75,7 @@ class Leader:
         "_in_flight",
         "_isr",
         "_retry_at_ms",
+        "_start_recorded",
         "broker_epoch",
         "durable_offset",
         "end_offset",
@@ -78,6 +86,7 @@ class Leader:
         "partition_epoch",
         "replicas",
         "settings",
+        "start_offset",
     )
 
     def __init__(
@@ -91,6 +100,7 @@ class Leader:
         high_watermark: Offset,
         settings: LeaderSettings,
         now_ms: int,
+        start_offset: Offset = _BEGINNING,
     ) -> None:
         """Leadership of `partition` begins while the log ends at `end_offset`. `high_watermark` is what this node knew of it."""
         assert partition.leader == node_id, f"{node_id} does not lead"
@@ -104,6 +114,8 @@ class Leader:
         self.end_offset = end_offset
         self.durable_offset = durable_offset
         self.epoch_start_offset = end_offset
+        self.start_offset = start_offset
+        self._start_recorded = partition.start_offset
         self.high_watermark = high_watermark
         self.settings = settings
         self._isr = frozenset(partition.isr)
@@ -132,6 +144,23 @@ class Leader:
         return len(self._isr) < self.settings.isr_count_min
 
     @property
+    def start_settled(self) -> int:
+        """No later leader begins before this: all replicas have left behind what is below, or the metadata say so."""
+        starts = [
+            self._followers[node_id].start_offset for node_id in self.replicas if node_id != self.node_id
+        ]
+        return max(self._start_recorded, min([self.start_offset, *starts]))
+
+    def low_watermark(self, brokers: Mapping[NodeId, Broker]) -> int:
+        """The earliest start of all replicas that are in service; -1 while one of them has yet to be heard."""
+        starts = [
+            self._followers[node_id].start_offset
+            for node_id in self.replicas
+            if node_id != self.node_id and _is_in_service(brokers.get(node_id))
+        ]
+        return min([self.start_offset, *starts])
+
+    @property
     def has_proposed(self) -> bool:
         """Whether a proposal waits for its outcome."""
         return self._in_flight is not None
@@ -149,7 +178,19 @@ class Leader:
             self.durable_offset = durable_offset
             self._advance()
 
-    def on_fetch(self, node_id: NodeId, *, broker_epoch: int, fetch_offset: Offset, now_ms: int) -> bool:
+    def on_start(self, start_offset: Offset) -> None:
+        """This node's own log begins there, durably."""
+        self.start_offset = max(self.start_offset, start_offset)
+
+    def on_fetch(
+        self,
+        node_id: NodeId,
+        *,
+        broker_epoch: int,
+        fetch_offset: Offset,
+        now_ms: int,
+        start_offset: Offset = _BEGINNING,
+    ) -> bool:
         """A replica asked for `fetch_offset` in this epoch, and its log continues this one. Whether it may join now.
 
         Of somebody who keeps no copy, and of a process that has been followed by another, nothing is learnt.
@@ -160,6 +201,7 @@ class Leader:
         progress.on_fetch(
             broker_epoch=broker_epoch,
             fetch_offset=fetch_offset,
+            start_offset=start_offset,
             end_offset=self.end_offset,
             now_ms=now_ms,
             step_ms=self._step_ms,
@@ -174,6 +216,7 @@ class Leader:
             return
         self.partition_epoch = partition.partition_epoch
         self.replicas = partition.replicas
+        self._start_recorded = partition.start_offset
         before, self._isr = self._isr, frozenset(partition.isr)
         for node_id in self._isr - before:
             if node_id in self._followers:
@@ -188,8 +231,13 @@ class Leader:
         self.settings = settings
         self._advance()
 
-    def propose(self, brokers: Mapping[NodeId, Broker], now_ms: int) -> Proposal | None:
+    def propose(
+        self, brokers: Mapping[NodeId, Broker], now_ms: int, *, start_awaited: Offset | None = None
+    ) -> Proposal | None:
         """What to ask the controller for, if anything; its outcome must be told. One is under way at a time.
+
+        `start_awaited`: somebody waits until no later leader can begin before it. Once all who are in service have left behind
+        what is below, the metadata are to speak for the others, who may be elected when they are back.
 
         While it is in doubt whether an earlier proposal was accepted, the wanted set is proposed even if it is the
         committed one: to be committed at the next partition epoch is what makes the earlier one impossible.
@@ -205,9 +253,9 @@ class Leader:
             if self._is_wanted(node_id, brokers, now_ms)
         )
         wanted = frozenset(member.node_id for member in members)
-        if wanted == self._isr and not self._doubted:
+        if wanted == self._isr and not self._doubted and not self._has_to_record(start_awaited, brokers):
             return None
-        self._in_flight = Proposal(self.leader_epoch, self.partition_epoch, members)
+        self._in_flight = Proposal(self.leader_epoch, self.partition_epoch, members, self.start_offset)
         self._recount()
         return self._in_flight
 
@@ -273,6 +321,13 @@ class Leader:
                 dues.append(max(self._retry_at_ms, held_until_ms))
         return min(dues) if dues else None
 
+    def _has_to_record(self, start_awaited: Offset | None, brokers: Mapping[NodeId, Broker]) -> bool:
+        return (
+            start_awaited is not None
+            and self.start_settled < start_awaited
+            and self.low_watermark(brokers) >= start_awaited
+        )
+
     # Who counts
 
     @property
@@ -284,7 +339,7 @@ class Leader:
         if node_id == self.node_id:
             return True
         broker = brokers.get(node_id)
-        if broker is None or broker.state is BrokerState.FENCED:
+        if broker is None or not _is_in_service(broker):
             return False
         if node_id in self._isr:
             progress = self._followers[node_id]
@@ -299,6 +354,7 @@ class Leader:
             node_id in self.replicas  # an observer never is
             and progress.durable_offset >= self.high_watermark
             and progress.durable_offset >= self.epoch_start_offset
+            and progress.start_offset >= self.start_offset
             and not self._lags(progress, now_ms)
             and not _is_held_back(progress, now_ms)
         )
@@ -342,6 +398,10 @@ class Leader:
                 lowest = progress.durable_offset
         if lowest > self.high_watermark:
             self.high_watermark = Offset(lowest)
+
+
+def _is_in_service(broker: Broker | None) -> bool:
+    return broker is not None and broker.state is not BrokerState.FENCED
 
 
 def _is_held_back(progress: Progress, now_ms: int) -> bool:

@@ -28,6 +28,9 @@ class Progress(Struct, gc=False):
     end_offset_then: Offset
     """Where the leader's log ended at the last fetch."""
 
+    start_offset: int = UNHEARD
+    """Where its log begins, durably."""
+
     held_back: bool = False
     """It was dropped as a straggler, and has yet to show that it keeps up."""
 
@@ -39,9 +42,19 @@ class Progress(Struct, gc=False):
         return 0 if self.durable_offset >= end_offset else now_ms - self.caught_up_at_ms
 
     def on_fetch(
-        self, *, broker_epoch: int, fetch_offset: Offset, end_offset: Offset, now_ms: int, step_ms: int
+        self,
+        *,
+        broker_epoch: int,
+        fetch_offset: Offset,
+        start_offset: Offset,
+        end_offset: Offset,
+        now_ms: int,
+        step_ms: int,
     ) -> None:
-        """It asked for `fetch_offset` while the log ended at `end_offset`. Behind for `step_ms` is out of step."""
+        """It asked for `fetch_offset`, with a log that begins at `start_offset`, while the leader's ended at `end_offset`.
+
+        Behind for `step_ms` is out of step.
+        """
         if broker_epoch != self.broker_epoch:
             self.broker_epoch = broker_epoch
             self.in_step_since_ms = now_ms
@@ -50,7 +63,7 @@ class Progress(Struct, gc=False):
         elif fetch_offset >= self.end_offset_then:
             self.caught_up_at_ms = max(self.caught_up_at_ms, self.fetched_at_ms)
         # The newest word counts even if it is less: a replica that had to begin again no longer has what it had.
-        self.durable_offset = fetch_offset
+        self.durable_offset, self.start_offset = fetch_offset, start_offset
         self.fetched_at_ms, self.end_offset_then = now_ms, end_offset
         if self.behind_ms(end_offset, now_ms) > step_ms:
             self.in_step_since_ms = now_ms

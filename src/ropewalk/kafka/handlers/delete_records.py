@@ -1,14 +1,18 @@
 """DeleteRecords: move the start of a partition forward.
 
 Behaviour worth knowing
-    The new start is durable before it is answered, so no restart brings the records back.
+    It is answered when every replica in service begins there, durably, and no other can lead with an earlier start: neither a
+    restart nor another leader brings the records back. Replicas out of service hold nobody up; the metadata speak for them.
+    Where that takes longer than the caller's `timeout_ms`: REQUEST_TIMED_OUT. The records are deleted all the same.
+    The offset that is answered is the low watermark: where those in service begin at the earliest.
     Offset -1 means the high watermark; anything above it is OFFSET_OUT_OF_RANGE.
     A topic that is only compacted refuses with POLICY_VIOLATION.
 """
 
+import asyncio
 from typing import Final, Protocol
 
-from ropewalk.base.errors import RopewalkError
+from ropewalk.base.errors import RopewalkError, TimedOut
 from ropewalk.base.ids import Offset
 from ropewalk.broker.leaders import Leaders
 from ropewalk.broker.partition import Partition
@@ -41,19 +45,28 @@ async def handle(
             check_records_may_be_deleted(topics.image.topic(name), topics.view)
             offset = partition.high_watermark if asked.offset == _HIGH_WATERMARK else Offset(asked.offset)
             await trimming.trim(partition, offset)
+            trimmed = partition.expect_start(offset, request.timeout_ms)
+            if trimmed is not None:
+                await trimmed
+        except TimedOut as error:
+            low_watermark = partition.low_watermark(topics.image.brokers)
+            return DeleteRecordsPartitionResult(asked.index, low_watermark, code_for(error))
         except RopewalkError as error:
             return DeleteRecordsPartitionResult(asked.index, -1, code_for(error))
-        return DeleteRecordsPartitionResult(asked.index, partition.log.start_offset, ErrorCode.NONE)
+        low_watermark = partition.low_watermark(topics.image.brokers)
+        return DeleteRecordsPartitionResult(asked.index, low_watermark, ErrorCode.NONE)
 
     with caller.hold():
-        return DeleteRecordsResponse(
-            throttle_ms=0,
-            topics=tuple(
-                [
-                    DeleteRecordsTopicResult(
-                        topic.name, tuple([await trim(topic.name, asked) for asked in topic.partitions])
-                    )
-                    for topic in request.topics
-                ]
-            ),
+        results = await asyncio.gather(
+            *(trim(topic.name, asked) for topic in request.topics for asked in topic.partitions)
         )
+    answered = iter(results)
+    return DeleteRecordsResponse(
+        throttle_ms=0,
+        topics=tuple(
+            [
+                DeleteRecordsTopicResult(topic.name, tuple([next(answered) for _ in topic.partitions]))
+                for topic in request.topics
+            ]
+        ),
+    )

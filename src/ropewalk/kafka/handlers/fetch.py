@@ -159,6 +159,7 @@ def _interests(request: FetchRequest, replica: ReplicaReader | None, by_id: bool
                 asked.partition_max_bytes,
                 asked.current_leader_epoch,
                 asked.last_fetched_epoch,
+                asked.log_start_offset,
                 replica,
                 may_be_copy=bool(request.rack_id),
                 committed_only=committed_only,

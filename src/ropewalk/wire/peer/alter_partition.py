@@ -4,11 +4,11 @@ Each member is named with the broker epoch that the leader heard from it, so tha
 perhaps with an empty disk, is not let in by an old request (KIP-903).
 """
 
-from typing import Final
+from typing import Annotated, Final
 
 from ropewalk.wire.api import Api
 from ropewalk.wire.peer.controller_answer import ControllerAnswer
-from ropewalk.wire.types import Int16, Int32, Int64, Message, Uuid
+from ropewalk.wire.types import Int16, Int32, Int64, Message, Uuid, tagged
 
 
 class InSync(Message, frozen=True):
@@ -22,6 +22,8 @@ class PartitionAlteration(Message, frozen=True):
     leader_epoch: Int32
     partition_epoch: Int32
     isr: tuple[InSync, ...]
+    start_offset: Annotated[Int64, tagged(0)] = 0
+    """Where the leader's log begins. A controller of a version before ignores it."""
 
 
 class AlterPartitionRequest(Message, frozen=True):

@@ -45,6 +45,7 @@ def _alteration(asked: alter_partition.PartitionAlteration) -> PartitionAlterati
         leader_epoch=LeaderEpoch(asked.leader_epoch),
         partition_epoch=asked.partition_epoch,
         isr=[(NodeId(member.node_id), member.broker_epoch) for member in asked.isr],
+        start_offset=asked.start_offset,
     )
 
 
