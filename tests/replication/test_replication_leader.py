@@ -2,11 +2,11 @@
 
 import pytest
 
-from ropewalk.base.ids import NodeId
+from ropewalk.base.ids import NodeId, Offset
 from ropewalk.metadata.records import BrokerState
 from ropewalk.replication.leader import LeaderSettings, Outcome
 from ropewalk.replication.stragglers import Stragglers
-from tests.replication.given import Story, facts, leader, node_ids
+from tests.replication.given import Story, brokers, facts, leader, node_ids
 
 
 def test_the_high_watermark_is_the_smallest_durable_end_in_sync() -> None:
@@ -358,3 +358,58 @@ def test_a_straggler_returns_after_it_has_kept_up_for_a_while() -> None:
     assert story.core.due_at_ms() == 10_101
     story.now_ms = 10_101
     assert story.proposed() == [1, 2, 3]
+
+
+def test_a_start_is_settled_when_all_replicas_have_named_it() -> None:
+    story = Story(leader(facts(1, 2, 3), end_offset=10, high_watermark=10))
+    story.core.on_start(Offset(4))
+    for node in (2, 3):
+        assert (story.core.start_settled, story.core.low_watermark(brokers())) == (0, -1)
+        story.core.on_fetch(
+            NodeId(node), broker_epoch=7, fetch_offset=Offset(10), start_offset=Offset(4), now_ms=0
+        )
+    assert (story.core.start_settled, story.core.low_watermark(brokers())) == (4, 4)
+
+
+@pytest.mark.parametrize(
+    ("starts", "fenced", "awaited", "expected"),
+    [
+        pytest.param({2: 4, 3: 4}, (), 4, None, id="all have named it"),
+        pytest.param({2: 4}, (3,), 4, 4, id="the one out of service is spoken for"),
+        pytest.param({2: 4}, (3,), None, None, id="nobody waits"),
+        pytest.param({2: 4, 3: 0}, (3,), 4, 4, id="out of service with an earlier start"),
+        pytest.param({2: 0}, (3,), 4, None, id="one in service is waited for first"),
+        pytest.param({2: 4, 3: 0}, (), 4, None, id="all are in service"),
+    ],
+)
+def test_a_start_is_recorded_for_those_out_of_service(
+    starts: dict[int, int], fenced: tuple[int, ...], awaited: int | None, expected: int | None
+) -> None:
+    in_sync = tuple(node for node in (1, 2, 3) if node not in fenced)
+    core = leader(facts(*in_sync), end_offset=10, high_watermark=10)
+    core.on_start(Offset(4))
+    for node, start in starts.items():
+        core.on_fetch(
+            NodeId(node), broker_epoch=7, fetch_offset=Offset(10), start_offset=Offset(start), now_ms=0
+        )
+    proposal = core.propose(
+        brokers(states=dict.fromkeys(fenced, BrokerState.FENCED)),
+        0,
+        start_awaited=None if awaited is None else Offset(awaited),
+    )
+    assert (None if proposal is None else proposal.start_offset) == expected
+
+
+def test_who_begins_before_its_leader_does_not_join() -> None:
+    story = Story(leader(facts(1, 2), end_offset=10, high_watermark=10))
+    story.core.on_start(Offset(4))
+    story.fetch(2, 10)
+    assert (
+        story.core.on_fetch(
+            NodeId(3), broker_epoch=7, fetch_offset=Offset(10), start_offset=Offset(3), now_ms=0
+        )
+        is False
+    )
+    assert story.core.on_fetch(
+        NodeId(3), broker_epoch=7, fetch_offset=Offset(10), start_offset=Offset(4), now_ms=0
+    )
