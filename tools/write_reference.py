@@ -103,12 +103,18 @@ def _settings_with_change(settings: Iterable[Setting]) -> str:
             f"`{setting.name}`",
             _default(setting),
             _values(setting),
-            "at start" if setting.change is Change.READ_ONLY else "while it runs",
+            _change(setting),
             setting.description,
         )
         for setting in sorted(settings, key=_name)
     )
     return _table(("setting", "default", "values", "set", "what it does"), rows)
+
+
+def _change(setting: Setting) -> str:
+    if setting.agreed:
+        return "once" if setting.change is Change.READ_ONLY else "for all brokers"
+    return "at start" if setting.change is Change.READ_ONLY else "while it runs"
 
 
 def _settings_without_effect() -> str:

@@ -47,6 +47,7 @@ class Candidate:
             self.log,
             self.facts,
             self.decisions,
+            settle_settings=lambda _image: {},
             create_cluster=create_cluster,
             others_agree=self._others_agree,
         )

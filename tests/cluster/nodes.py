@@ -6,7 +6,8 @@ which is modelled, every node may come to be the controller.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TypeVar
 
 from ropewalk.base.ids import NodeId
@@ -101,9 +102,11 @@ class Nodes:
         member = Member(self.world.machine(name), options)
         return self.members.setdefault(node_id, member) if machine is None else member
 
-    async def start(self, count: int) -> None:
+    async def start(self, count: int, differing: Mapping[int, Sequence[str]]) -> None:
         """All at once; returns when every node is in service, and all have heard of it."""
-        await asyncio.gather(*(self.add(node_id).start() for node_id in range(count)))
+        await asyncio.gather(
+            *(self.add(node_id, *differing.get(node_id, ())).start() for node_id in range(count))
+        )
         await self.until(
             lambda: all(self.is_serving(one, seen_by=other) for one in range(count) for other in range(count))
         )
@@ -137,8 +140,9 @@ def in_a_cluster(
     seed: int = 0,
     with_etcd: bool = False,
     limit_s: float = 600,
+    differing: Mapping[int, Sequence[str]] = MappingProxyType({}),
 ) -> T:
-    """Run `story` with so many nodes in service."""
+    """Run `story` with so many nodes in service. `differing` are settings of single nodes."""
 
     async def main(world: World) -> T:
         etcd = ModelledEtcd(world) if with_etcd else None
@@ -146,7 +150,7 @@ def in_a_cluster(
         world.machine("client")
         if etcd is not None:
             await etcd.start()
-        await cluster.start(nodes)
+        await cluster.start(nodes, differing)
         return await story(cluster)
 
     with World(seed) as world:

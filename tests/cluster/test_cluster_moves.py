@@ -1,5 +1,7 @@
 """Moves and elections asked for at the Kafka door of a cluster."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TypeVar
 
 from ropewalk.base.ids import NodeId
@@ -53,10 +55,13 @@ def partition_at(nodes: Nodes, node_id: int) -> Partition:
     return nodes[node_id].image.partition("orders", 0)
 
 
-async def make_orders(nodes: Nodes, client: Client, *replicas: int) -> None:
+async def make_orders(
+    nodes: Nodes, client: Client, *replicas: int, settings: Mapping[str, str] = MappingProxyType({})
+) -> None:
     """A topic of one partition on the given nodes, known to all."""
     assignment = create_topics.CreatableReplicaAssignment(0, replicas)
-    asked = create_topics.CreatableTopic("orders", -1, -1, (assignment,), ())
+    configs = tuple(create_topics.CreatableTopicConfig(name, value) for name, value in settings.items())
+    asked = create_topics.CreatableTopic("orders", -1, -1, (assignment,), configs)
     (made,) = (await ask(client, create_topics.API, create_topics.CreateTopicsRequest((asked,)))).topics
     assert made.error_code == ErrorCode.NONE
     await nodes.until(lambda: all("orders" in nodes[node_id].image.topics for node_id in range(3)))

@@ -56,6 +56,7 @@ class ImaginedCluster:
         generation: int = 0,
         is_clean: bool = True,
         damaged: Iterable[tuple[TopicId, int]] = (),
+        unsynced: Iterable[tuple[TopicId, int]] | None = None,
         rack: str | None = None,
         is_lone: bool = False,
     ) -> list[MetadataRecord]:
@@ -67,6 +68,7 @@ class ImaginedCluster:
             clock_ms=NOW_MS,
             is_clean=is_clean,
             damaged=frozenset(damaged),
+            unsynced=None if unsynced is None else frozenset(unsynced),
         )
         return self.apply(
             decide_register_broker(

@@ -21,6 +21,8 @@ from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import BrokerState, ClusterCreated, PartitionChanged, ProducerIdsAllocated
 from tests.controller.imagined import ENDPOINTS, NOW_MS, ImaginedCluster, directory, losses, nodes
 
+ORDERS = TopicId(b"orders".ljust(16, b".")), 0
+
 
 def test_a_cluster_is_created_once() -> None:
     image = Image()
@@ -161,10 +163,15 @@ def test_a_lone_node_with_another_directory_leads_an_empty_partition_and_says_so
         pytest.param({}, {}, True, id="in order"),
         pytest.param({"is_clean": False}, {}, True, id="out of order, on disk"),
         pytest.param({"is_clean": False}, {"flush": "os"}, False, id="out of order, in the page cache"),
+        pytest.param(
+            {"is_clean": False, "unsynced": [ORDERS]}, {"flush": "group"}, False, id="was os, is group"
+        ),
+        pytest.param({"is_clean": False, "unsynced": []}, {"flush": "os"}, True, id="was group, is os"),
+        pytest.param({"unsynced": [ORDERS]}, {"flush": "os"}, True, id="marked, and stopped in order"),
         pytest.param({}, {"flush": "os"}, True, id="in order, from the page cache"),
         pytest.param({}, {"storage": "memory"}, False, id="in memory"),
         pytest.param({"generation": 1}, {}, False, id="another directory"),
-        pytest.param({"damaged": [(TopicId(b"orders".ljust(16, b".")), 0)]}, {}, False, id="damaged"),
+        pytest.param({"damaged": [ORDERS]}, {}, False, id="damaged"),
         pytest.param(
             {"damaged": [(TopicId(b"orders".ljust(16, b".")), 1)]}, {}, True, id="another is damaged"
         ),

@@ -4,6 +4,7 @@ import pytest
 
 from ropewalk.base.errors import InvalidRequest, InvalidSetting, RopewalkError, UnknownTopic
 from ropewalk.base.ids import LeaderEpoch, NodeId, TopicId
+from ropewalk.controller.agreement import decide_agreement
 from ropewalk.controller.settings import (
     Alteration,
     Operation,
@@ -12,17 +13,20 @@ from ropewalk.controller.settings import (
     decide_alter_topic_settings,
     decide_replace_topic_settings,
 )
-from ropewalk.metadata.image import Image
+from ropewalk.metadata.image import Image, Partition, Topic
 from ropewalk.metadata.internal_topics import OFFSETS_TOPIC
 from ropewalk.metadata.records import (
     BrokerRegistered,
     BrokerSettingsChanged,
+    ControllerChanged,
     PartitionCreated,
     TopicChanged,
     TopicCreated,
     TopicSettingsChanged,
 )
-from ropewalk.metadata.settings.effective import SettingsView
+from ropewalk.metadata.settings.applied import AppliedSettings
+from ropewalk.metadata.settings.broker import AGREED_SETTINGS, BROKER_SETTINGS
+from ropewalk.metadata.settings.effective import SettingsView, Source
 from tests.controller.imagined import ImaginedCluster
 
 NODE, TOPIC = NodeId(0), TopicId(bytes(16))
@@ -226,12 +230,69 @@ def test_a_higher_minimum_is_known_to_whoever_knows_the_epoch(of_topic: bool) ->
     assert made.partition("orders").partition_epoch == epoch + 1
 
 
-def test_no_broker_has_a_minimum_of_its_own() -> None:
+@pytest.mark.parametrize("name", [each for each in AGREED_SETTINGS if each != "storage"])
+def test_no_broker_has_a_value_of_its_own_of_what_all_must_agree_on(name: str) -> None:
     made, view = three_replicas()
-    with pytest.raises(InvalidRequest, match="must be the same on all brokers"):
-        decide_alter_broker_settings(
-            made.image, view, NodeId(2), [Alteration("min.insync.replicas", SET, "1")]
-        )
+    value = {"min.insync.replicas": "1"}.get(name, BROKER_SETTINGS[name].default)
+    with pytest.raises(InvalidRequest, match=f"{name} must be the same on all brokers"):
+        decide_alter_broker_settings(made.image, view, NodeId(2), [Alteration(name, SET, value)])
+    assert decide_alter_broker_settings(made.image, view, NodeId(2), [Alteration(name, DELETE)]) == []
+
+
+def test_what_becomes_of_topics_in_memory_cannot_be_changed_for_those_that_are_there() -> None:
+    made, view = three_replicas()
+    with pytest.raises(InvalidRequest, match="storage is read when a node starts"):
+        decide_alter_broker_settings(made.image, view, None, [Alteration("storage", SET, "memory")])
+
+
+def test_the_first_controller_settles_what_all_must_agree_on_and_no_other_does_again() -> None:
+    image = Image()
+    first = decide_agreement(image, configuration={"flush": "os", "num.partitions": "4"}, is_alone=False)
+    assert set(first) == set(AGREED_SETTINGS)
+    assert {name for name, value in first.items() if value is not None} == {"flush"}
+    image.apply(ControllerChanged(NodeId(1), 1, first))
+    second = decide_agreement(image, configuration={"min.insync.replicas": "1"}, is_alone=False)
+    assert second == {}
+    view = SettingsView(image, NodeId(2), {"flush": "group", "min.insync.replicas": "1"})
+    flush = view.of_broker("flush")
+    assert (flush.value, flush.source) == ("os", Source.NODE_CONFIGURATION)
+    assert view.of_new_topic({}, 3, "min.insync.replicas").value == "2"
+    assert list(view.ignored()) == [
+        ("flush", "group", "os"),
+        ("min.insync.replicas", "1", "2 with three or more replicas, else 1"),
+    ]
+    image.apply(BrokerSettingsChanged(None, {"flush": "group"}))
+    assert (view.of_broker("flush").value, view.of_broker("flush").source) == ("group", Source.ALL_BROKERS)
+    assert [name for name, _, _ in view.ignored()] == ["min.insync.replicas"]
+
+
+def test_metadata_that_is_older_than_an_agreement_is_settled_by_the_next_controller() -> None:
+    image = Image()
+    image.apply(ControllerChanged(NodeId(1), 1, {"flush": "os"}))
+    own = SettingsView(image, NodeId(2), {"min.insync.replicas": "1"})
+    assert own.of_new_topic({}, 3, "min.insync.replicas").value == "1"
+    settled = decide_agreement(image, configuration={"flush": "group"}, is_alone=False)
+    assert "flush" not in settled
+    assert set(settled) == set(AGREED_SETTINGS) - {"flush"}
+    applied = AppliedSettings(own)
+    replicas = NodeId(1), NodeId(2), NodeId(3)
+    topic = Topic(TOPIC, "orders", (Partition(0, replicas, replicas, None, LeaderEpoch(0), 0),))
+    assert applied.of_topic(topic).min_insync_replicas == 1
+    image.apply(ControllerChanged(NodeId(2), 2, settled))
+    assert applied.of_topic(topic).min_insync_replicas == 2, "what was resolved before is resolved anew"
+    copy = Image()
+    copy.replace(list(image.facts()), image.end_offset)
+    assert copy.agreed_settings == image.agreed_settings, "a snapshot has it"
+
+
+def test_the_file_of_a_node_that_is_alone_counts_at_every_start() -> None:
+    image = Image()
+    image.apply(ControllerChanged(NodeId(0), 1, decide_agreement(image, configuration={}, is_alone=True)))
+    again = decide_agreement(image, configuration={"flush": "os"}, is_alone=True)
+    assert again == {"flush": "os"}
+    image.apply(ControllerChanged(NodeId(0), 2, again))
+    assert SettingsView(image, NodeId(0), {"flush": "os"}).of_broker("flush").value == "os"
+    assert decide_agreement(image, configuration={}, is_alone=True) == {"flush": None}
 
 
 @pytest.mark.parametrize(

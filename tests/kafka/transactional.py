@@ -49,9 +49,12 @@ class Transactional:
         assert found.error_code == 0, found.error_message
 
     async def init(self, *, timeout_ms: int = 60_000) -> "Transactional":
-        """Find the coordinator and take the id; asks again while a former transaction is being finished."""
+        """Find the coordinator and take the id; asks again while it reads its log, or a former transaction is being finished."""
         await self.find()
-        while (code := await self.try_init(timeout_ms=timeout_ms)) == ErrorCode.CONCURRENT_TRANSACTIONS:
+        while (code := await self.try_init(timeout_ms=timeout_ms)) in (
+            ErrorCode.CONCURRENT_TRANSACTIONS,
+            ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ):
             pass
         assert code == 0, code
         return self

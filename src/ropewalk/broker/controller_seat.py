@@ -38,15 +38,17 @@ class ControllerSeat:
         decisions: Decisions,
         *,
         create_cluster: Callable[[Image], Sequence[MetadataRecord]],
+        settle_settings: Callable[[Image], dict[str, str | None]],
         others_agree: Callable[[Holder], Awaitable[bool]],
     ) -> None:
-        """`create_cluster` decides the first records of all, nothing where there are some; it may refuse. `others_agree` says
-        whether most nodes miss a holder that this one has lost."""
+        """`create_cluster` decides the first records of all, nothing where there are some; it may refuse. `settle_settings`
+        decides what nodes must agree on and have not. `others_agree` says whether most nodes miss a holder that this one has lost."""
         self._node_id = node_id
         self._log = log
         self._facts = facts
         self._decisions = decisions
         self._create_cluster = create_cluster
+        self._settle_settings = settle_settings
         self._others_agree = others_agree
         self._lost_epoch = 0
         """Of the holder to whom the connection was lost."""
@@ -138,7 +140,10 @@ class ControllerSeat:
         await self._decisions.catch_up()
         try:
             await self._decisions.carry_out(
-                lambda image: [*self._create_cluster(image), ControllerChanged(self._node_id, epoch)]
+                lambda image: [
+                    *self._create_cluster(image),
+                    ControllerChanged(self._node_id, epoch, self._settle_settings(image)),
+                ]
             )
         except NotController:
             return False

@@ -15,6 +15,7 @@ class Home:
         self.log_starts = CheckpointSaving(directory.take_log_starts, pool)
         self.recovery_points = CheckpointSaving(directory.take_recovery_points, pool)
         self.high_watermarks = CheckpointSaving(directory.take_high_watermarks, pool)
+        self.unsynced = CheckpointSaving(directory.take_unsynced, pool)
 
     def works(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
         """What must run while anything is written here, by name."""
@@ -22,8 +23,9 @@ class Home:
         yield "log starts", self.log_starts.run()
         yield "recovery points", self.recovery_points.run()
         yield "high watermarks", self.high_watermarks.run()
+        yield "marks of the page cache", self.unsynced.run()
 
     def stop(self) -> None:
         """Send away whoever still waits; call after the works have been cancelled."""
-        for saving in (self.log_starts, self.recovery_points, self.high_watermarks):
+        for saving in (self.log_starts, self.recovery_points, self.high_watermarks, self.unsynced):
             saving.stop()

@@ -80,6 +80,7 @@ class Housekeeping:
         now_ms = self._clock.monotonic_ms()
         for partition in self._disk.commits.waiting():
             partition.expire(now_ms)
+        self._partitions.marks.tick()
         if self._partitions.unopened_count:
             # Nothing has changed, but the partitions follow again. Nobody waits here: what is followed may have to wait for this.
             self._cluster.facts.follow_soon()

@@ -158,7 +158,7 @@ class Membership:
     async def _register(self) -> None:
         registration = self._registration(not self._has_registered)
         if self._has_registered:  # in the same life: nothing that this process has written is in doubt
-            registration = structs.replace(registration, is_clean=True)
+            registration = structs.replace(registration, is_clean=True, unsynced=frozenset())
         registered = await self._controller.register(registration, timeout_ms=MEMBERSHIP_CALL_MS)
         self._has_registered = True
         self.broker_epoch = registered.broker_epoch

@@ -30,6 +30,7 @@ from ropewalk.broker.hosted import Hosted
 from ropewalk.broker.in_sync import InSyncSets
 from ropewalk.broker.log_work import LogWork
 from ropewalk.broker.opening import Opening, open_logs, report_recovery
+from ropewalk.broker.page_cache_marks import PageCacheMarks
 from ropewalk.broker.partition import Partition, node_stopping, topic_deleted
 from ropewalk.broker.replica import Replica
 from ropewalk.broker.roles import Roles
@@ -82,12 +83,14 @@ class Partitions:
         self._pool = pool
         self._clock = clock
         self.in_sync = InSyncSets(image, node_id, clock, is_out_of_touch=is_out_of_touch)
+        self.marks = PageCacheMarks(disk)
         self._roles = Roles(
             node_id,
             image=image,
             settings=settings,
             disk=disk,
             memory=memory,
+            marks=self.marks,
             in_sync=self.in_sync,
             clock=clock,
             may_lead=may_lead,
@@ -161,7 +164,7 @@ class Partitions:
                 continue
             if self._image.was_deleted(held.topic_id):  # the node stopped before it got to removing it
                 await self._pool.run(self._disk.directory.delete_partitions, [held])
-                self._disk.directory.forget_partition(held.name)
+                self._forget(self._disk, held.name)
             else:
                 _log.error(
                     "the data directory holds a partition that the metadata has never heard of; it is left alone",
@@ -183,7 +186,7 @@ class Partitions:
             if strays:
                 await self._pool.run(self._disk.directory.delete_partitions, strays)
             for stray in strays:
-                self._disk.directory.forget_partition(stray.name)
+                self._forget(self._disk, stray.name)
 
     async def follow(self, records: Sequence[Fact]) -> list[tuple[TopicId, int]]:
         """Bring the partitions in step with records that have just been applied to the image; answers what was opened.
@@ -199,9 +202,11 @@ class Partitions:
             match record:
                 case BrokerSettingsChanged():
                     touched.update(dict.fromkeys(topic.topic_id for topic in self._image.topics.values()))
+                case ControllerChanged(settings=settled):
+                    if settled:
+                        touched.update(dict.fromkeys(topic.topic_id for topic in self._image.topics.values()))
                 case (
                     ClusterCreated()
-                    | ControllerChanged()
                     | BrokerRegistered()
                     | BrokerStateChanged()
                     | BrokerLeaving()
@@ -388,6 +393,7 @@ class Partitions:
         roles = self._by_id if isinstance(hosted, Partition) else self._followed
         roles.get(hosted.topic_id, {}).pop(hosted.name.partition, None)
         self.home_of(hosted).commits.forget(hosted)
+        self.marks.forget(hosted)
 
     async def _drop(self, topic_id: TopicId) -> None:
         """The topic is deleted. It may have been made and deleted before it was opened."""
@@ -415,7 +421,12 @@ class Partitions:
             if held:
                 await self._pool.run(home.directory.delete_partitions, held)
             for each in held:
-                home.directory.forget_partition(each.name)
+                self._forget(home, each.name)
+
+    def _forget(self, home: Home, name: TopicPartition) -> None:
+        home.directory.forget_partition(name)
+        if home is self._disk:
+            self.marks.drop(name)
 
     def _missing(self, topic: str, index: int) -> UnknownPartition | NotLeader | StorageFailed:
         facts = self._image.topic(topic).partitions

@@ -13,6 +13,7 @@ from ropewalk.base.ports import Clock
 from ropewalk.broker.followers import Followers, InSync
 from ropewalk.broker.home import Home
 from ropewalk.broker.hosted import Hosted
+from ropewalk.broker.page_cache_marks import PageCacheMarks
 from ropewalk.broker.partition import Partition
 from ropewalk.broker.replica import Replica
 from ropewalk.broker.topic_rules import record_rules
@@ -32,6 +33,7 @@ class Roles:
         settings: AppliedSettings,
         disk: Home,
         memory: Home,
+        marks: PageCacheMarks,
         in_sync: InSync,
         clock: Clock,
         may_lead: Callable[[], bool],
@@ -43,6 +45,7 @@ class Roles:
         self._settings = settings
         self._disk = disk
         self._memory = memory
+        self._marks = marks
         self._in_sync = in_sync
         self._clock = clock
 
@@ -64,7 +67,8 @@ class Roles:
             high_watermark = saved
         high_watermark = max(high_watermark, log.start_offset)  # nothing is deleted that is not committed
         commits = home.commits
-        durable_first = settings.flush == "group" and not in_memory
+        is_marked = self._marks.is_marked(name, topic_id)
+        durable_first = not in_memory and (settings.flush == "group" or not is_marked)
         if self.leads(facts):
             partition = Partition(
                 name,
@@ -78,8 +82,8 @@ class Roles:
                 clock=self._clock,
             )
             self._share(partition, facts, settings, high_watermark)
-            return partition
-        return Replica(
+            return self._noted(partition, settings)
+        replica = Replica(
             name,
             topic_id,
             log,
@@ -90,6 +94,12 @@ class Roles:
             in_memory=in_memory,
             commits=commits,
         )
+        return self._noted(replica, settings)
+
+    def _noted(self, hosted: Hosted, settings: TopicSettings) -> Hosted:
+        if not hosted.in_memory:
+            self._marks.note(hosted, settings.flush)
+        return hosted
 
     def leads(self, facts: PartitionFacts) -> bool:
         return facts.leader == self._node_id and self._may_lead()
@@ -109,7 +119,7 @@ class Roles:
             if self.leads(facts):
                 return False
             hosted.set_leader(self._elsewhere(facts), facts.leader_epoch)
-        hosted.set_durable_first(settings.flush == "group" and not hosted.in_memory)
+        self._noted(hosted, settings)
         return True
 
     def _update_led(self, partition: Partition, facts: PartitionFacts, settings: TopicSettings) -> None:

@@ -76,6 +76,12 @@ class ToController:
                 register_node.ReplicaOfPartition(topic_id, index)
                 for topic_id, index in sorted(registration.damaged)
             ),
+            unsynced=None
+            if registration.unsynced is None
+            else tuple(
+                register_node.ReplicaOfPartition(topic_id, index)
+                for topic_id, index in sorted(registration.unsynced)
+            ),
         )
         answer = await self._call(register_node.API, request, timeout_ms)
         return Registered(answer.broker_epoch, answer.cluster_id)

@@ -6,8 +6,8 @@ to start and nothing that a former process of the same broker has under way can 
 Behaviour worth knowing
     In a cluster a broker is fenced until it has followed the metadata up to its registration. A node that is alone is in
     service at once.
-    What it holds counts as before if it comes back with the same directory and whole. Under `flush=os` it is doubtful
-    after a stop out of order, and in memory after any stop; damaged replicas, and all of another directory, have lost records:
+    What it holds counts as before if it comes back with the same directory and whole. What was acknowledged from the page cache
+    (`flush=os`) is doubtful after a stop out of order, whatever the setting is by now, and in memory after any stop; damaged replicas, and all of another directory, have lost records:
     they leave the ISR and the eligible. A partition with a single replica is led by it whatever has happened.
 """
 
@@ -54,6 +54,9 @@ class Registration(Struct, frozen=True, kw_only=True):
     """It stopped in order the last time."""
     damaged: frozenset[tuple[TopicId, int]] = frozenset()
     """Partitions of which its recovery found less than was durable."""
+    unsynced: frozenset[tuple[TopicId, int]] | None = None
+    """Partitions of which its former process acknowledged records that may not have been on disk. None: it left no word of it, and
+    the topic's present setting has to do."""
 
 
 def decide_create_cluster(
@@ -174,4 +177,9 @@ def _trust(
         return is_replaced, False
     is_damaged = (topic.topic_id, partition.index) in registration.damaged
     is_lost = is_replaced or is_damaged
-    return is_lost or (applied.flush == "os" and not registration.is_clean), is_lost
+    is_unsynced = (
+        applied.flush == "os"
+        if registration.unsynced is None
+        else (topic.topic_id, partition.index) in registration.unsynced
+    )
+    return is_lost or (is_unsynced and not registration.is_clean), is_lost

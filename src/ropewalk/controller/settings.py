@@ -8,6 +8,7 @@ Behaviour worth knowing
     `min.insync.replicas=majority` of a topic is kept as a number, more than half of its replicas as they are then.
     Whoever changes how many replicas must be in sync changes the epoch of every partition concerned with it. So a leader that
     has not heard of it yet cannot change the ISR, and never means another number by an epoch than the controller does.
+    What all nodes must agree on is set for all brokers, and for no single one (ADR 0013).
     What a topic's `storage` is was decided when it was created: changing it would mean losing the records.
 """
 
@@ -151,10 +152,12 @@ def decide_alter_broker_settings(
     changes = {name: value for name, value in changes.items() if known.get(name) != value}
     if not changes:
         return []
+    if node_id is not None:
+        for name, value in changes.items():
+            if BROKER_SETTINGS[name].agreed and value is not None:
+                raise InvalidRequest(f"{name} must be the same on all brokers; set it for all of them")
     minimum = _MinimumChange(view)
-    if _MINIMUM in changes:
-        if node_id is not None:
-            raise InvalidRequest(f"{_MINIMUM} must be the same on all brokers; set it for all of them")
+    if _MINIMUM in changes and node_id is None:
         for topic in image.topics.values():
             if _MINIMUM not in topic.settings:
                 for partition in topic.partitions:

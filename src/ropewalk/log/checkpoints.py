@@ -15,7 +15,7 @@ from crc32c import crc32c
 from msgspec import Struct
 
 from ropewalk.base.errors import StorageFailed
-from ropewalk.base.ids import Offset, TopicId, format_id
+from ropewalk.base.ids import Offset, TopicId, format_id, parse_id
 from ropewalk.base.ports import Disk, read_whole, write_atomically
 
 T = TypeVar("T")
@@ -73,13 +73,16 @@ class Checkpoint:
     An entry carries the topic id, so that a topic that is deleted and made again does not inherit offsets.
     """
 
-    __slots__ = ("_disk", "_entries", "_path")
+    __slots__ = ("_disk", "_entries", "_path", "existed")
 
     def __init__(self, disk: Disk, path: str) -> None:
         """Reads the file; blocks."""
         self._disk = disk
         self._path = path
-        self._entries = read_checked(disk, path, dict[str, _Entry]) or {}
+        found = read_checked(disk, path, dict[str, _Entry])
+        self.existed = found is not None
+        """Whether there was such a file when the directory was opened."""
+        self._entries = found or {}
 
     def get(self, name: str, topic_id: TopicId) -> Offset:
         """The last offset set for a partition; 0 if there is none."""
@@ -87,6 +90,21 @@ class Checkpoint:
         if entry is None or entry.topic_id != format_id(topic_id):
             return Offset(0)
         return Offset(entry.offset)
+
+    def holds(self, name: str, topic_id: TopicId) -> bool:
+        """Whether there is an offset for the partition, 0 or any other."""
+        entry = self._entries.get(name)
+        return entry is not None and entry.topic_id == format_id(topic_id)
+
+    def names(self) -> list[str]:
+        return list(self._entries)
+
+    def partitions(self) -> list[tuple[TopicId, int]]:
+        """Topic id and index of those that have an offset."""
+        return [
+            (TopicId(parse_id(entry.topic_id)), int(name.rpartition("-")[2]))
+            for name, entry in self._entries.items()
+        ]
 
     def set(self, name: str, topic_id: TopicId, offset: Offset) -> None:
         """In memory only; `take` is the way to the disk."""

@@ -5,6 +5,7 @@
     recovery-points           per partition, the offset below which everything is durable
     log-starts                per partition, the offset below which everything is deleted
     high-watermarks           per replicated partition, an offset below which everything was committed
+    unsynced                  per partition, the offset from which on records may have been acknowledged that were not on disk
     clean-shutdown            there while, and only while, nothing has been written since an orderly stop
     <topic>-<n>/partition     the topic id
     <topic>-<n>/*.log …       the log
@@ -72,6 +73,9 @@ class DataDirectory:
         self.recovery_points = Checkpoint(storage.disk, f"{path}/recovery-points")
         self.log_starts = Checkpoint(storage.disk, f"{path}/log-starts")
         self.high_watermarks = Checkpoint(storage.disk, f"{path}/high-watermarks")
+        self.unsynced = Checkpoint(storage.disk, f"{path}/unsynced")
+        self.unsynced_before = frozenset(self.unsynced.partitions()) if self.unsynced.existed else None
+        """What a former process had acknowledged from the page cache; None where it left no word of it, as did those that kept none."""
 
     @classmethod
     def open(
@@ -197,6 +201,7 @@ class DataDirectory:
         self.recovery_points.drop(str(name))
         self.log_starts.drop(str(name))
         self.high_watermarks.drop(str(name))
+        self.unsynced.drop(str(name))
 
     def note(self, name: TopicPartition, topic_id: TopicId, log: Log) -> None:
         """Copy how far a log is durable, and where it is to start, into the checkpoints to be taken next."""
@@ -218,6 +223,9 @@ class DataDirectory:
 
     def take_high_watermarks(self) -> CheckpointWrite:
         return self.high_watermarks.take()
+
+    def take_unsynced(self) -> CheckpointWrite:
+        return self.unsynced.take()
 
     def mark_clean(self) -> None:
         """Say that the node stopped in order: every log is durable, its closing snapshot written. Blocks."""

@@ -131,6 +131,7 @@ class Image:
         "_settings_by_node",
         "_topics_by_id",
         "_topics_by_name",
+        "agreed_settings",
         "client_quotas",
         "cluster_id",
         "controller_epoch",
@@ -153,6 +154,9 @@ class Image:
         self.controller_id: NodeId | None = None
         """Who decided last. It may be gone; what it decides counts only if the log takes it."""
         self.controller_epoch: int = 0
+        self.agreed_settings: Mapping[str, str | None] = {}
+        """What a controller's configuration said of settings that all nodes must agree on; None for the default. Another mapping
+        after every change."""
         self.losses: tuple[LossRecorded, ...] = ()
         """The newest elections that may have lost records."""
         self.end_producer_id: ProducerId = ProducerId(0)
@@ -251,9 +255,12 @@ class Image:
             case ClusterCreated(cluster_id=cluster_id):
                 assert self.cluster_id is None, "a cluster is created once"
                 self.cluster_id = cluster_id
-            case ControllerChanged(node_id=node_id, epoch=epoch):
+            case ControllerChanged(node_id=node_id, epoch=epoch, settings=settled):
                 assert epoch > self.controller_epoch, "a controller's epoch is larger than all before it"
                 self.controller_id, self.controller_epoch = node_id, epoch
+                if settled:
+                    agreed = {**self.agreed_settings, **settled}
+                    self.agreed_settings = {name: agreed[name] for name in sorted(agreed)}
             case BrokerRegistered():
                 known = self._brokers.get(record.node_id)
                 self._on_broker(
@@ -332,7 +339,7 @@ class Image:
         if self.cluster_id is not None:
             yield ClusterCreated(self.cluster_id)
         if self.controller_id is not None:
-            yield ControllerChanged(self.controller_id, self.controller_epoch)
+            yield ControllerChanged(self.controller_id, self.controller_epoch, dict(self.agreed_settings))
         for broker in self._brokers.values():
             yield BrokerRegistered(
                 broker.node_id,

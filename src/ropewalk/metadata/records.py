@@ -84,10 +84,15 @@ class BrokerRemoved(Struct, frozen=True, gc=False, tag="broker_removed", tag_fie
 
 
 class ControllerChanged(Struct, frozen=True, gc=False, tag="controller_changed", tag_field="type"):
-    """The first record of a controller's epoch: from here on `node_id` decides."""
+    """The first record of a controller's epoch: from here on `node_id` decides.
+
+    `settings` are some of those that all nodes must agree on (ADR 0013): what its configuration says of them, None where it says
+    nothing and the default is meant. Names that were settled by an earlier controller are not among them.
+    """
 
     node_id: NodeId
     epoch: int
+    settings: dict[str, str | None] = {}
 
 
 class TopicCreated(Struct, frozen=True, gc=False, tag="topic_created", tag_field="type"):

@@ -239,7 +239,9 @@ async def _join(parts: Parts, held: Sequence[Held]) -> None:
     if parts.place.seat is not None and not parts.config.is_alone:
         parts.supervisor.start("sessions of nodes", parts.registry.run())
     await membership.join()
+    parts.supervisor.start("marks of partitions", parts.partitions.marks.run())
     await parts.facts.reached(membership.broker_epoch + 1)
+    _report_ignored_settings(parts)
     parts.supervisor.start("load", parts.meter.run())
     if parts.place.seat is not None:
         parts.instruments.add_source(parts.upkeep)
@@ -256,6 +258,16 @@ async def _join(parts: Parts, held: Sequence[Held]) -> None:
         parts.fetchers.follow(None)
         parts.supervisor.start(COPYING, parts.fetchers.run())
     await membership.in_service()
+
+
+def _report_ignored_settings(parts: Parts) -> None:
+    for name, here, cluster in parts.topics.view.ignored():
+        _log.warning(
+            "this node's configuration differs from the cluster's; the cluster's value counts, and is changed for all brokers",
+            setting=name,
+            here=here,
+            cluster=cluster,
+        )
 
 
 async def _follow(parts: Parts, records: Sequence[Fact]) -> None:

@@ -252,6 +252,7 @@ def _registration(
         clock_ms=ports.clock.now_ms(),
         is_clean=place.directory.was_clean,
         damaged=damaged,
+        unsynced=place.directory.unsynced_before,
     )
 
 

@@ -30,6 +30,7 @@ from ropewalk.broker.metadata_feed import MetadataFeed, MetadataTail
 from ropewalk.broker.peers import PeerLinks
 from ropewalk.broker.second_opinion import SecondOpinion
 from ropewalk.broker.seeds import Seeds
+from ropewalk.controller.agreement import decide_agreement
 from ropewalk.controller.brokers import decide_create_cluster
 from ropewalk.log.directory import DataDirectory
 from ropewalk.log.storage import Storage
@@ -105,6 +106,9 @@ async def find_place(config: Config, ports: Ports, supervisor: Supervisor, facts
                 ports.rng,
                 None if directory is None else directory.identity.cluster_id,
                 partitions_held_count=held_count,
+            ),
+            settle_settings=partial(
+                decide_agreement, configuration=config.broker_overrides, is_alone=config.is_alone
             ),
             others_agree=_nobody_else
             if links is None

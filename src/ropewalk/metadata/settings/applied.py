@@ -151,8 +151,8 @@ class AppliedSettings:
     def minimum_in_sync(self, topic: Topic, partition: Partition) -> int:
         """How many replicas of the partition must be in sync for a write with acks=all to count.
 
-        It depends on the partition alone and on settings, and changes only together with the partition epoch: leader and
-        controller never mean different numbers by the same epoch.
+        It depends on the partition alone and on settings that all nodes agree on, and changes only together with the partition
+        epoch: leader and controller never mean different numbers by the same epoch.
         """
         return self._of(topic.settings, partition.replication_factor).min_insync_replicas
 
@@ -168,7 +168,7 @@ class AppliedSettings:
 
     def _forget_if_changed(self) -> None:
         former, sources = self._sources, self._view.broker_sources()
-        if sources[0] is not former[0] or sources[1] is not former[1] or sources[2] != former[2]:
+        if sources[3] != former[3] or any(sources[each] is not former[each] for each in range(3)):
             self._sources = sources
             self._broker = None
             self._topics.clear()

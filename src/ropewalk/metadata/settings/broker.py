@@ -334,3 +334,6 @@ BROKER_SETTINGS: Final[Mapping[str, Setting]] = {
     **TOPIC_DEFAULT_SETTINGS,
     **INHERITED_SETTINGS,
 }
+
+AGREED_SETTINGS: Final = tuple(setting.name for setting in BROKER_SETTINGS.values() if setting.agreed)
+"""Those of which the cluster keeps one value, whatever the configuration of a single node says."""

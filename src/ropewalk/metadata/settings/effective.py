@@ -2,7 +2,8 @@
 
 A topic setting comes from the topic's own override, else from the broker setting behind it, else from the
 default. A broker setting comes from what was set for that broker at run time, then for all brokers at run time,
-then from the node's configuration, then from the default. Two defaults depend on the cluster:
+then from the node's configuration, then from the default. Of a setting that all nodes must agree on, only what was set for all
+brokers counts, then what a controller's configuration said when the cluster settled it (ADR 0013). Two defaults depend on the cluster:
 `default.replication.factor` is three, or the number of registered brokers that take replicas while there are fewer; `min.insync.replicas` is
 two for a topic with three or more replicas, else one.
 
@@ -19,7 +20,7 @@ from msgspec import Struct
 from ropewalk.base.errors import InvalidSetting
 from ropewalk.base.ids import NodeId
 from ropewalk.metadata.image import Image, Topic
-from ropewalk.metadata.settings.broker import BROKER_SETTINGS
+from ropewalk.metadata.settings.broker import AGREED_SETTINGS, BROKER_SETTINGS
 from ropewalk.metadata.settings.setting import Setting, Value
 from ropewalk.metadata.settings.topic import TOPIC_SETTINGS
 
@@ -69,13 +70,20 @@ class SettingsView:
         self._node_id = node_id
         self._configuration = configuration
 
-    def broker_sources(self) -> tuple[Mapping[str, str], Mapping[str, str], int]:
-        """What broker settings are made of: this node's overrides, those of all, the number of brokers.
+    def broker_sources(
+        self,
+    ) -> tuple[Mapping[str, str], Mapping[str, str], Mapping[str, str | None], int]:
+        """What broker settings are made of: this node's overrides, those of all, what was agreed on, the number of brokers.
 
         Overrides are replaced, never changed in place: while these are the same, so is every setting.
         """
         image = self._image
-        return image.broker_settings(self._node_id), image.broker_settings(None), image.replica_taker_count
+        return (
+            image.broker_settings(self._node_id),
+            image.broker_settings(None),
+            image.agreed_settings,
+            image.replica_taker_count,
+        )
 
     def of_topic(self, topic: Topic, name: str) -> EffectiveSetting:
         return self.of_new_topic(topic.settings, topic.replication_factor, name)
@@ -112,8 +120,30 @@ class SettingsView:
             known_setting(BROKER_SETTINGS, name), (Candidate(name, value, Source.ALL_BROKERS),), value
         )
 
+    def ignored(self) -> Iterator[tuple[str, str, str]]:
+        """What this node's configuration says and the cluster has otherwise: name, value here, value of the cluster."""
+        for name in AGREED_SETTINGS:
+            here = self._configuration.get(name)
+            if here is None:
+                continue
+            held = next((found.value for found in self._agreed_candidates(name)), None)
+            setting = BROKER_SETTINGS[name]
+            if held is None and name == "min.insync.replicas":
+                yield name, here, "2 with three or more replicas, else 1"
+            elif setting.parse(here) != setting.parse(held or setting.default):
+                yield name, here, str(held or setting.default)
+
     def _broker_candidates(self, name: str, replication_factor: int | None) -> Iterator[Candidate]:
         """In the order in which they apply. A setting without any value yields none."""
+        if BROKER_SETTINGS[name].agreed:
+            yield from self._agreed_candidates(name)
+        else:
+            yield from self._own_candidates(name)
+        default = self._default(name, replication_factor)
+        if default is not None:
+            yield Candidate(name, default, Source.DEFAULT)
+
+    def _own_candidates(self, name: str) -> Iterator[Candidate]:
         for source, values in (
             (Source.BROKER, self._image.broker_settings(self._node_id)),
             (Source.ALL_BROKERS, self._image.broker_settings(None)),
@@ -121,9 +151,16 @@ class SettingsView:
         ):
             if name in values:
                 yield Candidate(name, values[name], source)
-        default = self._default(name, replication_factor)
-        if default is not None:
-            yield Candidate(name, default, Source.DEFAULT)
+
+    def _agreed_candidates(self, name: str) -> Iterator[Candidate]:
+        """What was agreed on is told as a configuration's: some controller's it was. Until then there is only one's own."""
+        changed = self._image.broker_settings(None)
+        if name in changed:
+            yield Candidate(name, changed[name], Source.ALL_BROKERS)
+        agreed = self._image.agreed_settings
+        value = agreed[name] if name in agreed else self._configuration.get(name)
+        if value is not None:
+            yield Candidate(name, value, Source.NODE_CONFIGURATION)
 
     def _default(self, name: str, replication_factor: int | None) -> str | None:
         if name == "default.replication.factor":

@@ -72,6 +72,8 @@ class Setting(Struct, frozen=True):
     change: Change = Change.CLUSTER_WIDE
     synonyms: tuple[Synonym, ...] = ()
     """For a topic setting: the broker settings behind it, first one wins."""
+    agreed: bool = False
+    """More than one node acts on it, and what was acknowledged rests on all meaning the same: the cluster keeps one value (ADR 0013)."""
     without_effect: bool = False
     """Known and checked for the sake of tools that set it, but nothing in this version acts on it."""
     refused: Mapping[str, str] = {}

@@ -26,6 +26,7 @@ _CATALOGUE: Final = (
         "longer than replica.straggler.ms while a majority is in step; such a one leaves the in-sync replicas until it has caught up.",
         choices=("isr", "quorum"),
         synonyms=(Synonym("ack.policy"),),
+        agreed=True,
     ),
     Setting(
         "cleanup.policy",
@@ -35,6 +36,7 @@ _CATALOGUE: Final = (
         "Both may be given. With `compact` every record needs a key.",
         choices=("compact", "delete"),
         synonyms=(Synonym("log.cleanup.policy"),),
+        agreed=True,
     ),
     Setting(
         "compression.type",
@@ -96,6 +98,7 @@ _CATALOGUE: Final = (
         "When a write counts as done: `group` once it is on disk, shared with all writes that wait; `os` once the operating system has it.",
         choices=("group", "os"),
         synonyms=(Synonym("flush"),),
+        agreed=True,
     ),
     Setting(
         "flush.messages",
@@ -220,6 +223,7 @@ _CATALOGUE: Final = (
         "For a topic `majority` may be said, and is kept as the number it is then.",
         minimum=1,
         synonyms=(Synonym("min.insync.replicas"),),
+        agreed=True,
     ),
     Setting(
         "partitions.auto.byte.rate",
@@ -273,6 +277,7 @@ _CATALOGUE: Final = (
         "With ack.policy=quorum: how long writes wait for a replica that is behind before they go on without it.",
         minimum=1,
         synonyms=(Synonym("replica.straggler.ms"),),
+        agreed=True,
     ),
     Setting(
         "retention.bytes",
@@ -335,6 +340,7 @@ _CATALOGUE: Final = (
         choices=("disk", "memory"),
         change=Change.READ_ONLY,
         synonyms=(Synonym("storage"),),
+        agreed=True,
     ),
     Setting(
         "unclean.leader.election.enable",
@@ -342,6 +348,7 @@ _CATALOGUE: Final = (
         "false",
         "Whether a replica that may lack acknowledged records can lead when no other is left.",
         synonyms=(Synonym("unclean.leader.election.enable"),),
+        agreed=True,
     ),
 )
 

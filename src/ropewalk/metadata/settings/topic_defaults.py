@@ -25,7 +25,7 @@ def _derive() -> Iterator[Setting]:
                 kind=_kind(setting, synonym),
                 default=_scaled_down(setting, synonym) if is_coarsest else None,
                 documentation=_documentation(setting, synonym),
-                change=Change.CLUSTER_WIDE if synonym.factor == 1 else Change.READ_ONLY,
+                change=setting.change if synonym.factor == 1 else Change.READ_ONLY,
                 synonyms=(),
             )
 

@@ -12,7 +12,7 @@ _CATALOGUE: Final = (
         "86400000",
         "How long a silent producer's last sequence numbers are remembered.",
         minimum=1,
-        change=Change.READ_ONLY,
+        agreed=True,
     ),
     Setting(
         "transaction.max.timeout.ms",

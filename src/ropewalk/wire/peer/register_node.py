@@ -1,10 +1,13 @@
-"""RegisterNode (key 10003): a node has started and asks to be let in. It is fenced until it has caught up and heartbeats."""
+"""RegisterNode (key 10003): a node has started and asks to be let in. It is fenced until it has caught up and heartbeats.
 
-from typing import Final
+v1  unsynced
+"""
+
+from typing import Annotated, Final
 
 from ropewalk.wire.api import Api
 from ropewalk.wire.peer.controller_answer import ControllerAnswer
-from ropewalk.wire.types import Int32, Int64, Message, Uuid
+from ropewalk.wire.types import Int32, Int64, Message, Uuid, since
 
 
 class ListenerEndpoint(Message, frozen=True):
@@ -31,6 +34,8 @@ class RegisterNodeRequest(Message, frozen=True):
     """It stopped in order; otherwise what was only in the page cache may be gone."""
     damaged: tuple[ReplicaOfPartition, ...]
     """Replicas that lack durable records after recovery, whatever the rest is like."""
+    unsynced: Annotated[tuple[ReplicaOfPartition, ...] | None, since(1)] = None
+    """Replicas of which the process before acknowledged records that may not have been on disk; null where it left no word of it."""
 
 
 class RegisterNodeResponse(ControllerAnswer, frozen=True):
@@ -41,7 +46,7 @@ class RegisterNodeResponse(ControllerAnswer, frozen=True):
 API: Final = Api(
     key=10003,
     name="RegisterNode",
-    versions=range(0, 0 + 1),
+    versions=range(0, 1 + 1),
     flexible_since=0,
     request=RegisterNodeRequest,
     response=RegisterNodeResponse,

@@ -4,6 +4,7 @@ Behaviour worth knowing
     A node speaks for itself only: the id must be the one that was given when the connection began.
 """
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from ropewalk.base.errors import RopewalkError
@@ -14,7 +15,7 @@ from ropewalk.kafka.peer.controller_codes import code_for
 from ropewalk.kafka.peer.identity import check_identity
 from ropewalk.metadata.records import Endpoint
 from ropewalk.wire.error_code import ErrorCode
-from ropewalk.wire.peer.register_node import RegisterNodeRequest, RegisterNodeResponse
+from ropewalk.wire.peer.register_node import RegisterNodeRequest, RegisterNodeResponse, ReplicaOfPartition
 
 
 class Registered(Protocol):
@@ -53,5 +54,10 @@ def _registration(request: RegisterNodeRequest) -> Registration:
         cluster_id=request.cluster_id,
         clock_ms=request.now_ms,
         is_clean=request.is_clean,
-        damaged=frozenset((TopicId(bytes(each.topic_id)), each.index) for each in request.damaged),
+        damaged=_replicas(request.damaged),
+        unsynced=None if request.unsynced is None else _replicas(request.unsynced),
     )
+
+
+def _replicas(named: Sequence[ReplicaOfPartition]) -> frozenset[tuple[TopicId, int]]:
+    return frozenset((TopicId(bytes(each.topic_id)), each.index) for each in named)
