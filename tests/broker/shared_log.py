@@ -47,6 +47,10 @@ class SharedLogHandle:
         return None if self._shared.is_reachable else "nobody answers"
 
     @property
+    def unheard(self) -> str | None:
+        return self.trouble
+
+    @property
     def end_offset(self) -> int:
         return len(self._shared.records)
 

@@ -29,6 +29,7 @@ class ScriptedLog:
     snapshot_due = False
     holder: Holder | None = None
     trouble: str | None = None
+    unheard: str | None = None
 
     def __init__(self, *outcomes: str) -> None:
         self._outcomes = list(outcomes)

@@ -61,9 +61,9 @@ def test_a_node_that_is_gone_and_what_it_leaves_behind() -> None:
         fenced=(2,),
     )
     assert told(state) == [
+        ("nobody leads", "t-1", "may lead: 2; offline: 2"),
         ("node is fenced", "node 2", "the controller does not hear of it"),
         ("under-replicated", "t-0", "not in sync: 2"),
-        ("nobody leads", "t-1", "may lead: 2; offline: 2"),
     ]
     assert state.nodes()[2].replicas_behind == 2
     assert [str(name) for name, _ in state.leaderless(["t"])] == ["t-1"]

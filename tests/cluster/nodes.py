@@ -25,6 +25,7 @@ T = TypeVar("T")
 
 KAFKA_PORT = 9092
 PEER_PORT = 9192
+HTTP_PORT = 9644
 SECRET = "a secret of this cluster"
 QUIET = ("telemetry.interval.ms=0", "offsets.topic.num.partitions=2")
 
@@ -52,10 +53,18 @@ class Member:
 
 
 class Nodes:
-    def __init__(self, world: World, settings: Sequence[str], etcd: ModelledEtcd | None = None) -> None:
+    def __init__(
+        self,
+        world: World,
+        settings: Sequence[str],
+        etcd: ModelledEtcd | None = None,
+        *,
+        with_http: bool = False,
+    ) -> None:
         self.world = world
         self._settings = settings
         self._etcd = etcd
+        self._with_http = with_http
         self.members: dict[int, Member] = {}
 
     @property
@@ -92,7 +101,7 @@ class Nodes:
         options = NodeOptions(
             node_id=node_id,
             kafka=f"{name}:{KAFKA_PORT}",
-            http="none",
+            http=f"{name}:{HTTP_PORT}" if self._with_http else "none",
             peer=f"{name}:{PEER_PORT}",
             data="/data",
             roles=roles or (ALL_ROLES if node_id == 0 else ("broker", "frontend")),
@@ -139,6 +148,7 @@ def in_a_cluster(
     nodes: int = 3,
     seed: int = 0,
     with_etcd: bool = False,
+    with_http: bool = False,
     limit_s: float = 600,
     differing: Mapping[int, Sequence[str]] = MappingProxyType({}),
 ) -> T:
@@ -146,7 +156,7 @@ def in_a_cluster(
 
     async def main(world: World) -> T:
         etcd = ModelledEtcd(world) if with_etcd else None
-        cluster = Nodes(world, settings, etcd)
+        cluster = Nodes(world, settings, etcd, with_http=with_http)
         world.machine("client")
         if etcd is not None:
             await etcd.start()

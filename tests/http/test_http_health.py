@@ -130,5 +130,6 @@ def test_what_is_well_is_not_listed_unless_asked_for() -> None:
         "disk ok",
         "room ok",
         "records ok",
+        "hanging transactions ok",
         "ok",
     ]

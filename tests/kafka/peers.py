@@ -17,6 +17,7 @@ from ropewalk.broker.peers import PEER_LISTENER, PeerLinks
 from ropewalk.client.address import Address
 from ropewalk.controller.alter_partition import AlteredPartition, PartitionAlteration
 from ropewalk.controller.brokers import Registration
+from ropewalk.controller.health import Trouble
 from ropewalk.controller.membership import Heartbeat
 from ropewalk.controller.producer_ids import ProducerIdBlock
 from ropewalk.kafka.caller import Caller
@@ -67,6 +68,14 @@ class Services:
         self.heard.append(f"heartbeat of {heartbeat.node_id} {'with' if load else 'without'} load")
         return Beaten(is_fenced=False, may_stop=heartbeat.wants_to_stop, controller_id=NodeId(0))
 
+    @property
+    def metadata_offset(self) -> int:
+        return 7
+
+    async def account(self) -> Sequence[Trouble]:
+        self._check()
+        return (Trouble("nobody leads", "t", "1 of 1 partitions (0)"),)
+
     def on_disconnected(self, node_id: NodeId) -> None:
         self.disconnected.append(node_id)
 
@@ -100,6 +109,8 @@ class Beaten(Struct, frozen=True):
     is_fenced: bool
     may_stop: bool
     controller_id: NodeId
+    metadata_end_offset: int = 7
+    clock_ms: int = 1_000
 
 
 class Page(Struct, frozen=True):
@@ -157,6 +168,7 @@ class Peer:
             add_partitions=_nothing,
             write_markers=_nothing,
             hears_controller=lambda: True,
+            health=services,
         )
         self.door = Door(
             node_id=self.node_id,

@@ -488,6 +488,34 @@ PATTERN_BYTES_MAX: Final = 1 << 20
 SCRAPE_SLICE_COUNT: Final = 100
 """Rows of figures written between two turns of the event loop, at some 5 µs each."""
 
+HEALTH_SLICE_COUNT: Final = 500
+"""Partitions looked at between two turns of the event loop when the cluster's health is asked for, at some 1 µs each."""
+
+HEALTH_CHECK_MS: Final = 1_000
+"""How often a node looks at its own health to tell the controller, and whether it still hears of the cluster."""
+
+HEALTH_FRESH_MS: Final = 1_000
+"""Whoever asks for the cluster's health again within this time gets the same answer: the walk over all partitions is made once."""
+
+HEALTH_ASK_MS_MAX: Final = 2_000
+"""How long a node waits for the controller's account of the cluster's health. Who asks by HTTP mostly waits five seconds or ten."""
+
+NODE_BEHIND_MS_MAX: Final = 5_000
+"""How long a node may lack records of the metadata before it is said to be behind. To follow a large change takes a second or two."""
+
+CLOCK_DIFFERENCE_MS_MAX: Final = 5_000
+"""By how much a node's clock may differ from the controller's before people are told. Heartbeats take milliseconds, and clocks that are
+kept right differ by less; five minutes are refused at registration."""
+
+COMPLAINTS_MAX: Final = 16
+"""What a node says is wrong with itself in one heartbeat. There are fewer checks than that."""
+
+TROUBLES_TOLD_MAX: Final = 1_000
+"""Troubles in one account of the cluster's health, the worst of them. Nobody reads more, and a page of them is 100 KB."""
+
+TROUBLES_NAMED_MAX: Final = 10
+"""Partitions of a topic that are named where many have the same trouble."""
+
 DISK_FREE_BYTES_MIN: Final = 1 << 26
 """Room below which a node does not call itself ready: a few segments' indexes, a snapshot and some seconds of writes."""
 

@@ -77,7 +77,7 @@ def _histogram(name: str, help: str, *labels: str) -> Metric:
 
 # What kafka_exporter tells.
 
-BROKERS: Final = _gauge("kafka_brokers", "Brokers of the cluster.")
+BROKERS: Final = _gauge("kafka_brokers", "Brokers of the cluster that are in service.")
 BROKER_INFO: Final = _gauge("kafka_broker_info", "1 for each broker, with its address.", "id", "address")
 TOPIC_PARTITIONS: Final = _gauge("kafka_topic_partitions", "Partitions of the topic.", "topic")
 CURRENT_OFFSET: Final = _gauge(
@@ -220,6 +220,35 @@ CONTROLLER_LOST: Final = _gauge(
     "ropewalk_controller_lost",
     "1 while this node cannot reach the controller, so that nothing about the cluster can change.",
 )
+CONTROLLER_HEARD: Final = _gauge(
+    "ropewalk_controller_heard_seconds",
+    "How old what this node knows of the cluster is: since when it has not heard the controller, or the controller not the metadata's home.",
+)
+CONTROLLER_OFFSET: Final = _gauge(
+    "ropewalk_controller_metadata_offset", "Where the metadata log ended when the controller was last heard."
+)
+CLOCK_DIFFERENCE: Final = _gauge(
+    "ropewalk_clock_difference_seconds", "By how much the controller's clock is ahead of this node's."
+)
+PARTITIONS_LEADERLESS: Final = _gauge(
+    "ropewalk_partitions_without_leader",
+    "Partitions of the cluster that nobody leads; told by the node that decides.",
+)
+PARTITIONS_BELOW_MINIMUM: Final = _gauge(
+    "ropewalk_partitions_below_minimum",
+    "Partitions of the cluster with a leader and fewer replicas in sync than min.insync.replicas; told by the node that decides.",
+)
+PARTITIONS_UNDER_REPLICATED: Final = _gauge(
+    "ropewalk_partitions_under_replicated",
+    "Partitions of the cluster that have enough replicas in sync, and fewer than they should; told by the node that decides.",
+)
+NODES_BEHIND: Final = _gauge(
+    "ropewalk_nodes_behind", "Nodes that do not follow the metadata; told by the node that decides."
+)
+NODES_UNWELL: Final = _gauge(
+    "ropewalk_nodes_unwell",
+    "Nodes that say something is wrong with them, as their /healthz does; told by the node that decides.",
+)
 METADATA_OFFSET: Final = _gauge(
     "ropewalk_metadata_offset",
     "How much of the metadata log this node has followed; nodes that differ for long are behind.",
@@ -228,7 +257,9 @@ NODE_FENCED: Final = _gauge(
     "ropewalk_node_fenced", "1 while the node is out of service: others lead its partitions."
 )
 NODES: Final = _gauge(
-    "ropewalk_nodes", "Nodes that have registered, by state: active, fenced, stopping.", "state"
+    "ropewalk_nodes",
+    "Nodes that have registered, by state: active, fenced, stopping, or left for good.",
+    "state",
 )
 NODES_FENCED: Final = _counter(
     "ropewalk_nodes_fenced_total",

@@ -9,22 +9,32 @@ Behaviour worth knowing
     is read and it has told the cluster where it is. A node that stops is not ready from the first moment, so that whoever routes to it looks elsewhere.
     A damaged range or a partition without room makes a node unwell, not unready: all else is served.
     So does a controller, or a home of the metadata, that cannot be reached: leaders go on. What cannot be done is said to
-    whoever asks whether the node is ready.
+    whoever asks whether the node is ready. A clock that differs from the controller's is said there, too.
+    What is wrong is looked for once in a while and told to the controller with the heartbeats, so that somebody knows it of all nodes.
 """
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 
 from msgspec import Struct, structs
 
 from ropewalk.base import metrics
-from ropewalk.base.limits import DISK_FREE_BYTES_MIN
+from ropewalk.base.limits import (
+    CLOCK_DIFFERENCE_MS_MAX,
+    COMPLAINTS_MAX,
+    DISK_FREE_BYTES_MIN,
+    HEALTH_CHECK_MS,
+    HEALTH_SLICE_COUNT,
+)
 from ropewalk.base.metrics import Sheet
 from ropewalk.broker.groups import Groups
 from ropewalk.broker.membership import Membership
+from ropewalk.broker.partition import Partition
 from ropewalk.broker.partitions import Partitions
 from ropewalk.broker.transactions import Transactions
 from ropewalk.broker.vitals import Vitals
+from ropewalk.controller.health import Complaint
 
 
 class Check(Struct, frozen=True):
@@ -52,10 +62,12 @@ class Health:
         transactions: Transactions,
         vitals: Vitals,
         failure: Callable[[], str | None],
+        transaction_ms_max: Callable[[], int],
         membership: Membership | None = None,
         metadata_trouble: Callable[[], str | None] = lambda: None,
     ) -> None:
-        """`failure` says what background work has failed with, if it has. No membership for a node that is alone.
+        """`failure` says what background work has failed with, if it has; `transaction_ms_max` how long a transaction may take.
+        No membership for a node that is alone.
         `metadata_trouble` says why the metadata cannot be reached, on a node that should."""
         self.stage = Stage.OPENING
         self._partitions = partitions
@@ -63,8 +75,20 @@ class Health:
         self._transactions = transactions
         self._vitals = vitals
         self._failure = failure
+        self._transaction_ms_max = transaction_ms_max
         self._membership = membership
         self._metadata_trouble = metadata_trouble
+        self.complaints: tuple[Complaint, ...] = ()
+        """What was wrong when it was looked at last."""
+
+    async def run(self) -> None:
+        """Look, once in a while, what is wrong."""
+        while True:
+            await asyncio.sleep(HEALTH_CHECK_MS / 1000)
+            wrong = [check for check in await self.well() if check.problem is not None]
+            self.complaints = tuple(
+                Complaint(check.name, check.problem or "") for check in wrong[:COMPLAINTS_MAX]
+            )
 
     def live(self) -> Sequence[Check]:
         return [Check("process", self._failure())]
@@ -76,7 +100,7 @@ class Health:
 
     async def well(self) -> Sequence[Check]:
         ready = [structs.replace(check, is_tolerable=False) for check in await self.ready()]
-        return [*ready, self._room(), self._damage()]
+        return [*ready, self._room(), *await self._partitions_in_trouble()]
 
     def collect(self, sheet: Sheet) -> Iterator[None]:
         is_ready = all(check.problem is None or check.is_tolerable for check in self._ready())
@@ -96,6 +120,7 @@ class Health:
             Check("cluster", self._membership.standing),
             Check("controller", _cannot(self._membership.trouble), is_tolerable=True),
             Check("metadata", _cannot(self._metadata_trouble()), is_tolerable=True),
+            Check("clock", _difference(self._membership.clock_difference_ms), is_tolerable=True),
         ]
 
     def _shards(self) -> list[Check]:
@@ -115,10 +140,39 @@ class Health:
         count = self._partitions.unopened_count
         return Check("room", f"{count} partitions cannot be opened for want of room" if count else None)
 
-    def _damage(self) -> Check:
-        damaged = [str(partition.name) for partition in self._partitions if partition.log.damaged]
-        shown = ", ".join(damaged[:5]) + (" and more" if len(damaged) > 5 else "")
-        return Check("records", f"{len(damaged)} partitions are damaged: {shown}" if damaged else None)
+    async def _partitions_in_trouble(self) -> list[Check]:
+        """A walk over all of them, in turns."""
+        damaged: list[str] = []
+        hanging: list[str] = []
+        timeout_ms_max = self._transaction_ms_max()
+        for number, partition in enumerate(list(self._partitions), start=1):
+            if partition.log.damaged:
+                damaged.append(str(partition.name))
+            if isinstance(partition, Partition) and partition.hanging_transactions(
+                timeout_ms_max=timeout_ms_max
+            ):
+                hanging.append(str(partition.name))
+            if number % HEALTH_SLICE_COUNT == 0:
+                await asyncio.sleep(0)
+        return [
+            Check("records", f"{len(damaged)} partitions are damaged: {_some(damaged)}" if damaged else None),
+            Check(
+                "hanging transactions",
+                f"readers of committed records wait in {len(hanging)} partitions: {_some(hanging)}"
+                if hanging
+                else None,
+            ),
+        ]
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (" and more" if len(names) > 5 else "")
+
+
+def _difference(difference_ms: int) -> str | None:
+    if abs(difference_ms) <= CLOCK_DIFFERENCE_MS_MAX:
+        return None
+    return f"the controller's is {abs(difference_ms) // 1000} s {'ahead of' if difference_ms > 0 else 'behind'} this node's"
 
 
 def _cannot(trouble: str | None) -> str | None:

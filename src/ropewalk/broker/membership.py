@@ -34,6 +34,7 @@ from ropewalk.broker.facts import Facts
 from ropewalk.broker.to_controller import ToController
 from ropewalk.client.errors import ConnectionLost
 from ropewalk.controller.brokers import Registration
+from ropewalk.controller.health import Complaint
 from ropewalk.controller.membership import Heartbeat
 from ropewalk.wire.peer.node_heartbeat import NodeLoad
 
@@ -55,11 +56,12 @@ class Membership:
         session_timeout_ms: int,
         registration: Callable[[bool], Registration],
         load: Callable[[], NodeLoad | None],
+        complaints: Callable[[], tuple[Complaint, ...]],
         on_controller_lost: Callable[[NodeId], None],
         on_controller_back: Callable[[], None],
     ) -> None:
         """`registration` is told whether it is the first of this process.
-        `load` answers what there is to tell of it; None where nothing is new.
+        `load` answers what there is to tell of it; None where nothing is new. `complaints`: what is wrong with the node.
         `on_controller_lost` hears of a controller that was reached before and cannot be reached any more, `on_controller_back` of one that answers."""
         self.node_id = node_id
         self._controller = controller
@@ -69,6 +71,7 @@ class Membership:
         self._session_timeout_ms = session_timeout_ms
         self._registration = registration
         self._load = load
+        self._complaints = complaints
         self._on_controller_lost = on_controller_lost
         self._on_controller_back = on_controller_back
         self._heard_of: NodeId | None = None
@@ -90,6 +93,12 @@ class Membership:
         self.is_fenced = True
         self.trouble: str | None = None
         """Why the controller is not heard at present. Leaders go on; what cannot be done meanwhile is to change the cluster."""
+        self.controller_heard_at_ms: float | None = None
+        """When a controller last answered, by the monotonic clock; None before the first answer."""
+        self.controller_offset = 0
+        """Where the metadata ended then, at the controller."""
+        self.clock_difference_ms = 0
+        """By how much the controller's clock was ahead of this node's then; below 0: behind."""
 
     @property
     def is_in_image(self) -> bool:
@@ -171,6 +180,7 @@ class Membership:
             broker_epoch=self.broker_epoch,
             metadata_offset=self._facts.followed_offset,
             wants_to_stop=self._wants_to_stop,
+            complaints=self._complaints(),
         )
         try:
             pulse = await self._controller.heartbeat(heartbeat, self._load(), timeout_ms=self._patience_ms())
@@ -181,6 +191,9 @@ class Membership:
             self._on_trouble(error)
         else:
             self._heard_of = pulse.controller_id
+            self.controller_offset = pulse.metadata_end_offset
+            if pulse.clock_ms >= 0:
+                self.clock_difference_ms = pulse.clock_ms - self._clock.now_ms()
             if pulse.controller_id != self.node_id:
                 self._is_connected.set()
             if pulse.is_fenced != self.is_fenced:
@@ -248,4 +261,5 @@ class Membership:
         if self.trouble is not None:
             _log.info("the controller is reached again")
         self.trouble = self._lost_since_ms = self._silent_since_ms = None
+        self.controller_heard_at_ms = self._clock.monotonic_ms()
         self._on_controller_back()

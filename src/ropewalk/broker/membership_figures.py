@@ -7,6 +7,7 @@ from ropewalk.base.metrics import Sheet
 from ropewalk.broker.cluster import Cluster
 from ropewalk.broker.membership import Membership
 from ropewalk.broker.registry import Registry
+from ropewalk.metadata.image import Broker
 from ropewalk.metadata.records import BrokerState
 
 
@@ -24,8 +25,15 @@ class MembershipFigures:
         sheet.add(metrics.NODE_FENCED, int(self._membership.is_fenced))
         sheet.add(metrics.CONTROLLER_LOST, int(self._membership.trouble is not None))
         sheet.add(metrics.NODES_FENCED, self._registry.fenced_count)
+        brokers = image.brokers.values()
         for state in BrokerState:
-            count = sum(broker.state is state for broker in image.brokers.values())
+            # Of one that is to leave it is no trouble that it is gone.
+            count = sum(broker.state is state and not _has_left(broker) for broker in brokers)
             sheet.add(metrics.NODES, count, state.value)
+        sheet.add(metrics.NODES, sum(map(_has_left, brokers)), "left")
         sheet.add(metrics.LOSSES, len(image.losses))
         yield
+
+
+def _has_left(broker: Broker) -> bool:
+    return broker.is_leaving and broker.state is BrokerState.FENCED

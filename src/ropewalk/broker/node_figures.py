@@ -10,7 +10,7 @@ from ropewalk.broker.compactor import Compactor
 from ropewalk.broker.group_commit import GroupCommit
 from ropewalk.broker.partitions import Partitions
 from ropewalk.metadata.image import Image
-from ropewalk.metadata.records import KAFKA_LISTENER
+from ropewalk.metadata.records import KAFKA_LISTENER, BrokerState
 
 
 class NodeFigures:
@@ -30,7 +30,10 @@ class NodeFigures:
 
     def collect(self, sheet: Sheet) -> Iterator[None]:
         sheet.add(metrics.BUILD, 1, __version__, self._image.cluster_id or "", str(self._node_id))
-        sheet.add(metrics.BROKERS, len(self._image.brokers))
+        in_service = [
+            broker for broker in self._image.brokers.values() if broker.state is not BrokerState.FENCED
+        ]
+        sheet.add(metrics.BROKERS, len(in_service))
         for broker in self._image.brokers.values():
             if (endpoint := broker.endpoint(KAFKA_LISTENER)) is not None:
                 sheet.add(metrics.BROKER_INFO, 1, str(broker.node_id), f"{endpoint.host}:{endpoint.port}")

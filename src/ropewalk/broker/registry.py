@@ -27,6 +27,7 @@ from ropewalk.controller.alter_partition import (
     decide_alter_partition,
 )
 from ropewalk.controller.brokers import Registration, decide_register_broker, registered_broker
+from ropewalk.controller.health import NodeReports
 from ropewalk.controller.membership import Heartbeat, decide_fence_broker, decide_heartbeat, may_stop
 from ropewalk.controller.producer_ids import ProducerIdBlock, allocated_block, decide_allocate_producer_ids
 from ropewalk.controller.sessions import Sessions
@@ -49,6 +50,10 @@ class Pulse(Struct, frozen=True):
     is_fenced: bool
     may_stop: bool
     controller_id: NodeId
+    metadata_end_offset: int
+    """Where the metadata ends, as the controller has it; -1 where it does not say."""
+    clock_ms: int
+    """The controller's clock; -1 where it does not say."""
 
 
 class Registry:
@@ -71,6 +76,8 @@ class Registry:
         self._connected: set[NodeId] = set()
         """Nodes whose heartbeats come by a connection that is open."""
         self.sessions = sessions
+        self.reports = NodeReports()
+        """What nodes have said of themselves, while this node decides."""
         self.fenced_count = 0
         """How often a node was taken out of service for want of heartbeats."""
 
@@ -104,6 +111,13 @@ class Registry:
         image, node_id = self._cluster.image, heartbeat.node_id
         registered_broker(image, node_id, heartbeat.broker_epoch)
         self.sessions.on_heartbeat(node_id, heartbeat.broker_epoch, self._now_ms(), load)
+        self.reports.on_heartbeat(
+            node_id,
+            heartbeat.metadata_offset,
+            heartbeat.complaints,
+            end_offset=image.end_offset,
+            now_ms=self._now_ms(),
+        )
         if node_id != self._node_id and node_id not in self._connected:
             self._connected.add(node_id)
             self.sessions.on_connected(node_id)
@@ -115,7 +129,13 @@ class Registry:
             await self._cluster.commit(decide)
         broker = registered_broker(image, node_id, heartbeat.broker_epoch)
         is_done = heartbeat.wants_to_stop and may_stop(image, node_id)
-        return Pulse(broker.state is BrokerState.FENCED, is_done, self._node_id)
+        return Pulse(
+            broker.state is BrokerState.FENCED,
+            is_done,
+            self._node_id,
+            image.end_offset,
+            self._clock.now_ms(),
+        )
 
     def on_disconnected(self, node_id: NodeId) -> None:
         """The connection that the node's heartbeats came on has ended."""
@@ -161,6 +181,7 @@ class Registry:
         image = self._cluster.image
         if not self._is_alone:
             _log.info("this node decides for the cluster", controller_epoch=image.controller_epoch)
+        self.reports.clear()
         brokers = image.brokers
         self.sessions.begin([(broker.node_id, broker.epoch) for broker in brokers.values()], now_ms)
         for node_id in sorted(self._connected):

@@ -97,9 +97,16 @@ class ToController:
             heartbeat.metadata_offset,
             heartbeat.wants_to_stop,
             load,
+            tuple(node_heartbeat.NodeComplaint(each.check, each.problem) for each in heartbeat.complaints),
         )
         answer = await self._call(node_heartbeat.API, request, timeout_ms, Lane.HEARTBEATS)
-        return Pulse(answer.is_fenced, answer.may_stop, NodeId(answer.controller_id))
+        return Pulse(
+            answer.is_fenced,
+            answer.may_stop,
+            NodeId(answer.controller_id),
+            answer.metadata_end_offset,
+            answer.clock_ms,
+        )
 
     async def alter_partitions(
         self,

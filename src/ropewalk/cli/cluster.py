@@ -41,12 +41,13 @@ def status(
     from ropewalk.cli.connect import with_client
 
     state = with_client(ctx, collect, bootstrap=bootstrap, properties=properties)
-    if chosen_output(ctx, output) is Output.JSON:
-        print_json(state.summary())
-        return
     summary = state.summary()
-    rows = [(name.replace("_", " "), value) for name, value in summary.items()]
-    print_table(("CLUSTER", state.membership.cluster_id), rows[1:])
+    if chosen_output(ctx, output) is Output.JSON:
+        print_json(summary)
+    else:
+        rows = [(name.replace("_", " "), value) for name, value in summary.items()]
+        print_table(("CLUSTER", state.membership.cluster_id), rows[1:])
+    _fail_if_old(state)
 
 
 @app.command("nodes")
@@ -61,11 +62,26 @@ def nodes(
     from ropewalk.cli.cluster_state import collect
     from ropewalk.cli.connect import with_client
 
-    rows = with_client(ctx, collect, bootstrap=bootstrap, properties=properties).nodes()
+    state = with_client(ctx, collect, bootstrap=bootstrap, properties=properties)
+    rows = state.nodes()
     if chosen_output(ctx, output) is Output.JSON:
         print_json(rows)
+        _fail_if_old(state)
         return
-    columns = ("NODE", "STATE", "KAFKA", "RACK", "ROLES", "LEADERS", "REPLICAS", "BEHIND", "CONTROLLER")
+    columns = (
+        "NODE",
+        "STATE",
+        "KAFKA",
+        "RACK",
+        "ROLES",
+        "LEADERS",
+        "REPLICAS",
+        "BEHIND",
+        "METADATA",
+        "HEARD MS",
+        "CONTROLLER",
+        "ANSWER",
+    )
     print_table(
         columns,
         [
@@ -78,11 +94,15 @@ def nodes(
                 row.leaders,
                 row.replicas,
                 row.replicas_behind,
+                row.metadata_offset,
+                row.heard_ms,
                 "yes" if row.controller else "",
+                row.answer,
             )
             for row in rows
         ],
     )
+    _fail_if_old(state)
 
 
 @app.command("health")
@@ -90,28 +110,44 @@ def nodes(
 def health(
     ctx: typer.Context,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Return when all is well, however long that takes.")
+        bool,
+        typer.Option(
+            "--wait",
+            help="Return when all is well, by knowledge that is fresh, however long that takes.",
+        ),
+    ] = False,
+    show_all: Annotated[
+        bool, typer.Option("--all", help="A line for every partition, not one for each topic.")
     ] = False,
     bootstrap: BootstrapOption = None,
     output: OutputOption = None,
     properties: PropertyOption = None,
 ) -> None:
-    """Say what is wrong, one line each, and what may have been lost; exit with 1 if something is wrong."""
+    """Ask every node what is wrong, and show it, the worst first, and what may have been lost; exit with 1 if something is wrong."""
+    from ropewalk.base.errors import TimedOut
     from ropewalk.cli.cluster_state import collect
     from ropewalk.cli.connect import with_client
+    from ropewalk.client.errors import ConnectionLost, Unreachable
 
     async def work(client: "Client") -> "ClusterState":
         while True:
-            state = await collect(client)
-            if not wait or not state.troubles():
-                return state
-            note(f"waiting: {counted(len(state.troubles()), 'trouble')}")
+            try:
+                state = await collect(client)
+                if not wait or not state.troubles():
+                    return state
+                note(f"waiting: {counted(len(state.grouped_troubles()), 'trouble')}")
+            except (Unreachable, TimedOut, ConnectionLost) as error:
+                if not wait:
+                    raise
+                note(f"waiting: {error}")
             await asyncio.sleep(_ASK_EVERY_S)
 
     state = with_client(ctx, work, bootstrap=bootstrap, properties=properties)
-    troubles, losses = state.troubles(), state.losses()
+    losses = state.losses()
+    troubles = state.troubles() if show_all else state.grouped_troubles()
     if chosen_output(ctx, output) is Output.JSON:
-        print_json({"healthy": not troubles, "troubles": troubles, "losses": losses})
+        told = {"healthy": not troubles, "fresh": state.is_fresh, "controller_heard_ms_ago": state.age_ms}
+        print_json({**told, "troubles": troubles, "losses": losses})
     elif troubles or losses:
         shown = [(each.what, each.where, each.why) for each in (*troubles, *losses)]
         print_table(("WHAT", "WHERE", "WHY"), shown)
@@ -210,6 +246,17 @@ def reassign(
 
 for _name, _command in (("balance", balance), ("add", add), ("remove", remove), ("hot", hot)):
     app.command(_name)(_command)
+
+
+def _fail_if_old(state: "ClusterState") -> None:
+    """What is shown may be wrong: whoever goes by the exit code hears so."""
+    answerer = state.membership.answerer
+    if answerer is None or state.is_fresh:
+        return
+    raise Failed(
+        f"the controller was last heard {answerer.age_ms / 1000:.0f} s ago, by node {answerer.node_id}: "
+        "what is shown may be wrong; `ropewalk cluster health` says more"
+    )
 
 
 def _warn_of_loss(found: "list[Leaderless]", *, yes: bool) -> None:

@@ -97,6 +97,11 @@ class Cluster:
         self._connecting: SingleFlight[tuple[Address, Lane], Connection] = SingleFlight()
         self._refreshing: SingleFlight[tuple[str, bool], TopicView] = SingleFlight()
 
+    @property
+    def bootstrap(self) -> tuple[Address, ...]:
+        """Where the client began."""
+        return self._bootstrap
+
     def close(self) -> None:
         for connection in self._connections.values():
             connection.close()
@@ -194,6 +199,10 @@ class Cluster:
         if self._controller is not None and self._controller in self._brokers:
             return await self.connection(self._controller, deadline_ms=deadline_ms)
         return await self.any_connection(deadline_ms=deadline_ms)
+
+    async def connection_to(self, address: Address, *, deadline_ms: float) -> Connection:
+        """To an address that somebody has named, whether or not the cluster tells clients of it."""
+        return await self._connect(address, Lane.CALLS, deadline_ms)
 
     async def any_connection(self, *, deadline_ms: float) -> Connection:
         for (_, lane), connection in self._connections.items():

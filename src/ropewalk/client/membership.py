@@ -13,6 +13,7 @@ from msgspec import Struct
 from ropewalk.base.ids import NodeId
 from ropewalk.client.address import Address
 from ropewalk.client.client import Client
+from ropewalk.client.connection import Connection
 from ropewalk.client.errors import RemoteError
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import describe_cluster, describe_topic_partitions
@@ -41,6 +42,29 @@ class Loss(Struct, frozen=True, gc=False):
     reason: str
 
 
+class Problem(Struct, frozen=True, gc=False):
+    """What a node says is wrong with itself."""
+
+    check: str
+    problem: str
+
+
+class Answerer(Struct, frozen=True, gc=False):
+    """The node that gave an answer, and how good its knowledge of the cluster was."""
+
+    node_id: NodeId
+    version: str
+    decides: bool
+    age_ms: int
+    """Since when it has not heard the controller, or as controller the home of the metadata."""
+    metadata_offset: int
+    controller_offset: int
+    """Where the metadata ended when the controller was last heard."""
+    session_timeout_ms: int
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
 class Membership(Struct, frozen=True, gc=False):
     cluster_id: str
     controller: NodeId | None
@@ -50,6 +74,8 @@ class Membership(Struct, frozen=True, gc=False):
     nodes: tuple[Node, ...]
     """By number."""
     losses: tuple[Loss, ...]
+    answerer: Answerer | None = None
+    """None where a broker that is not ours has answered."""
 
 
 class PartitionState(Struct, frozen=True, gc=False):
@@ -64,6 +90,8 @@ class PartitionState(Struct, frozen=True, gc=False):
     observers: tuple[NodeId, ...]
     adding: tuple[NodeId, ...]
     removing: tuple[NodeId, ...]
+    minimum_in_sync: int = 0
+    """0 where the broker does not say."""
 
 
 class TopicState(Struct, frozen=True, gc=False):
@@ -79,14 +107,15 @@ class ClusterViewer:
     def __init__(self, client: Client) -> None:
         self._session: Final = client.session
 
-    async def describe(self, *, deadline_ms: float | None = None) -> Membership:
+    async def describe(self, *, at: Address | None = None, deadline_ms: float | None = None) -> Membership:
+        """As any node tells it, or the one at the address."""
         until_ms = self._until(deadline_ms)
         request = describe_cluster.DescribeClusterRequest(
             include_cluster_authorized_operations=False, include_fenced_brokers=True, include_nodes=True
         )
 
         async def once() -> Membership:
-            connection = await self._session.cluster.any_connection(deadline_ms=until_ms)
+            connection = await self._connection(at, until_ms)
             response = await connection.call(describe_cluster.API, request, deadline_ms=until_ms)
             if response.error_code != ErrorCode.NONE:
                 raise RemoteError(response.error_code, response.error_message, about="DescribeCluster")
@@ -95,15 +124,15 @@ class ClusterViewer:
         return await self._session.attempt((), once, deadline_ms=until_ms)
 
     async def topics(
-        self, names: Sequence[str] = (), *, deadline_ms: float | None = None
+        self, names: Sequence[str] = (), *, at: Address | None = None, deadline_ms: float | None = None
     ) -> list[TopicState]:
-        """All topics, or those named; raises `RemoteError` for one that is not there."""
+        """All topics, or those named, as any node tells them, or the one at the address; raises `RemoteError` for one that is not there."""
         until_ms = self._until(deadline_ms)
         found: dict[str, TopicState] = {}
         cursor: describe_topic_partitions.Cursor | None = None
 
         async def once() -> describe_topic_partitions.DescribeTopicPartitionsResponse:
-            connection = await self._session.cluster.any_connection(deadline_ms=until_ms)
+            connection = await self._connection(at, until_ms)
             request = describe_topic_partitions.DescribeTopicPartitionsRequest(
                 topics=tuple(map(describe_topic_partitions.TopicRequest, names)),
                 cursor=cursor,
@@ -122,6 +151,12 @@ class ClusterViewer:
             cursor = page.next_cursor
             if cursor is None:
                 return list(found.values())
+
+    async def _connection(self, at: Address | None, until_ms: float) -> Connection:
+        cluster = self._session.cluster
+        if at is None:
+            return await cluster.any_connection(deadline_ms=until_ms)
+        return await cluster.connection_to(at, deadline_ms=until_ms)
 
     def _until(self, deadline_ms: float | None) -> float:
         return self._session.deadline_ms() if deadline_ms is None else deadline_ms
@@ -159,6 +194,23 @@ def _membership(response: describe_cluster.DescribeClusterResponse) -> Membershi
             )
             for each in response.losses
         ),
+        _answerer(response),
+    )
+
+
+def _answerer(response: describe_cluster.DescribeClusterResponse) -> Answerer | None:
+    if response.answering_id < 0:
+        return None
+    return Answerer(
+        NodeId(response.answering_id),
+        response.answering_version,
+        response.decides,
+        response.age_ms,
+        response.metadata_offset,
+        response.controller_offset,
+        response.session_timeout_ms,
+        tuple(Problem(each.check, each.problem) for each in response.problems),
+        response.warnings,
     )
 
 
@@ -190,6 +242,7 @@ def _topic_state(topic: describe_topic_partitions.DescribeTopicPartitionsRespons
                 _nodes(each.observers),
                 _nodes(each.adding_replicas),
                 _nodes(each.removing_replicas),
+                each.minimum_in_sync,
             )
             for each in topic.partitions
         ),

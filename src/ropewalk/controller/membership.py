@@ -12,6 +12,7 @@ from ropewalk.base.errors import InvalidRequest, UnknownBroker
 from ropewalk.base.ids import NodeId
 from ropewalk.controller.brokers import registered_broker
 from ropewalk.controller.elections import Elections, Standing, all_partitions
+from ropewalk.controller.health import Complaint
 from ropewalk.metadata.image import Broker, Image
 from ropewalk.metadata.records import BrokerRemoved, BrokerState, BrokerStateChanged, MetadataRecord
 from ropewalk.metadata.settings.applied import AppliedSettings
@@ -23,6 +24,8 @@ class Heartbeat(Struct, frozen=True, kw_only=True):
     metadata_offset: int
     """How far the broker has followed."""
     wants_to_stop: bool = False
+    complaints: tuple[Complaint, ...] = ()
+    """What the broker says is wrong with itself."""
 
 
 def decide_heartbeat(

@@ -6,6 +6,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from ropewalk.base.metrics import Source
+from ropewalk.broker.cluster_health import ClusterHealth
 from ropewalk.broker.health import Health
 from ropewalk.broker.vitals import Vitals
 from ropewalk.http.handlers import health as health_pages
@@ -19,7 +20,13 @@ METHODS: Final = ("GET", "HEAD")
 
 
 class Routes:
-    def __init__(self, sources: Callable[[], Sequence[Source]], health: Health, vitals: Vitals) -> None:
+    def __init__(
+        self,
+        sources: Callable[[], Sequence[Source]],
+        health: Health,
+        cluster_health: ClusterHealth,
+        vitals: Vitals,
+    ) -> None:
         scrapes = scrape.Scrapes(sources, vitals)
         self._handlers: dict[str, Handle] = {
             "/": index.handle,
@@ -28,6 +35,7 @@ class Routes:
             "/livez": partial(health_pages.handle_live, health=health),
             "/readyz": partial(health_pages.handle_ready, health=health),
             "/healthz": partial(health_pages.handle_healthy, health=health),
+            "/cluster/healthz": partial(health_pages.handle_cluster, health=cluster_health),
         }
 
     async def answer(self, request: Request) -> Answer:

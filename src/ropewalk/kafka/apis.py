@@ -1,5 +1,6 @@
 """Every API this node serves, with its versions and its handler. No listing, no API."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -7,6 +8,7 @@ from ropewalk.base.budget import ByteBudget
 from ropewalk.base.ids import NodeId
 from ropewalk.base.ports import Clock, Pool
 from ropewalk.broker.balancing import Balancing
+from ropewalk.broker.cluster_health import NodeAccount
 from ropewalk.broker.fetch_sessions import FetchSessions
 from ropewalk.broker.groups import Groups
 from ropewalk.broker.leaders import Leaders
@@ -192,6 +194,7 @@ def serve(
     pool: Pool,
     clock: Clock,
     node_id: NodeId,
+    account: Callable[[], NodeAccount],
 ) -> dict[int, ServedApi]:
     """The table by API key: each handler bound to just what it may touch."""
     image = topics.image
@@ -241,7 +244,7 @@ def serve(
         INCREMENTAL_ALTER_CONFIGS.key: partial(incremental_alter_configs.handle, topics=topics),
         DELETE_GROUPS.key: partial(delete_groups.handle, groups=groups),
         OFFSET_DELETE.key: partial(offset_delete.handle, groups=groups, image=image),
-        DESCRIBE_CLUSTER.key: partial(describe_cluster.handle, image=image),
+        DESCRIBE_CLUSTER.key: partial(describe_cluster.handle, image=image, account=account),
         DESCRIBE_ACLS.key: describe_acls.handle,
         ALTER_CONFIGS.key: partial(alter_configs.handle, topics=topics),
         DESCRIBE_LOG_DIRS.key: partial(describe_log_dirs.handle, directories=directories),
@@ -258,6 +261,7 @@ def serve(
         DESCRIBE_TOPIC_PARTITIONS.key: partial(
             describe_topic_partitions.handle,
             image=image,
+            settings=topics.settings,
             partitions_max=topics.broker_settings.max_request_partition_size_limit,
         ),
         ADD_PARTITIONS_TO_TXN.key: partial(

@@ -88,6 +88,10 @@ class LocalMetadataLog:
         return None if self._is_busy else self._broken
 
     @property
+    def unheard(self) -> str | None:
+        return None  # nobody else appends to it
+
+    @property
     def end_offset(self) -> int:
         return self._records_offset + len(self._records)
 

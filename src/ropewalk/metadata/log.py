@@ -79,6 +79,10 @@ class MetadataLog(Protocol):
         """Why the log cannot be reached or written at present, in a sentence for people; None while it can."""
 
     @property
+    def unheard(self) -> str | None:
+        """Why nothing that others append is heard at present; None while it would be. A log that is full is heard."""
+
+    @property
     def end_offset(self) -> int:
         """The end as far as this process has heard; another may have appended since."""
 

@@ -199,6 +199,7 @@ async def _start(
         instruments.abort_door()
         raise
     instruments.start(supervisor)
+    supervisor.start("watch on the cluster", parts.knowledge.run())
     instruments.health.stage = Stage.SERVING
     return Node(parts, doors)
 

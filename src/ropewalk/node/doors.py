@@ -151,6 +151,7 @@ async def _listen_to_peers(parts: Parts, served: dict[int, ServedApi]) -> KafkaL
         ),
         write_markers=partial(write_txn_markers.handle, writing=parts.marker_writing),
         hears_controller=lambda: parts.cluster.decides or parts.membership.trouble is None,
+        health=parts.cluster_health,
     )
     door = Door(
         node_id=parts.config.node_id,
@@ -240,6 +241,7 @@ def _serve(parts: Parts) -> dict[int, ServedApi]:
         pool=parts.ports.pool,
         clock=parts.ports.clock,
         node_id=parts.config.node_id,
+        account=parts.cluster_health.of_this_node,
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from ropewalk.base.metrics import Source
 from ropewalk.base.ports import Ports
 from ropewalk.broker.cluster import Cluster
+from ropewalk.broker.cluster_health import ClusterHealth
 from ropewalk.broker.group_figures import GroupFigures
 from ropewalk.broker.groups import Groups
 from ropewalk.broker.health import Health
@@ -47,6 +48,7 @@ class Instruments:
         finisher: Finisher,
         membership: Membership | None,
         metadata_trouble: Callable[[], str | None],
+        cluster_health: ClusterHealth,
         home: Home,
         housekeeping: Housekeeping,
         failed: "asyncio.Future[BaseException]",
@@ -60,9 +62,11 @@ class Instruments:
             transactions,
             vitals,
             lambda: repr(failed.result()) if failed.done() else None,
+            lambda: topics.broker_settings.transaction_max_timeout_ms,
             membership,
             metadata_trouble,
         )
+        self._cluster_health = cluster_health
         self._config = config
         self._ports = ports
         self._vitals = vitals
@@ -106,12 +110,13 @@ class Instruments:
     async def open_door(self) -> None:
         """Raises `CannotListen`. A configuration may want no door; then there is none."""
         connections = HttpConnections(self._ports.clock)
-        routes = Routes(self.sources, self.health, self._vitals)
+        routes = Routes(self.sources, self.health, self._cluster_health, self._vitals)
         self._http = await listen_http(self._config, self._ports.network, connections, routes)
         if self._http is not None:
             self._quick.append(connections)
 
     def start(self, supervisor: Supervisor) -> None:
+        supervisor.start("watch on the node's health", self.health.run())
         if self._http is not None:
             supervisor.start("http connections", sweep(self._http))
         if self._telemetry is not None:

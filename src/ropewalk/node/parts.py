@@ -9,12 +9,14 @@ from ropewalk.base.ids import NodeId, TopicId, parse_id
 from ropewalk.base.limits import CONNECTION_GRACE_MS, ERRANDS_MAX, NODE_BUFFER_BYTES_MAX, TAKE_OVER_GRACE_MS
 from ropewalk.base.ports import Ports
 from ropewalk.broker.cluster import Cluster
+from ropewalk.broker.cluster_health import ClusterHealth
 from ropewalk.broker.facts import Facts
 from ropewalk.broker.fetchers import Fetchers
 from ropewalk.broker.forwarding import Forwarding
 from ropewalk.broker.groups import Groups
 from ropewalk.broker.home import Home
 from ropewalk.broker.housekeeping import Housekeeping
+from ropewalk.broker.knowledge import Knowledge
 from ropewalk.broker.load_meter import LoadMeter
 from ropewalk.broker.marker_writing import MarkerWriting
 from ropewalk.broker.markers import Finisher
@@ -58,6 +60,8 @@ class Parts:
     meter: LoadMeter
     controller: ToController
     membership: Membership
+    knowledge: Knowledge
+    cluster_health: ClusterHealth
     wholeness: Wholeness
     errands: Errands
     forwarding: Forwarding | None
@@ -126,6 +130,10 @@ def assemble(
             clock=clock,
         )
     errands = Errands(count_max=ERRANDS_MAX)
+
+    def metadata_trouble() -> str | None:
+        return None if place.log is None else place.log.trouble
+
     forwarding = None if place.link is None else Forwarding(cluster, place.link, errands, clock)
     if forwarding is not None:
         topics.forward_with(forwarding)
@@ -152,6 +160,7 @@ def assemble(
             damaged=wholeness.damaged() if is_first else wholeness.given_up(),
         ),
         load=meter.take,
+        complaints=lambda: instruments.health.complaints,
         on_controller_lost=_nobody_else if place.seat is None else place.seat.on_connection_lost,
         on_controller_back=_nobody if place.seat is None else place.seat.on_connection_back,
     )
@@ -162,6 +171,25 @@ def assemble(
     finisher = Finisher(marker_writing, cluster.image, clock, node_id=node_id, links=place.links)
     transactions = Transactions(topics, partitions, producer_ids, finisher, pool=ports.pool, clock=clock)
     entry = TransactionEntry(transactions, errands, clock, node_id=node_id, links=place.links)
+    knowledge = Knowledge(
+        place.facts,
+        None if config.is_alone else membership,
+        lambda: None if place.log is None else place.log.unheard,
+        clock,
+        session_timeout_ms=int(config["node.session.timeout.ms"]),
+    )
+    cluster_health = ClusterHealth(
+        node_id,
+        cluster,
+        topics.settings,
+        registry.reports,
+        knowledge,
+        place.link,
+        errands,
+        clock,
+        complaints=lambda: instruments.health.complaints,
+        warnings=(),
+    )
     instruments = Instruments(
         config,
         ports,
@@ -172,11 +200,13 @@ def assemble(
         transactions=transactions,
         finisher=finisher,
         membership=None if config.is_alone else membership,
-        metadata_trouble=lambda: None if place.log is None else place.log.trouble,
+        metadata_trouble=metadata_trouble,
+        cluster_health=cluster_health,
         home=disk,
         housekeeping=housekeeping,
         failed=failed,
     )
+    instruments.add_source(cluster_health)
     if not config.is_alone:
         instruments.add_source(MembershipFigures(cluster, membership, registry))
     instruments.add_source(partitions.in_sync)
@@ -193,6 +223,8 @@ def assemble(
         meter=meter,
         controller=controller,
         membership=membership,
+        knowledge=knowledge,
+        cluster_health=cluster_health,
         wholeness=wholeness,
         errands=errands,
         forwarding=forwarding,

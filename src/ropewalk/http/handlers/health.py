@@ -1,13 +1,16 @@
-"""/livez, /readyz, /healthz: 200 and `ok`, or 503 and what is wrong.
+"""/livez, /readyz, /healthz, /cluster/healthz: 200 and `ok`, or 503 and what is wrong.
 
 Behaviour worth knowing
     With `?verbose` every check has its line; without, only those that failed.
     What a node can bear, a controller that is out of reach for one, has its line too, and the answer is 200 all the same.
+    /cluster/healthz is about the cluster, whichever node is asked, and fails with what `ropewalk cluster health` fails with; a node that
+    cannot find out how the cluster is answers 503.
 """
 
 from collections.abc import Sequence
 from http import HTTPStatus
 
+from ropewalk.broker.cluster_health import ClusterHealth
 from ropewalk.broker.health import Check, Health
 from ropewalk.http.message import Answer, Request, text_answer
 
@@ -22,6 +25,14 @@ async def handle_ready(request: Request, *, health: Health) -> Answer:
 
 async def handle_healthy(request: Request, *, health: Health) -> Answer:
     return _answer(request, await health.well())
+
+
+async def handle_cluster(_request: Request, *, health: ClusterHealth) -> Answer:
+    troubles = await health.troubles()
+    lines = [f"{each.what} {each.where}: {each.why}" for each in troubles]
+    if lines:
+        return text_answer(HTTPStatus.SERVICE_UNAVAILABLE, "\n".join([*lines, "failed"]))
+    return text_answer(HTTPStatus.OK, "ok")
 
 
 def _answer(request: Request, checks: Sequence[Check]) -> Answer:

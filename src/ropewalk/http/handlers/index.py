@@ -12,7 +12,8 @@ ropewalk
 /public_metrics   the same without those that have a line for every partition
 /livez            whether the process works
 /readyz           whether clients can be sent here
-/healthz          whether all is well; /healthz?verbose says what was checked, and so do the two above"""
+/healthz          whether all is well; /healthz?verbose says what was checked, and so do the two above
+/cluster/healthz  whether all is well in the whole cluster"""
 
 
 async def handle(_request: Request) -> Answer:

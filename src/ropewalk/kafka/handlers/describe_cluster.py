@@ -2,13 +2,15 @@
 
 Behaviour worth knowing
     Brokers that are fenced are named, and marked, only to those who ask for them. So are, with fields of our own, nodes that
-    are no brokers, who decides, and what was lost.
+    are no brokers, who decides, what was lost, how old the answer is, and what is wrong with this node.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from msgspec import structs
 
+from ropewalk.broker.cluster_health import NodeAccount
 from ropewalk.kafka.brokers import controller_for_clients, reachable_brokers, registered_brokers
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.operations import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED
@@ -22,12 +24,15 @@ from ropewalk.wire.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
     NodeDoor,
+    NodeProblem,
 )
 
 _BROKERS: Final = 1
 
 
-async def handle(request: DescribeClusterRequest, caller: Caller, *, image: Image) -> DescribeClusterResponse:
+async def handle(
+    request: DescribeClusterRequest, caller: Caller, *, image: Image, account: Callable[[], NodeAccount]
+) -> DescribeClusterResponse:
     del caller
     if request.endpoint_type != _BROKERS:
         return DescribeClusterResponse(
@@ -56,7 +61,7 @@ async def handle(request: DescribeClusterRequest, caller: Caller, *, image: Imag
         if request.include_cluster_authorized_operations
         else OPERATIONS_NOT_ASKED,
     )
-    return _with_nodes(response, image) if request.include_nodes else response
+    return _with_nodes(response, image, account()) if request.include_nodes else response
 
 
 def _state(broker: Broker) -> str:
@@ -66,7 +71,9 @@ def _state(broker: Broker) -> str:
     return "left" if broker.state is BrokerState.FENCED else "leaving"
 
 
-def _with_nodes(response: DescribeClusterResponse, image: Image) -> DescribeClusterResponse:
+def _with_nodes(
+    response: DescribeClusterResponse, image: Image, account: NodeAccount
+) -> DescribeClusterResponse:
     return structs.replace(
         response,
         nodes=tuple(
@@ -82,7 +89,15 @@ def _with_nodes(response: DescribeClusterResponse, image: Image) -> DescribeClus
         ),
         deciding_id=-1 if image.controller_id is None else image.controller_id,
         deciding_epoch=image.controller_epoch,
-        metadata_offset=image.end_offset,
+        metadata_offset=account.metadata_offset,
+        answering_id=account.node_id,
+        answering_version=account.version,
+        decides=account.decides,
+        age_ms=account.age_ms,
+        controller_offset=account.controller_offset,
+        session_timeout_ms=account.session_timeout_ms,
+        problems=tuple(NodeProblem(each.check, each.problem) for each in account.complaints),
+        warnings=account.warnings,
         losses=tuple(
             ClusterLoss(
                 topic_name=topic.name if (topic := image.topics_by_id.get(loss.topic_id)) is not None else "",

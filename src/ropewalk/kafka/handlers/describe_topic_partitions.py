@@ -5,7 +5,7 @@ Behaviour worth knowing
     Topics that do not exist come first and do not count towards the limit.
     A cursor names the first partition to be answered. With topics named it must be one of them; with all of them
     asked for it may have been deleted meanwhile, and the answer goes on behind it.
-    Owner, times, observers and moves are told, in fields of our own, to those who ask for them.
+    Owner, times, observers, moves and the least number in sync are told, in fields of our own, to those who ask for them.
     The last known eligible leader is the last leader of a partition that nobody may lead for the moment.
 """
 
@@ -20,6 +20,7 @@ from ropewalk.kafka.errors import code_for
 from ropewalk.kafka.operations import TOPIC_OPERATIONS
 from ropewalk.metadata.image import Image, Partition, Topic
 from ropewalk.metadata.internal_topics import INTERNAL_TOPICS
+from ropewalk.metadata.settings.applied import AppliedSettings
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.describe_topic_partitions import (
     Cursor,
@@ -33,7 +34,12 @@ _START: Final = Cursor("", 0)
 
 
 async def handle(
-    request: DescribeTopicPartitionsRequest, caller: Caller, *, image: Image, partitions_max: int
+    request: DescribeTopicPartitionsRequest,
+    caller: Caller,
+    *,
+    image: Image,
+    settings: AppliedSettings,
+    partitions_max: int,
 ) -> DescribeTopicPartitionsResponse:
     del caller
     asked = sorted({topic.name for topic in request.topics})
@@ -58,7 +64,7 @@ async def handle(
             next_cursor = Cursor(topic.name, first)
             break
         page = topic.partitions[first : first + room]
-        described.append(_describe(topic, page, serving, with_details=request.include_details))
+        described.append(_describe(topic, page, serving, settings if request.include_details else None))
         room -= len(page)
         if first + len(page) < len(topic.partitions):
             next_cursor = Cursor(topic.name, first + len(page))
@@ -90,8 +96,10 @@ def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
 
 
 def _describe(
-    topic: Topic, page: tuple[Partition, ...], serving: frozenset[NodeId], *, with_details: bool
+    topic: Topic, page: tuple[Partition, ...], serving: frozenset[NodeId], settings: AppliedSettings | None
 ) -> DescribeTopicPartitionsResponseTopic:
+    """With settings where details are wanted."""
+    with_details = settings is not None
     return DescribeTopicPartitionsResponseTopic(
         error_code=ErrorCode.NONE,
         name=topic.name,
@@ -111,6 +119,7 @@ def _describe(
                 observers=partition.observers if with_details else (),
                 adding_replicas=partition.adding if with_details else (),
                 removing_replicas=partition.removing if with_details else (),
+                minimum_in_sync=0 if settings is None else settings.minimum_in_sync(topic, partition),
             )
             for partition in page
         ),

@@ -13,6 +13,7 @@ from ropewalk.kafka.handlers import api_versions
 from ropewalk.kafka.peer.handlers import (
     allocate_producer_ids,
     alter_partition,
+    cluster_health,
     fetch_metadata,
     find_controller,
     forward,
@@ -21,6 +22,7 @@ from ropewalk.kafka.peer.handlers import (
 )
 from ropewalk.kafka.peer.handlers.allocate_producer_ids import Allocations
 from ropewalk.kafka.peer.handlers.alter_partition import Alterations
+from ropewalk.kafka.peer.handlers.cluster_health import Account
 from ropewalk.kafka.peer.handlers.fetch_metadata import MetadataFeed
 from ropewalk.kafka.peer.handlers.forward import Deciding
 from ropewalk.kafka.peer.handlers.node_heartbeat import Heartbeats, Sessions
@@ -38,6 +40,7 @@ from ropewalk.wire.messages.offset_for_leader_epoch import API as OFFSET_FOR_LEA
 from ropewalk.wire.messages.write_txn_markers import API as WRITE_TXN_MARKERS
 from ropewalk.wire.peer.allocate_producer_ids import API as ALLOCATE_PRODUCER_IDS
 from ropewalk.wire.peer.alter_partition import API as ALTER_PARTITION
+from ropewalk.wire.peer.cluster_health import API as CLUSTER_HEALTH
 from ropewalk.wire.peer.fetch_metadata import API as FETCH_METADATA
 from ropewalk.wire.peer.find_controller import API as FIND_CONTROLLER
 from ropewalk.wire.peer.forward import API as FORWARD
@@ -64,6 +67,7 @@ PEER_APIS: Final[tuple[Api[Any, Any], ...]] = (
     ALLOCATE_PRODUCER_IDS,
     FORWARD,
     HURRY_FETCH,
+    CLUSTER_HEALTH,
 )
 
 
@@ -84,6 +88,7 @@ def serve_peers(
     add_partitions: Handle,
     write_markers: Handle,
     hears_controller: Callable[[], bool],
+    health: Account,
 ) -> dict[int, ServedApi]:
     """`clients` is what the client listener serves without forwarding; `forwarded` are the keys that may come from other nodes.
     `fetch` answers replicas, whose sessions are `replica_sessions`; `add_partitions` leaders and `write_markers` coordinators."""
@@ -102,6 +107,7 @@ def serve_peers(
         ALTER_PARTITION.key: partial(alter_partition.handle, alterations=controller),
         FETCH_METADATA.key: partial(fetch_metadata.handle, feed=feed, errands=errands),
         ALLOCATE_PRODUCER_IDS.key: partial(allocate_producer_ids.handle, allocations=controller),
+        CLUSTER_HEALTH.key: partial(cluster_health.handle, health=health, errands=errands),
         HURRY_FETCH.key: partial(hurry_fetch.handle, sessions=replica_sessions),
         FORWARD.key: partial(
             forward.handle,

@@ -64,6 +64,10 @@ class EtcdMetadataLog:
         return self._store.trouble
 
     @property
+    def unheard(self) -> str | None:
+        return self._store.unheard
+
+    @property
     def end_offset(self) -> int:
         return self._store.mirror.end_offset
 

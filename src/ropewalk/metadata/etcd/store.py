@@ -31,6 +31,10 @@ class Store:
     def trouble(self) -> str | None:
         return self._out_of_reach or self._full
 
+    @property
+    def unheard(self) -> str | None:
+        return self._out_of_reach
+
     async def read(self) -> int:
         """Bring the mirror up to date; answers the revision of etcd that it stands for.
 

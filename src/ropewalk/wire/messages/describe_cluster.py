@@ -3,7 +3,8 @@
 v1  endpoint_type: brokers (1) or controllers (2)
 v2  fenced brokers, on request
 
-Ours, for those who ask: every node with its state, its roles and its doors, who decides, and what was lost.
+Ours, for those who ask: every node with its state, its roles and its doors, who decides, what was lost, how old the answer is, and what is wrong with the
+node that gives it.
 """
 
 from typing import Annotated, Final
@@ -42,6 +43,13 @@ class ClusterNode(Message, frozen=True):
     doors: tuple[NodeDoor, ...]
 
 
+class NodeProblem(Message, frozen=True):
+    """What the node that answers says is wrong with itself."""
+
+    check: str
+    problem: str
+
+
 class ClusterLoss(Message, frozen=True):
     """A replica was made leader that may have lacked acknowledged records."""
 
@@ -68,6 +76,19 @@ class DescribeClusterResponse(Message, frozen=True):
     deciding_epoch: Annotated[Int32, tagged(10_002)] = -1
     metadata_offset: Annotated[Int64, tagged(10_003)] = -1
     losses: Annotated[tuple[ClusterLoss, ...], tagged(10_004)] = ()
+    answering_id: Annotated[Int32, tagged(10_005)] = -1
+    answering_version: Annotated[str, tagged(10_006)] = ""
+    decides: Annotated[bool, tagged(10_007)] = False
+    """Whether the node that answers decides, as far as it knows."""
+    age_ms: Annotated[Int64, tagged(10_008)] = -1
+    """How old its knowledge of the cluster is: since when it has not heard the controller, or the controller not the metadata's home."""
+    controller_offset: Annotated[Int64, tagged(10_009)] = -1
+    """Where the metadata ended when the controller was last heard."""
+    session_timeout_ms: Annotated[Int64, tagged(10_010)] = -1
+    """Knowledge that is older may be wrong about any node."""
+    problems: Annotated[tuple[NodeProblem, ...], tagged(10_011)] = ()
+    warnings: Annotated[tuple[str, ...], tagged(10_012)] = ()
+    """What of the answering node's configuration could surprise."""
 
 
 API: Final = Api(

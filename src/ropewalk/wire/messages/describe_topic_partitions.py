@@ -39,6 +39,8 @@ class DescribeTopicPartitionsResponsePartition(Message, frozen=True):
     observers: Annotated[tuple[Int32, ...], tagged(10_000)] = ()
     adding_replicas: Annotated[tuple[Int32, ...], tagged(10_001)] = ()
     removing_replicas: Annotated[tuple[Int32, ...], tagged(10_002)] = ()
+    minimum_in_sync: Annotated[Int32, tagged(10_003)] = 0
+    """`min.insync.replicas`, as it is for this partition."""
 
 
 class DescribeTopicPartitionsResponseTopic(Message, frozen=True):

@@ -1,10 +1,10 @@
-"""NodeHeartbeat (key 10004): a node is alive, has the metadata up to an offset, and carries so much load."""
+"""NodeHeartbeat (key 10004): a node is alive, has the metadata up to an offset, carries so much load, and says what is wrong with it."""
 
-from typing import Final
+from typing import Annotated, Final
 
 from ropewalk.wire.api import Api
 from ropewalk.wire.peer.controller_answer import ControllerAnswer
-from ropewalk.wire.types import Int32, Int64, Message, Uuid
+from ropewalk.wire.types import Int32, Int64, Message, Uuid, tagged
 
 
 class PartitionLoad(Message, frozen=True):
@@ -24,6 +24,11 @@ class NodeLoad(Message, frozen=True):
     partitions: tuple[PartitionLoad, ...] = ()
 
 
+class NodeComplaint(Message, frozen=True):
+    check: str
+    problem: str
+
+
 class NodeHeartbeatRequest(Message, frozen=True):
     node_id: Int32
     broker_epoch: Int64
@@ -33,12 +38,17 @@ class NodeHeartbeatRequest(Message, frozen=True):
     """Take leadership away from it: it stops when it has none left."""
     load: NodeLoad | None
     """None: nothing new since the last heartbeat."""
+    complaints: Annotated[tuple[NodeComplaint, ...], tagged(10)] = ()
 
 
 class NodeHeartbeatResponse(ControllerAnswer, frozen=True):
     is_fenced: bool = True
     may_stop: bool = False
     controller_id: Int32 = -1
+    metadata_end_offset: Annotated[Int64, tagged(10)] = -1
+    """Where the metadata ends, as the controller has it; -1 where it does not say."""
+    clock_ms: Annotated[Int64, tagged(11)] = -1
+    """The controller's clock when it answered; -1 where it does not say."""
 
 
 API: Final = Api(

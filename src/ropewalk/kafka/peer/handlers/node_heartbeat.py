@@ -9,6 +9,8 @@ from typing import Protocol
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import NodeId
+from ropewalk.base.limits import COMPLAINTS_MAX
+from ropewalk.controller.health import Complaint
 from ropewalk.controller.membership import Heartbeat
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.peer.controller_codes import code_for
@@ -26,6 +28,12 @@ class Pulse(Protocol):
 
     @property
     def controller_id(self) -> NodeId: ...
+
+    @property
+    def metadata_end_offset(self) -> int: ...
+
+    @property
+    def clock_ms(self) -> int: ...
 
 
 class Sessions(Protocol):
@@ -51,7 +59,13 @@ class Heartbeats:
         except RopewalkError as error:
             return NodeHeartbeatResponse(code_for(error), str(error))
         return NodeHeartbeatResponse(
-            ErrorCode.NONE, None, pulse.is_fenced, pulse.may_stop, pulse.controller_id
+            ErrorCode.NONE,
+            None,
+            pulse.is_fenced,
+            pulse.may_stop,
+            pulse.controller_id,
+            pulse.metadata_end_offset,
+            pulse.clock_ms,
         )
 
     def _remember(self, node_id: int, caller: Caller) -> None:
@@ -73,4 +87,5 @@ def _heartbeat(request: NodeHeartbeatRequest) -> Heartbeat:
         broker_epoch=request.broker_epoch,
         metadata_offset=request.metadata_offset,
         wants_to_stop=request.wants_to_stop,
+        complaints=tuple(Complaint(each.check, each.problem) for each in request.complaints[:COMPLAINTS_MAX]),
     )
