@@ -60,6 +60,8 @@ class Run:
         self.lost: set[bytes] = set()
         self.unknown: set[bytes] = set()
         self.on_the_wire: list[tuple[Batch, bytes]] = []
+        self.stuck: list[bytes] = []
+        """In the sockets of connections that the producer has given up, before a broker that hangs: read some time later."""
         self._values: dict[int, list[bytes]] = {}
 
     def send(self, count: int) -> None:
@@ -92,12 +94,21 @@ class Run:
             batch, _ = self.on_the_wire.pop(0)
             self._tell(batch, RemoteError(code))
 
-    def break_connection(self, arrived_count: int) -> None:
+    def break_connection(self, arrived_count: int, *, is_hanging: bool = False) -> None:
         broken, self.on_the_wire = self.on_the_wire, []
-        for _, encoded in broken[:arrived_count]:
-            self.partition.append(encoded)
+        arrived = [encoded for _, encoded in broken[:arrived_count]]
+        if is_hanging:
+            self.stuck += arrived
+        else:
+            for encoded in arrived:
+                self.partition.append(encoded)
         for batch, _ in broken:
             self._tell(batch, ConnectionLost("broken"))
+
+    def read_what_is_stuck(self) -> None:
+        stuck, self.stuck = self.stuck, []
+        for encoded in stuck:
+            self.partition.append(encoded)
 
     def finish(self) -> None:
         while not self.outbox.is_empty:
@@ -126,6 +137,8 @@ steps = st.lists(
         st.tuples(st.just("send"), st.integers(1, 8)),
         st.tuples(st.just("answer"), st.just(0)),
         st.tuples(st.just("break"), st.integers(0, 5)),
+        st.tuples(st.just("hang"), st.integers(1, 5)),
+        st.tuples(st.just("wake"), st.just(0)),
         st.tuples(st.just("wait"), st.integers(1, 30)),
         st.tuples(st.just("too large"), st.just(0)),
         st.tuples(st.just("not leader"), st.just(0)),
@@ -147,6 +160,10 @@ def test_whatever_the_connection_does_records_are_there_once_and_in_order(
                 run.answer()
             case "break":
                 run.break_connection(number)
+            case "hang":
+                run.break_connection(number, is_hanging=True)
+            case "wake":
+                run.read_what_is_stuck()
             case "wait":
                 run.now_ms += number
             case "too large":
@@ -155,6 +172,7 @@ def test_whatever_the_connection_does_records_are_there_once_and_in_order(
                 run.refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         run.pump()
     run.finish()
+    run.read_what_is_stuck()
     there = run.partition.values
     assert there == sorted(set(there), key=lambda value: value or b"")
     assert set(run.sent) - set(there) <= run.lost | run.unknown
@@ -210,3 +228,51 @@ def test_a_batch_that_is_given_up_does_not_hold_the_partition_up() -> None:
     assert run.partition.values == run.sent[:3] + run.sent[6:]
     assert run.lost == set(run.sent[3:6])
     assert run.partition.epoch == FIRST[1] + 1, "behind the gap sequences begin anew"
+
+
+def test_a_batch_that_may_be_in_the_log_is_never_given_another_epoch() -> None:
+    """The broker hangs with two batches in its socket; the first is given up, and the second is missing it when asked again."""
+    run = Run()
+    run.send(3)
+    run.finish()
+    run.send(3)
+    run.pump()
+    run.now_ms += 20
+    run.send(3)
+    run.pump()
+    run.break_connection(2, is_hanging=True)
+    run.now_ms += 35
+    run.pump()
+    run.answer()  # the second again, of which the broker misses the one before
+    run.read_what_is_stuck()
+    run.finish()
+    assert run.partition.values == run.sent
+    assert run.unknown == set(run.sent[3:])
+    run.send(3)
+    run.finish()
+    assert run.partition.values == run.sent, "whoever comes behind goes on"
+
+
+def test_a_batch_that_may_be_in_the_log_does_not_go_along_into_the_epoch_of_the_one_before_it() -> None:
+    run = Run()
+    run.send(3)
+    run.finish()
+    run.send(9)
+    run.pump()
+    run.refuse(ErrorCode.MESSAGE_TOO_LARGE)  # leaves a gap
+    run.answer()  # the second says so; the third is still on its way, and stays in the socket of a broker that hangs
+    run.break_connection(1, is_hanging=True)
+    run.finish()
+    run.read_what_is_stuck()
+    assert run.partition.values == run.sent[:3] + run.sent[6:9]
+    assert (run.lost, run.unknown) == (set(run.sent[3:6]), set(run.sent[9:]))
+
+
+def test_a_leader_that_is_deposed_may_have_appended_what_it_refuses() -> None:
+    """It says that it does not lead, whether the batch was waiting for its acks or was never taken."""
+    run = Run()
+    run.send(3)
+    run.pump()
+    run.now_ms += 60
+    run.refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert run.unknown == set(run.sent)

@@ -17,7 +17,8 @@
 
 `base.errors.TimedOut` completes the list: like `ConnectionLost` it leaves open what the broker did.
 The distinction decides what is tried again. `is_retriable` asks whether another attempt could succeed,
-`is_definite` whether the failed one is known to have changed nothing.
+`is_definite` whether the failed one is known to have changed nothing, `may_be_appended` whether a Produce that was
+answered so may have put its batch into the log all the same.
 """
 
 from typing import Final
@@ -157,3 +158,21 @@ def is_definite(error: RopewalkError) -> bool:
             return False
         case _:
             return True
+
+
+_LEFT_BEHIND: Final = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+    }
+)
+"""A broker that is deposed while a batch waits for its acks answers as one that never led; so where the topic is deleted."""
+
+
+def may_be_appended(error: RopewalkError) -> bool:
+    """Whether a batch that was refused with this may be in the log, or come into it on another node.
+
+    Stricter than the opposite of `is_definite`, by which a producer without sequences follows a leader that has moved.
+    """
+    return not is_definite(error) or (isinstance(error, RemoteError) and error.code in _LEFT_BEHIND)

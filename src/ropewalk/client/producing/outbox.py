@@ -4,14 +4,16 @@ Invariants
     Batches of one partition are appended in the order in which they were filled. Up to `in_flight_max` of an idempotent
     producer are on their way at once; as soon as one comes back to be repeated, none of the partition is sent until all
     have come back, and then one at a time until what was sent before has arrived.
-    A batch keeps its sequence for as long as it might have been appended under it.
+    A batch that may be in the log is never given another epoch or sequence: the earlier attempt may still arrive, however late,
+    and nobody could tell the two apart. Where its sequence is lost it fails, as unknown.
     A producer without sequences has one batch of a partition on its way: two could change places. So has one that the
     broker does not know yet: of a stranger it takes any sequence for the first, and the batch before would be appended behind.
 
 What a reader could get wrong
     When a batch is given up, the sequences behind it have a gap, if it never arrived. Nobody guesses: the next batch is sent
     with its sequence, and if the broker says that one is missing, the partition goes over to another epoch, in which
-    sequences begin at 0. Whatever of the former epoch still arrives later is refused by the broker.
+    sequences begin at 0. Only batches that certainly are not there go along. Whatever of the former epoch still arrives later
+    is refused by the broker.
     Epochs are per partition here, as they are at the broker. Transactions are different: there the coordinator gives out
     epochs, and a gap ends the transaction.
 """
@@ -22,7 +24,7 @@ from typing import Final
 
 from ropewalk.base.errors import RopewalkError, TimedOut
 from ropewalk.base.ids import ProducerEpoch, ProducerId, TopicPartition
-from ropewalk.client.errors import RemoteError, is_definite, is_retriable
+from ropewalk.client.errors import RemoteError, is_definite, is_retriable, may_be_appended
 from ropewalk.client.produce import Produced
 from ropewalk.client.producing.batch import Batch
 from ropewalk.client.producing.settings import ProducerSettings
@@ -225,15 +227,15 @@ class Outbox:
         if code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
             self._settle(queue, batch, Produced(-1))  # it is there; where exactly, the broker has forgotten
         elif self._may_repeat(batch, error, code, is_first, now_ms):
+            queue.returned.append(batch)
             if code in _SEQUENCE_LOST:
                 if is_first:
                     self._begin_epoch(queue)
-            elif not is_definite(error):
+            elif may_be_appended(error):
                 batch.may_be_there = True
-            queue.returned.append(batch)
             queue.not_before_ms = now_ms + pause_ms
         else:
-            batch.may_be_there = batch.may_be_there or not is_definite(error)
+            batch.may_be_there = batch.may_be_there or may_be_appended(error)
             self._give_up(queue, batch, error)
         self._gather(queue)
 
@@ -287,6 +289,8 @@ class Outbox:
         if now_ms >= batch.deadline_ms or self.ended_by is not None:
             return False
         if code in _SEQUENCE_LOST and self._is_idempotent:
+            if is_first and batch.may_be_there:
+                return False
             # Behind a batch that comes back the broker must miss a sequence: that says nothing about this one.
             return not self._is_transactional or (
                 code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not is_first
@@ -333,13 +337,28 @@ class Outbox:
             queue.identity = None
         queue.sequence = 0
         queue.known_as = None
+        for batch in [each for each in queue.waiting if each.may_be_there]:
+            queue.waiting.remove(batch)
+            self._abandon(queue, batch)
+
+    def _abandon(self, queue: PartitionQueue, batch: Batch) -> None:
+        """Its epoch is over, and it may be in the log under it."""
+        text = "what became of it is not known, and the epoch in which it could be asked for again is over"
+        self._give_up(
+            queue,
+            batch,
+            RemoteError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, text, about=str(batch.partition)),
+        )
 
     def _gather(self, queue: PartitionQueue) -> None:
         """When all of the partition have come back, those to be repeated stand first in line, in their order."""
         if queue.returned and not queue.in_flight:
-            queue.returned.sort(key=lambda batch: batch.number)
-            queue.waiting.extendleft(reversed(queue.returned))
+            returned = sorted(queue.returned, key=lambda batch: batch.number)
             queue.returned = []
+            former = [each for each in returned if each.may_be_there and each.identity != queue.identity]
+            queue.waiting.extendleft(batch for batch in reversed(returned) if batch not in former)
+            for batch in former:
+                self._abandon(queue, batch)
         self._retire(queue)
 
     def _give_up(self, queue: PartitionQueue, batch: Batch, error: RopewalkError) -> None:
