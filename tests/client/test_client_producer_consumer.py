@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from ropewalk.base.errors import CorruptBatch
 from ropewalk.base.ids import NO_PRODUCER, TopicPartition
 from ropewalk.client.consumer import Consumer
-from ropewalk.client.errors import RemoteError
+from ropewalk.client.errors import ConnectionLost, RemoteError, UnreadableBatch
 from ropewalk.client.partitioner import partition_for_key
 from ropewalk.client.produce import Acks
 from ropewalk.client.producer import Producer, batches_of
@@ -146,6 +146,45 @@ def test_a_batch_that_rotted_on_the_way_is_not_shown() -> None:
         async with stage.client() as client:
             with pytest.raises(CorruptBatch, match="orders-0 has a batch at offset 0"):
                 await Consumer(client, {ORDERS: 0}).poll()
+
+    on_stage(story)
+
+
+def test_a_batch_that_cannot_be_opened_is_raised_after_what_lies_before_it() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.add_broker()
+        topic = stage.cluster.add_topic("orders", 0, 0)
+        for partition in topic.partitions:
+            partition.append(bytes(build(lines(2))))
+        rotten = bytearray(build(lines(1)))
+        rotten[-1] ^= 1
+        topic.partitions[0].append(bytes(rotten))
+        other = TopicPartition("orders", 1)
+        async with stage.client() as client:
+            consumer = Consumer(client, {ORDERS: 0, other: 0})
+            assert [len(consumed.records) for consumed in await consumer.poll()] == [2, 2]
+            with pytest.raises(UnreadableBatch, match="orders-0 has a batch at offset 2"):
+                await consumer.poll()
+            assert consumer.positions == {ORDERS: 2, other: 2}
+
+    on_stage(story)
+
+
+def test_what_follows_a_failed_batch_is_not_taken_for_it() -> None:
+    """Under the same sequence the broker would acknowledge it as the one that it has, and it would be lost."""
+
+    async def story(stage: Stage) -> None:
+        broker = await stage.add_broker()
+        partition = stage.cluster.add_topic("orders", 0).partitions[0]
+        async with stage.client(settings=ClientSettings(request_timeout_ms=1_000)) as client:
+            producer = Producer(client, "orders")
+            failing = Fault(100, hang_up=True, handled_first=True)
+            broker.fail(produce.API, failing)
+            with pytest.raises(ConnectionLost):
+                await producer.send(lines(1))
+            failing.count = 0
+            await producer.send([Record(value=b"another")])
+        assert partition.values() == [b"0", b"another"]
 
     on_stage(story)
 

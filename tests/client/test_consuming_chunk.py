@@ -1,8 +1,5 @@
 """What a consumer makes of the bytes of a fetch: positions, parts of batches, aborted transactions."""
 
-import pytest
-
-from ropewalk.base.errors import CorruptBatch
 from ropewalk.base.ids import LeaderEpoch, Offset, ProducerEpoch, ProducerId, TopicPartition
 from ropewalk.client.consuming.chunk import Chunk
 from ropewalk.records.batch import stamp
@@ -50,11 +47,27 @@ def test_a_batch_that_is_cut_off_waits_for_the_next_fetch() -> None:
     assert chunk.position == chunk.end_offset == 1
 
 
-def test_a_batch_that_fails_its_crc_is_refused() -> None:
-    damaged = bytearray(batch(0, b"a"))
+def test_a_batch_that_cannot_be_opened_costs_nothing_that_lies_before_it_and_is_not_passed() -> None:
+    damaged = bytearray(batch(2, b"b", b"c"))
     damaged[-2] ^= 1
-    with pytest.raises(CorruptBatch, match="orders-0"):
-        Chunk(ORDERS, damaged, fetch_offset=0).take(1)
+    chunk = Chunk(ORDERS, batch(0, b"a", b"a") + damaged + batch(4, b"d"), fetch_offset=0)
+    assert [message.offset for message in chunk.take(10)] == [0, 1]
+    for _ in range(2):
+        assert chunk.failure is not None
+        assert (chunk.failure.base_offset, chunk.failure.end_offset) == (2, 4)
+        assert "orders-0 has a batch at offset 2" in str(chunk.failure)
+        assert (chunk.position, chunk.is_empty) == (2, False)
+        assert chunk.take(10) == []
+
+
+def test_bytes_that_are_no_batch_end_a_chunk_where_they_begin() -> None:
+    of_another_format = bytearray(batch(1, b"b"))
+    of_another_format[16] = 1
+    chunk = Chunk(ORDERS, batch(0, b"a") + of_another_format + batch(2, b"c"), fetch_offset=0)
+    assert [message.offset for message in chunk.take(10)] == [0]
+    assert chunk.failure is not None
+    assert chunk.failure.end_offset is None
+    assert (chunk.position, chunk.is_empty) == (1, False)
 
 
 def test_aborted_transactions_are_skipped_and_the_next_of_their_producer_are_not() -> None:

@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 
 from ropewalk.client.connection import Connection
 from ropewalk.client.errors import ConnectionLost
-from ropewalk.records.batch import iterate
+from ropewalk.records.batch import HEADER_BYTES, iterate, stamp_crc
 from ropewalk.records.codec import Codec
 from ropewalk.records.record import decode_records
 from ropewalk.sim.world import EPOCH_MS
@@ -155,6 +155,48 @@ def test_a_topic_that_opens_batches_keeps_the_order_too() -> None:
         return values(fetched)
 
     assert at_the_door(story) == [str(n) for n in range(20)]
+
+
+def _that_cannot_be_opened(codec: Codec, producer: tuple[int, int, int] | None = None) -> bytearray:
+    """Under a true CRC, so that only whoever looks into it can tell."""
+    batch = batch_of("x" * 100, codec=codec, producer=producer)
+    batch[HEADER_BYTES:] = bytes(len(batch) - HEADER_BYTES)
+    stamp_crc(memoryview(batch))
+    return batch
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+@pytest.mark.parametrize(
+    ("validate", "expected"), [("full", ErrorCode.INVALID_RECORD), ("header", ErrorCode.NONE)]
+)
+def test_what_no_consumer_could_open_is_refused_where_records_are_validated(
+    codec: Codec, validate: str, expected: ErrorCode
+) -> None:
+    async def story(door: Door) -> int:
+        await door.create("t", records_validate=validate)
+        assert (await door.produce("t", batch_of("sound", codec=codec))).error_code == ErrorCode.NONE
+        return (await door.produce("t", _that_cannot_be_opened(codec))).error_code
+
+    assert at_the_door(story) == expected
+
+
+def test_validated_batches_of_an_idempotent_producer_keep_their_order_with_several_on_their_way() -> None:
+    """The third cannot be opened: those behind it miss it, whatever order the disk pool has."""
+
+    async def story(door: Door) -> tuple[list[int], list[str]]:
+        await door.create("t", records_validate="full")
+        batches = [
+            batch_of(str(n), codec=Codec(n % 5), producer=(7, 0, n))
+            if n != 2
+            else _that_cannot_be_opened(Codec.GZIP, (7, 0, n))
+            for n in range(6)
+        ]
+        sent = [door.send(produce.API, 9, produce_request("t", batch)) for batch in batches]
+        codes = [(await answer).topics[0].partitions[0].error_code for answer in sent]
+        return codes, values(await door.fetch("t", 0))
+
+    missing = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert at_the_door(story) == ([0, 0, ErrorCode.INVALID_RECORD, missing, missing, missing], ["0", "1"])
 
 
 def test_requests_to_several_partitions_that_open_batches_keep_their_order() -> None:

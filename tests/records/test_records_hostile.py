@@ -15,6 +15,7 @@ from ropewalk.records.batch import HEADER_BYTES, decode_header, stamp_crc, verif
 from ropewalk.records.codec import Codec
 from ropewalk.records.compression import compress
 from ropewalk.records.conform import conform
+from ropewalk.records.inspection import inspect
 from ropewalk.records.record import Record, build, decode_records, encode_varint
 from ropewalk.records.sieve import open_batch, rebuild
 from ropewalk.records.validate import Rules, TimestampType, validate_produced
@@ -22,6 +23,7 @@ from ropewalk.records.validate import Rules, TimestampType, validate_produced
 NOW_MS = 1_000_000
 RULES = [
     Rules(bytes_max=100_000),
+    Rules(bytes_max=100_000, checks_records=True),
     Rules(bytes_max=100_000, keys_required=True),
     Rules(bytes_max=100_000, keys_required=True, timestamp_type=TimestampType.APPEND),
     Rules(bytes_max=100_000, before_max_ms=1000),
@@ -35,7 +37,10 @@ EVIL = st.sampled_from([b"\0", b"\1", b"\x7f", b"\x80", b"\xff", b"\xff" * 9 + b
 def lies(draw: st.DrawFn) -> bytearray:
     """A batch whose header or opened records were changed, sealed again as if nothing had happened."""
     codec = draw(st.sampled_from(Codec))
-    batch = build(RECORDS)
+    return _with_lies(draw, build(RECORDS), codec)
+
+
+def _with_lies(draw: st.DrawFn, batch: bytearray, codec: Codec = Codec.NONE) -> bytearray:
     payload = bytearray(batch[HEADER_BYTES:])
     for _ in range(draw(st.integers(0, 3))):
         position = draw(st.integers(0, len(payload)))
@@ -66,6 +71,50 @@ def test_what_a_topic_takes_is_a_batch_that_can_be_read_or_is_known_to_be_corrup
         assert len(decode_records(taken)) == header.record_count
     else:
         _read_or_refuse(taken)
+
+
+@st.composite
+def series(draw: st.DrawFn) -> bytearray:
+    """Records of any size with usual and unusual numbers, a few bytes of which were changed."""
+    times = draw(
+        st.lists(st.sampled_from([0, 1, 63, 64, 9000, -1, 1 << 21, 1 << 45]), min_size=1, max_size=5)
+    )
+    sizes = st.sampled_from([None, 0, 1, 62, 63, 64, 8191, 8192])
+    records = [
+        Record(
+            timestamp=NOW_MS + time,
+            key=None if (size := draw(sizes)) is None else b"k" * size,
+            value=None if (size := draw(sizes)) is None else b"v" * size,
+            headers=draw(st.sampled_from([(), (("h", b"x"),)])),
+        )
+        for time in times
+    ]
+    return _with_lies(draw, build(records * draw(st.sampled_from([1, 1, 40]))))
+
+
+@given(lies() | series())
+def test_what_passes_the_inspection_is_what_every_reader_can_open(batch: bytearray) -> None:
+    header = decode_header(batch)
+    try:
+        offsets = [record.offset - header.base_offset for record in decode_records(batch)]
+        is_sound = offsets == list(range(header.record_count))
+    except RopewalkError:
+        is_sound = False
+    try:
+        inspect(memoryview(batch), header)
+    except RopewalkError:
+        assert not is_sound
+    else:
+        assert is_sound
+
+
+def test_a_record_that_is_to_blame_is_named() -> None:
+    batch = bytearray(build(RECORDS))
+    second = HEADER_BYTES + 1 + batch[HEADER_BYTES] // 2
+    batch[second + 3] = 6  # an offset delta of 3 where 1 is due
+    with pytest.raises(InvalidRecord, match="record 1") as refused:
+        inspect(memoryview(batch), decode_header(batch))
+    assert refused.value.record_indexes == (1,)
 
 
 @given(lies(), st.none() | st.integers(0, 2 * NOW_MS))

@@ -215,6 +215,13 @@ CLIENT_CHUNKS_AHEAD: Final = 2
 CLIENT_FETCH_SHORT_WAIT_MS: Final = 10
 """How long a fetch may wait that leaves out partitions because enough of them lies ready: their turn must not wait for others that are idle."""
 
+CLIENT_LEADER_ONLY_MS: Final = 30_000
+"""How long a consumer with a rack reads from the leader after the replica in its rack has failed: about as long as a leader may take to
+see that itself (`replica.lag.time.max.ms`), and until then it would send the consumer there again."""
+
+CLIENT_STALE_EPOCH_ATTEMPTS: Final = 10
+"""After so many looks at metadata that know less than was read already, a consumer says so: they may be another cluster's, or an old copy."""
+
 CLIENT_KEYS_KEPT: Final = 8192
 """Keys whose hash a producer remembers: few keys make up most of a stream, and hashing takes longer than the rest of a `send`."""
 

@@ -30,6 +30,7 @@ def record_rules(topic: TopicSettings) -> Rules:
         timestamp_type=TimestampType(topic.message_timestamp_type),
         before_max_ms=topic.message_timestamp_before_max_ms,
         after_max_ms=topic.message_timestamp_after_max_ms,
+        checks_records=topic.records_validate == "full",
         keys_required=topic.keys_required,
         compression=_codec(topic.compression_type),
         compression_level=topic.compression_level,

@@ -3,7 +3,8 @@
 What a reader could get wrong
     Records below the position are dropped: a broker sends the whole batch that holds the offset.
     Control batches and empty (compacted) batches move the position and yield nothing.
-    Every batch is checked against its CRC before it is opened.
+    Every batch is checked against its CRC before it is opened. One that cannot be opened is raised by the call that would have
+    nothing else to return, or by the next: what lies before it, and other partitions, are returned first. The position stays at it.
 """
 
 from collections.abc import Mapping
@@ -11,12 +12,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from ropewalk.base.errors import CorruptBatch
+from ropewalk.base.errors import CorruptBatch, RopewalkError
 from ropewalk.base.ids import TopicPartition
 from ropewalk.client.client import Client
+from ropewalk.client.errors import UnreadableBatch
 from ropewalk.client.fetch import Fetched
 from ropewalk.client.list_offsets import Isolation
-from ropewalk.records.batch import iterate, verify_crc
+from ropewalk.records.batch import BatchHeader, iterate, verify_crc
 from ropewalk.records.record import Record, iterate_records
 
 
@@ -41,11 +43,22 @@ class Consumer:
         self._isolation = isolation
         self.positions: Final = dict(positions)
         """The next offset to read of each partition. Take a partition out and it is no longer read."""
+        self._unreadable: UnreadableBatch | None = None
+        """Met by the latest call, and not raised yet."""
 
     async def poll(self, *, wait_ms: int | None = None) -> list[Consumed]:
         """One round of fetching; positions move past what is returned."""
+        self._raise_unreadable()
         answers = await self._client.fetch(self.positions, wait_ms=wait_ms, isolation=self._isolation)
-        return [self._open(fetched) for fetched in answers]
+        consumed = [self._open(fetched) for fetched in answers]
+        if not any(each.records for each in consumed):
+            self._raise_unreadable()
+        return consumed
+
+    def _raise_unreadable(self) -> None:
+        unreadable, self._unreadable = self._unreadable, None
+        if unreadable is not None and unreadable.partition in self.positions:
+            raise unreadable
 
     def _open(self, fetched: Fetched) -> Consumed:
         partition = fetched.partition
@@ -54,16 +67,15 @@ class Consumer:
         view = memoryview(fetched.records)
         uses_append_time = False
         for start, header in iterate(view):
-            batch = view[start : start + header.size_bytes]
-            if not verify_crc(batch):
-                raise CorruptBatch(
-                    f"{partition} has a batch at offset {header.base_offset} that fails its CRC"
-                )
-            uses_append_time = header.uses_append_time
             if header.end_offset <= position:
                 continue
-            if not header.is_control:
-                records += [record for record in iterate_records(batch) if record.offset >= position]
+            try:
+                opened = _records(view[start : start + header.size_bytes], header)
+            except RopewalkError as error:
+                self._unreadable = UnreadableBatch(partition, header.base_offset, header.end_offset, error)
+                break
+            uses_append_time = header.uses_append_time
+            records += [record for record in opened if record.offset >= position]
             position = header.end_offset
         self.positions[partition] = position
         end_offset = (
@@ -72,3 +84,9 @@ class Consumer:
             else fetched.high_watermark
         )
         return Consumed(partition, tuple(records), end_offset, uses_append_time)
+
+
+def _records(batch: memoryview, header: BatchHeader) -> list[Record]:
+    if not verify_crc(batch):
+        raise CorruptBatch("it fails its CRC")
+    return [] if header.is_control else list(iterate_records(batch))

@@ -14,6 +14,9 @@
       CommitFailed          the group has moved on: these partitions belong to somebody else now
       NoOffset              a partition to be read has no offset to begin at
       NotOfFormat           a value cannot be written in the format that was chosen, or bytes cannot be read in it
+      HistoryChanged        what was read before a position is no longer what the log holds there
+      CorruptBatch
+        UnreadableBatch     a batch that cannot be opened; reading stays at it until the application seeks past it
 
 `base.errors.TimedOut` completes the list: like `ConnectionLost` it leaves open what the broker did.
 The distinction decides what is tried again. `is_retriable` asks whether another attempt could succeed,
@@ -23,7 +26,8 @@ answered so may have put its batch into the log all the same.
 
 from typing import Final
 
-from ropewalk.base.errors import RopewalkError, TimedOut
+from ropewalk.base.errors import CorruptBatch, RopewalkError, TimedOut
+from ropewalk.base.ids import TopicPartition
 from ropewalk.wire.error_code import RETRIABLE, ErrorCode
 
 
@@ -109,6 +113,34 @@ class NoOffset(RopewalkError):
 
 class NotOfFormat(RopewalkError):
     pass
+
+
+class HistoryChanged(RopewalkError):
+    """The log was cut, or made anew, below where this consumer stands: offsets from `diverged_at` on are other records now."""
+
+    def __init__(self, partition: TopicPartition, position: int, diverged_at: int, reason: str) -> None:
+        super().__init__(
+            f"{partition} was read up to offset {position}, but from offset {diverged_at} on it has another history: {reason}"
+        )
+        self.partition = partition
+        self.position = position
+        self.diverged_at = diverged_at
+
+
+class UnreadableBatch(CorruptBatch):
+    """`end_offset` is where the batch ends and reading may go on (`seek`); None where that cannot be told."""
+
+    def __init__(
+        self, partition: TopicPartition, base_offset: int, end_offset: int | None, cause: RopewalkError
+    ) -> None:
+        way_on = "" if end_offset is None else f" (seek to {end_offset} to go on behind it)"
+        super().__init__(
+            f"{partition} has a batch at offset {base_offset} that cannot be read: {cause}{way_on}"
+        )
+        self.partition = partition
+        self.base_offset = base_offset
+        self.end_offset = end_offset
+        self.cause = cause
 
 
 STALE_METADATA: Final = frozenset(

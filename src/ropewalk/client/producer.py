@@ -46,19 +46,28 @@ class Producer:
         self._partitioner = Partitioner()
         self._identity: tuple[ProducerId, ProducerEpoch] | None = None
         self._sequences: dict[int, int] = {}
+        self._has_failed = False
 
     async def send(self, records: Sequence[Record], *, partition: int | None = None) -> list[Delivered]:
         """Send all, to `partition` or where their keys say, and wait for the acknowledgements."""
         if not records:
             return []
+        if self._has_failed:
+            # Batches may be in the log, or not: sequences that go on from there would be a guess.
+            self._identity, self._has_failed = None, False
+            self._sequences.clear()
         if self._identity is None:
             self._identity = await self._identify()
         by_partition = (
             {partition: list(records)} if partition is not None else await self._distribute(records)
         )
-        delivered = await together(
-            [self._send_in_order(index, chosen) for index, chosen in sorted(by_partition.items())]
-        )
+        try:
+            delivered = await together(
+                [self._send_in_order(index, chosen) for index, chosen in sorted(by_partition.items())]
+            )
+        except BaseException:
+            self._has_failed = True
+            raise
         return [batch for batches in delivered for batch in batches]
 
     async def drain(self) -> None:

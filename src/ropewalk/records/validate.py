@@ -5,8 +5,8 @@ exactly one batch, format, CRC, offsets, kind, size, timestamps, compression, ke
 
 What a reader could get wrong
     On a topic without special rules only the header and the CRC are looked at, some two microseconds. Records
-    are opened where a rule is about records: `Rules.opens_records` says so beforehand, because that is work
-    for the disk pool and not for the event loop.
+    are opened where a rule is about records, or where the topic wants every record looked at (`records.validate=full`):
+    `Rules.opens_records` says so beforehand, because that is work for the disk pool and not for the event loop.
     Kafka looks at the timestamp of every record. Here the header's first and largest stand for them, unless a
     topic sets how old records may be: only then can a record in the middle matter.
     Nothing is changed here. `conform` turns a valid batch into what the topic stores.
@@ -36,6 +36,7 @@ from ropewalk.records.batch import (
     verify_crc,
 )
 from ropewalk.records.codec import Codec
+from ropewalk.records.inspection import inspect
 from ropewalk.records.record import RECORD_BYTES_MIN, TIMESTAMP_NONE, Record, iterate_records
 
 DURATION_UNBOUNDED_MS: Final = 2**63 - 1
@@ -58,6 +59,8 @@ class Rules(Struct, frozen=True, gc=False):
     """How far a record's timestamp may lie behind the broker's clock."""
     after_max_ms: int = 3_600_000
     """How far it may lie ahead."""
+    checks_records: bool = False
+    """Every batch is opened, and refused if it is not what its header says (`inspection.py`)."""
     keys_required: bool = False
     """The topic is compacted: a record without a key would have no place in it."""
     zstd_allowed: bool = True
@@ -69,6 +72,11 @@ class Rules(Struct, frozen=True, gc=False):
     @property
     def opens_records(self) -> bool:
         """Validating takes time in proportion to the records."""
+        return self.checks_records or self.judges_records
+
+    @property
+    def judges_records(self) -> bool:
+        """A record may be refused for what it says, and not only for not being one."""
         return self.keys_required or (
             self.before_max_ms != DURATION_UNBOUNDED_MS and self.timestamp_type is TimestampType.CREATE
         )
@@ -119,8 +127,10 @@ def validate_produced(batch: memoryview, rules: Rules, now_ms: int) -> BatchHead
         _check_timestamp(header.base_timestamp, rules, now_ms)
     if header.attributes & CODEC_MASK >= Codec.ZSTD:
         _check_codec(header, rules)
-    if rules.opens_records:
+    if rules.judges_records:
         _check_records(batch, rules, now_ms)
+    elif rules.checks_records:
+        inspect(batch, header)
     return header
 
 

@@ -4,11 +4,13 @@ What a reader could get wrong
     A partition without a position is not read until one is found: the group's, or the start that the settings name.
     What is fetched and what is consumed are two positions: `fetch_offset` runs ahead of `position`. When the position is
     set from outside, whatever was fetched for the former one is dropped (`version` tells which that is).
+    A position belongs to a history: to one topic id, and to the log of the leader in whose epoch it was found there
+    (`validated_epoch`). Under another leader it is looked for again before anything is fetched (KIP-320).
 """
 
 from collections.abc import Iterable
 
-from ropewalk.base.ids import TopicPartition
+from ropewalk.base.ids import NodeId, TopicId, TopicPartition
 from ropewalk.client.errors import Misuse
 from ropewalk.client.group_offsets import OffsetToCommit
 
@@ -16,13 +18,30 @@ from ropewalk.client.group_offsets import OffsetToCommit
 class Held:
     """One partition that is read."""
 
-    __slots__ = ("fetch_offset", "is_paused", "leader_epoch", "partition", "position", "reset_to", "version")
+    __slots__ = (
+        "fetch_epoch", "fetch_offset", "is_paused", "leader_epoch", "leader_only_until_ms", "partition", "position", "refused_offset",
+        "replica", "replica_until_ms", "reset_to", "topic_id", "validated_epoch", "version",
+    )  # fmt: skip
 
     def __init__(self, partition: TopicPartition) -> None:
         self.partition = partition
         self.position: int | None = None
-        self.fetch_offset = 0
         self.leader_epoch = -1
+        """The epoch of the record before the position; -1 where that is not known."""
+        self.fetch_offset = 0
+        self.fetch_epoch = -1
+        """The epoch of the record before `fetch_offset`."""
+        self.validated_epoch = -1
+        """The leader epoch in which what was read up to `fetch_offset` was found in the leader's log."""
+        self.topic_id: TopicId | None = None
+        """The topic that the position is of: there may be another of its name later. None until it is first fetched from."""
+        self.refused_offset: int | None = None
+        """The `fetch_offset` that the leader said is out of range: not asked for again before everything up to it is consumed."""
+        self.replica: NodeId | None = None
+        """Where the leader sent this reader, for the sake of its rack (KIP-392)."""
+        self.replica_until_ms = 0.0
+        self.leader_only_until_ms = 0.0
+        """Until then the rack is not mentioned to the leader, since the replica that it named has failed."""
         self.is_paused = False
         self.version = 0
         self.reset_to: int | None = None
@@ -30,14 +49,37 @@ class Held:
 
     def seek(self, offset: int, leader_epoch: int = -1) -> None:
         self.position = self.fetch_offset = offset
-        self.leader_epoch = leader_epoch
-        self.version += 1
+        self.leader_epoch = self.fetch_epoch = leader_epoch
         self.reset_to = None
+        self._begin_anew()
 
     def lose_position(self, reset_to: int | None) -> None:
         self.position = None
-        self.version += 1
         self.reset_to = reset_to
+        self._begin_anew()
+
+    def on_fetched(self, end_offset: int, leader_epoch: int) -> None:
+        self.fetch_offset = end_offset
+        self.fetch_epoch = leader_epoch
+
+    def on_validated(self, leader_epoch: int) -> None:
+        """Under the leader of this epoch what was read is still what is there."""
+        self.validated_epoch = leader_epoch
+        self.replica = None  # another leader may send its readers elsewhere
+
+    def follow(self, replica: NodeId, until_ms: float) -> None:
+        self.replica = replica
+        self.replica_until_ms = until_ms
+
+    def leave_replica(self, leader_only_until_ms: float) -> None:
+        self.replica = None
+        self.leader_only_until_ms = leader_only_until_ms
+
+    def _begin_anew(self) -> None:
+        self.version += 1
+        self.validated_epoch = -1
+        self.topic_id = None
+        self.refused_offset = None
 
 
 class Assignment:

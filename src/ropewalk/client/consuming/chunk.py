@@ -4,14 +4,17 @@ What a reader could get wrong
     Who reads what is committed skips the batches of aborted transactions. The broker names those; a producer's abort marker
     ends its skipping, so that its next transaction is seen.
     Markers, aborted and compacted batches move the position and yield nothing.
+    A batch that cannot be opened ends the chunk (`failure`): what lies before it is handed out, the position stays at it, and
+    nothing behind it is looked at. Whoever wants to go on seeks past it.
 """
 
 from collections import deque
 from collections.abc import Sequence
 
-from ropewalk.base.errors import CorruptBatch
+from ropewalk.base.errors import CorruptBatch, RopewalkError
 from ropewalk.base.ids import TopicPartition
 from ropewalk.client.consuming.message import Message
+from ropewalk.client.errors import UnreadableBatch
 from ropewalk.records.batch import HEADER_BYTES, BatchHeader, decode_header, verify_crc
 from ropewalk.records.record import decode_records
 from ropewalk.records.unpacking import unpack
@@ -21,7 +24,7 @@ _ABORT = 0
 
 
 class Chunk:
-    """`position` is the next offset to be read from it; `end_offset` where it ends."""
+    """`position` is the next offset to be read from it; `end_offset` where it ends, `end_epoch` the epoch of its last batch."""
 
     def __init__(
         self,
@@ -37,7 +40,10 @@ class Chunk:
         self.fetch_offset = fetch_offset
         self.position = fetch_offset
         self.end_offset = fetch_offset
-        self.leader_epoch = -1
+        self.leader_epoch = self.end_epoch = -1
+        """Of the batch that was opened last, and of the last one."""
+        self.failure: UnreadableBatch | None = None
+        """Why nothing more can be taken from it."""
         view = memoryview(records)
         self._batches: deque[tuple[memoryview, BatchHeader]] = deque()
         self.size_bytes = len(view)
@@ -45,26 +51,34 @@ class Chunk:
         self._aborting: set[int] = set()
         self._opened: deque[Message] = deque()
         self._checks_crcs = checks_crcs
+        self._unframed: UnreadableBatch | None = None
+        """What follows the batches and is none: without a header nobody knows where the next would begin."""
         position = 0
         while len(view) - position >= HEADER_BYTES:
-            header = decode_header(view, position)
+            try:
+                header = decode_header(view, position)
+            except RopewalkError as error:
+                self._unframed = UnreadableBatch(partition, self.end_offset, None, error)
+                break
             if header.size_bytes > len(view) - position:
                 break
             if header.end_offset > fetch_offset:
                 self._batches.append((view[position : position + header.size_bytes], header))
                 self.end_offset = header.end_offset
+                self.end_epoch = header.leader_epoch
             position += header.size_bytes
 
     @property
     def is_empty(self) -> bool:
-        return not self._batches and not self._opened
+        return not self._batches and not self._opened and self._unframed is None
 
     def take(self, count_max: int) -> list[Message]:
-        """Up to so many messages, in order; an empty list once everything was read."""
+        """Up to so many messages, in order; fewer where the next batch cannot be opened, of which `failure` tells."""
         taken: list[Message] = []
-        while len(taken) < count_max:
+        while len(taken) < count_max and self.failure is None:
             if not self._opened:
                 if not self._batches:
+                    self.failure = self._unframed
                     break
                 messages = self._open_next()
                 if len(messages) <= count_max - len(taken):
@@ -82,24 +96,28 @@ class Chunk:
         return taken
 
     def _open_next(self) -> list[Message]:
-        batch, header = self._batches.popleft()
-        if self._checks_crcs and not verify_crc(batch):
-            raise CorruptBatch(
-                f"{self.partition} has a batch at offset {header.base_offset} that fails its CRC"
-            )
-        self.leader_epoch = header.leader_epoch
+        """The messages of the next batch; it is passed only if it could be opened."""
+        batch, header = self._batches[0]
         messages: list[Message] = []
-        if header.is_control:
-            self._on_marker(batch, header)
-        elif not (header.is_transactional and self._is_aborted(header)):
-            messages = unpack(
-                batch,
-                header,
-                topic=self.partition.topic,
-                partition=self.partition.partition,
-                from_offset=self.fetch_offset,
-                make=Message,
-            )
+        try:
+            if self._checks_crcs and not verify_crc(batch):
+                raise CorruptBatch("the batch fails its CRC")
+            if header.is_control:
+                self._on_marker(batch, header)
+            elif not (header.is_transactional and self._is_aborted(header)):
+                messages = unpack(
+                    batch,
+                    header,
+                    topic=self.partition.topic,
+                    partition=self.partition.partition,
+                    from_offset=self.fetch_offset,
+                    make=Message,
+                )
+        except RopewalkError as error:
+            self.failure = UnreadableBatch(self.partition, header.base_offset, header.end_offset, error)
+            return []
+        self._batches.popleft()
+        self.leader_epoch = header.leader_epoch
         self.position = header.end_offset
         return messages
 

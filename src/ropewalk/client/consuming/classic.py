@@ -10,6 +10,8 @@ What a reader could get wrong
     A member with an eager assignor gives everything up before it joins. A cooperative one keeps what it has, gives up only
     what it is not given again, and then joins once more so that others can have it.
     Whoever hears that it is no longer a member has lost its partitions already: there is nothing to give up.
+    What the application commits belongs to the generation that it knows (`identity`). The member itself may be ahead of it: thrown
+    out, or in a later generation whose partitions the application has not been given yet.
 """
 
 import asyncio
@@ -80,9 +82,14 @@ class ClassicMember:
         self._remembered: frozenset[TopicPartition] = _NOTHING
         """What it was given last, also when it has given it up: the sticky assignor asks."""
         self._has_left = False
+        self._known = self._present()
+        """The member and generation in which the application was given what it holds."""
 
     @property
     def identity(self) -> GroupIdentity:
+        return self._known
+
+    def _present(self) -> GroupIdentity:
         return GroupIdentity(self._group, self._generation, self._member_id, self._settings.group_instance_id)
 
     def subscribe(self, subscription: Subscription) -> None:
@@ -119,6 +126,8 @@ class ClassicMember:
         elif change.is_rebalance:
             given, self._given = self._given, None
             self._owned = given if given is not None else self._owned
+            if given is not None:
+                self._known = self._present()
             if change.revoked:
                 self._must_join = True  # so that others can be given what was given up
         else:
@@ -146,9 +155,11 @@ class ClassicMember:
     async def _join(self) -> None:
         """Until there is a share, or a reason why there will be none."""
         try:
-            given = None
+            given = await self._join_once()
             while given is None:
                 given = await self._join_once()
+                if given is None:  # more than a member id was missing
+                    await asyncio.sleep(self._settings.retry_backoff_ms / 1000)
             self._given = given
         except RopewalkError as error:
             if is_retriable(error):
@@ -163,6 +174,9 @@ class ClassicMember:
         try:
             joined = await self._ask_to_join()
             self._member_id, self._generation = joined.member_id, joined.generation_id
+            if self._owned:
+                # Held through the rebalance, which nobody else is given before the application has let go of it.
+                self._known = self._present()
             if not self._is_beating:
                 self._beat()
             self._is_leader = joined.leader == joined.member_id
@@ -309,7 +323,7 @@ class ClassicMember:
                 await self._look_for_growth()
 
     async def _beat_once(self) -> None:
-        identity = self.identity
+        identity = self._present()
         until_ms = self._session.deadline_ms(self._settings.session_timeout_ms)
 
         async def once(connection: Connection) -> None:
@@ -323,7 +337,7 @@ class ClassicMember:
         try:
             await self._calls.ask(self._group, once, deadline_ms=until_ms)
         except RopewalkError as error:
-            if self.identity != identity or self._is_joining:
+            if self._present() != identity or self._is_joining:
                 return  # about a generation that is over
             code = error.code if isinstance(error, RemoteError) else None
             if code is ErrorCode.REBALANCE_IN_PROGRESS:

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from inspect import isawaitable
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from msgspec.structs import replace
 
@@ -27,8 +27,9 @@ from ropewalk.base.ports import ClientPorts
 from ropewalk.client import group_offsets
 from ropewalk.client.address import parse_addresses
 from ropewalk.client.client import Client
-from ropewalk.client.consuming.assignment import Assignment, Held
+from ropewalk.client.consuming.assignment import Assignment
 from ropewalk.client.consuming.classic import ClassicMember
+from ropewalk.client.consuming.committing import Commit, Commits
 from ropewalk.client.consuming.fetcher import Fetcher
 from ropewalk.client.consuming.managed import ManagedMember
 from ropewalk.client.consuming.message import Message
@@ -36,27 +37,15 @@ from ropewalk.client.consuming.settings import SettingValue, consumer_settings
 from ropewalk.client.consuming.starting import Positions
 from ropewalk.client.consuming.subscription import Callback, Change, Membership, subscription
 from ropewalk.client.coordinators import Coordinators
-from ropewalk.client.errors import CommitFailed, Misuse
+from ropewalk.client.errors import Misuse
 from ropewalk.client.formats import Format
 from ropewalk.client.group_offsets import Committed, GroupIdentity, OffsetToCommit
 from ropewalk.client.list_offsets import ListedOffset, OffsetQuery
 from ropewalk.runtime.ports import SystemClientPorts
 from ropewalk.runtime.tasks import Supervisor
-from ropewalk.wire.error_code import ErrorCode
 
 CallBack = Callable[[Callback, list[TopicPartition]], Awaitable[None]]
 """How a callback is called: on the loop, or in the thread that polls."""
-
-_MOVED_ON: Final = frozenset(
-    {
-        ErrorCode.ILLEGAL_GENERATION,
-        ErrorCode.UNKNOWN_MEMBER_ID,
-        ErrorCode.REBALANCE_IN_PROGRESS,
-        ErrorCode.FENCED_INSTANCE_ID,
-        ErrorCode.FENCED_MEMBER_EPOCH,
-        ErrorCode.STALE_MEMBER_EPOCH,
-    }
-)
 
 
 class Consumer:
@@ -87,11 +76,11 @@ class Consumer:
         self._assignment = Assignment()
         self._news: asyncio.Event = asyncio.Event()
         self._coordinators = Coordinators(self._session)
-        self._fetcher = Fetcher(
-            self._session, self._assignment, self.settings, self._tasks, self._news.set, self._on_out_of_range
-        )
         self._positions = Positions(
             self._client, self._assignment, self.settings, self._tasks, self._news.set, self._committed_of
+        )
+        self._fetcher = Fetcher(
+            self._session, self._assignment, self.settings, self._tasks, self._news.set, self._positions
         )
         self._membership: Membership | None = None
         self._callbacks: tuple[Callback | None, Callback | None, Callback | None] = (None, None, None)
@@ -99,10 +88,14 @@ class Consumer:
         self._undelivered: deque[Message] = deque()
         """Taken from the fetcher for a loop that has not asked for them yet."""
         self._committed_at_ms = 0.0
-        self._commit_count = 0
-        self._is_committing = False
-        self._commit_next: dict[TopicPartition, OffsetToCommit] = {}
-        self._told_of_commit: list[Callable[[RopewalkError | None], None]] = []
+        self._commits = Commits(
+            self._session,
+            self._coordinators,
+            self._assignment,
+            self._tasks,
+            self.group_identity,
+            timeout_ms=self.settings.request_timeout_ms,
+        )
         self._is_running = False
 
     async def start(self) -> None:
@@ -165,7 +158,11 @@ class Consumer:
         self._news.set()
 
     async def poll(self, *, timeout_ms: int = 500, max_records: int | None = None) -> list[Message]:
-        """What there is, as soon as there is something; an empty list when there was nothing for so long."""
+        """What there is, as soon as there is something; an empty list when there was nothing for so long.
+
+        A partition that cannot be read on (`UnreadableBatch`, `HistoryChanged`) raises at the call after the one that met it, and
+        instead of an empty list. Its position stays; the other partitions are read on by those who poll again.
+        """
         count_max = max_records or self.settings.max_poll_records
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         while True:
@@ -181,6 +178,7 @@ class Consumer:
                 return messages
             remaining_ms = deadline_ms - self._clock.monotonic_ms()
             if remaining_ms <= 0:
+                self._fetcher.tell_again()
                 return []
             await self._wait_for_news(remaining_ms)
 
@@ -265,10 +263,8 @@ class Consumer:
         Raises `CommitFailed` when the group has gone on without this member: others read these partitions again.
         """
         self._check_running()
-        await self._commit(
-            self.positions() if offsets is None else _to_commit(offsets),
-            self._session.deadline_ms(timeout_ms),
-        )
+        deadline_ms = self._session.deadline_ms(timeout_ms)
+        await self._commits.send(self._commit_of(offsets), deadline_ms=deadline_ms)
 
     def commit_soon(
         self,
@@ -278,20 +274,20 @@ class Consumer:
     ) -> None:
         """As `commit`, without waiting. While one is on its way those that follow are gathered into the next."""
         self._check_running()
-        self._commit_next.update(self.positions() if offsets is None else _to_commit(offsets))
-        if on_done is not None:
-            self._told_of_commit.append(on_done)
-        if not self._is_committing:
-            self._is_committing = True
-            self._commit_count += 1
-            self._tasks.start(f"commit {self._commit_count}", self._commit_alone())
+        self._commits.send_soon(self._commit_of(offsets), on_done)
 
     async def committed(
         self, partitions: Iterable[TopicPartition] | None = None, *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, Committed]:
         """What the group has committed; partitions of which it has nothing are left out."""
         wanted = self._assignment.partitions if partitions is None else frozenset(partitions)
-        return await self._committed_of(wanted, self._session.deadline_ms(timeout_ms))
+        return await group_offsets.fetch(
+            self._coordinators,
+            self._the_group(),
+            partitions=wanted,
+            require_stable=True,
+            deadline_ms=self._session.deadline_ms(timeout_ms),
+        )
 
     async def offsets_for_times(
         self, times_ms: Mapping[TopicPartition, int]
@@ -384,7 +380,8 @@ class Consumer:
                     value = self._value_format.decode(value)
             except RopewalkError as error:
                 for later in reversed(messages[number:]):
-                    self._assignment.held(later.topic_partition).seek(later.offset)
+                    held = self._assignment.held(later.topic_partition)
+                    held.seek(later.offset, held.leader_epoch)
                     self._fetcher.forget(later.topic_partition)
                 if decoded:
                     return decoded
@@ -407,39 +404,13 @@ class Consumer:
         """Before partitions are given up. What cannot be committed will be read again, which is what is promised."""
         if self.settings.enable_auto_commit and self._group is not None and self._assignment.partitions:
             try:
-                await self._commit(self.positions(), deadline_ms)
+                await self._commits.send(self._commit_of(None), deadline_ms=deadline_ms)
             except RopewalkError:
                 return
 
-    async def _commit_alone(self) -> None:
-        try:
-            while self._commit_next:
-                offsets, self._commit_next = self._commit_next, {}
-                told, self._told_of_commit = self._told_of_commit, []
-                failure: RopewalkError | None = None
-                try:
-                    await self._commit(offsets, self._session.deadline_ms(self.settings.request_timeout_ms))
-                except RopewalkError as error:
-                    failure = error
-                for on_done in told:
-                    on_done(failure)
-        finally:
-            self._is_committing = False
-
-    async def _commit(self, offsets: Mapping[TopicPartition, OffsetToCommit], deadline_ms: float) -> None:
-        identity = self.group_identity()
-        outcomes = await group_offsets.commit(self._coordinators, identity, offsets, deadline_ms=deadline_ms)
-        for partition, error in outcomes.items():
-            if error is None:
-                continue
-            if error.code is ErrorCode.STALE_MEMBER_EPOCH and self.group_identity() != identity:
-                await self._commit(offsets, deadline_ms)  # the member went on to another epoch meanwhile
-                return
-            if error.code in _MOVED_ON:
-                raise CommitFailed(
-                    f"{identity.group} has moved on, {partition} and others may be read again: {error}"
-                ) from error
-            raise error
+    def _commit_of(self, offsets: Mapping[TopicPartition, int | OffsetToCommit] | None) -> Commit:
+        chosen = self.positions() if offsets is None else _to_commit(offsets)
+        return self._commits.ask(chosen, is_members=self._membership is not None)
 
     async def _committed_of(
         self, partitions: Iterable[TopicPartition], deadline_ms: float
@@ -474,10 +445,6 @@ class Consumer:
         self._undelivered = deque(
             message for message in self._undelivered if message.topic_partition != partition
         )
-
-    def _on_out_of_range(self, held: Held) -> None:
-        self._positions.on_out_of_range(held)
-        self._fetcher.forget(held.partition)
 
     async def _wait_for_news(self, timeout_ms: float) -> None:
         try:

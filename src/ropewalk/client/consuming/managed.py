@@ -5,6 +5,8 @@ What a reader could get wrong
     says so with its next heartbeat, and is only then given what others have given up.
     A member makes its own id and keeps it for life. Fenced, it has lost its partitions and joins again with epoch 0.
     Targets name topics by id: one that is not known yet waits until it is.
+    What the application commits belongs to the epoch that it knows (`identity`). A member that was fenced is back with another
+    one before the application has heard that it lost everything.
 """
 
 import asyncio
@@ -69,10 +71,14 @@ class ManagedMember:
         self._polled_at_ms = 0.0
         self._failure: RopewalkError | None = None
         self._bell = asyncio.Event()
+        self._known_epoch = _JOINING
+        """The epoch in which the application holds what it holds."""
 
     @property
     def identity(self) -> GroupIdentity:
-        return GroupIdentity(self._group, self._epoch, self._member_id, self._settings.group_instance_id)
+        return GroupIdentity(
+            self._group, self._known_epoch, self._member_id, self._settings.group_instance_id
+        )
 
     def subscribe(self, subscription: Subscription) -> None:
         self._subscription = subscription
@@ -108,6 +114,7 @@ class ManagedMember:
         else:
             self._owned |= change.added
             self._target = None
+            self._known_epoch = self._epoch
         self._bell.set()  # the coordinator waits to hear of it
 
     async def leave(self, *, deadline_ms: float) -> None:
@@ -165,6 +172,8 @@ class ManagedMember:
             self._says_all = False
             self._was_told = owned
             self._epoch = response.member_epoch
+            if self._owned:  # held without a break since the epoch before
+                self._known_epoch = self._epoch
             self._interval_ms = response.heartbeat_interval_ms or self._interval_ms
             if response.assignment is not None:
                 self._unnamed = response.assignment.topic_partitions
@@ -176,11 +185,12 @@ class ManagedMember:
         code = error.code if isinstance(error, RemoteError) else None
         self._says_all = True
         if code in _FENCED or code is None or code is ErrorCode.STALE_MEMBER_EPOCH:
+            if self._epoch != _JOINING:
+                self._bell.set()  # join again; but who is refused as it joins does not ask again at once
             self._epoch = _JOINING
             self._lost |= self._owned
             self._owned = _NOTHING
             self._target = self._unnamed = self._was_told = None
-            self._bell.set()
         elif not is_retriable(error) and code is not ErrorCode.UNRELEASED_INSTANCE_ID:
             self._failure = error
         self._on_news()

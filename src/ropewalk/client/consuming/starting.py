@@ -2,10 +2,13 @@
 
 What a reader could get wrong
     Looking up happens in the background, one round at a time; the partitions are read as soon as they have a position.
-    `auto_offset_reset=none` is for those who would rather stop than read from a place they did not choose: `NoOffset`.
+    `auto_offset_reset=none` is for those who would rather stop than read from a place they did not choose: `NoOffset`, and
+    `HistoryChanged` where the log was cut below what they have read. All others go back to where the two histories part, and
+    a warning says so.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
@@ -13,13 +16,21 @@ from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import TopicPartition
 from ropewalk.client.client import Client
 from ropewalk.client.consuming.assignment import Assignment, Held
+from ropewalk.client.consuming.histories import Agreement
 from ropewalk.client.consuming.settings import ConsumerSettings
-from ropewalk.client.errors import NoOffset, is_retriable
+from ropewalk.client.errors import HistoryChanged, NoOffset, RemoteError, is_retriable
 from ropewalk.client.group_offsets import Committed
 from ropewalk.client.list_offsets import OffsetQuery
 from ropewalk.runtime.tasks import Supervisor
+from ropewalk.wire.error_code import ErrorCode
 
 CommittedOf = Callable[[Iterable[TopicPartition], float], Awaitable[dict[TopicPartition, Committed]]]
+
+_LOG: Final = logging.getLogger("ropewalk.client")
+
+_OF_MEMBERSHIP: Final = frozenset(
+    {ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID}
+)
 
 _RESETS: Final = {"earliest": OffsetQuery.EARLIEST, "latest": OffsetQuery.LATEST}
 
@@ -66,6 +77,16 @@ class Positions:
             )
         held.lose_position(self._reset)
 
+    def on_other_history(self, held: Held, agreement: Agreement, reason: str) -> RopewalkError | None:
+        """The log is not the one that was read: go back to where it is the same, unless the application wants to decide."""
+        assert held.position is not None, "what has no position was not read"
+        changed = HistoryChanged(held.partition, held.position, agreement.end_offset, reason)
+        if self._reset is None:
+            return changed
+        _LOG.warning("%s; reading goes on from there", changed)
+        held.seek(agreement.end_offset, agreement.leader_epoch)
+        return None
+
     async def _look_up(self, wanted: list[tuple[Held, int]]) -> None:
         try:
             await self._find(wanted)
@@ -73,7 +94,7 @@ class Positions:
                 # Nobody leads it at the moment: without a pause we would ask in a circle.
                 await asyncio.sleep(self._settings.retry_backoff_ms / 1000)
         except RopewalkError as error:
-            if not is_retriable(error):
+            if not is_retriable(error) and not _is_of_membership(error):
                 self._error = error
             await asyncio.sleep(self._settings.retry_backoff_ms / 1000)
         finally:
@@ -107,3 +128,8 @@ class Positions:
             elif held.partition in committed and held.partition not in queries:
                 found = committed[held.partition]
                 held.seek(found.offset, found.leader_epoch)
+
+
+def _is_of_membership(error: RopewalkError) -> bool:
+    """The member has gone on to another epoch, or is none any more: it will hear so itself, and the partitions with it."""
+    return isinstance(error, RemoteError) and error.code in _OF_MEMBERSHIP

@@ -38,6 +38,7 @@ class TopicSettings(Struct, frozen=True, kw_only=True):
     partitions_auto_byte_rate: int
     partitions_auto_max: int | None
     """None where the topic does not grow by itself."""
+    records_validate: Literal["header", "full"]
     replica_straggler_ms: int
     retention_bytes: int
     retention_ms: int

@@ -250,6 +250,15 @@ _CATALOGUE: Final = (
         without_effect=True,
     ),
     Setting(
+        "records.validate",
+        Kind.STRING,
+        "header",
+        "How far a producer's batch is looked into before it is taken: `header` for its header and checksum, `full` for every record "
+        "too, so that a batch that no consumer could open is refused. What it costs is in docs/performance.md.",
+        choices=("header", "full"),
+        synonyms=(Synonym("records.validate"),),
+    ),
+    Setting(
         "remote.log.copy.disable",
         Kind.BOOLEAN,
         "false",
