@@ -52,6 +52,8 @@ NEEDS = (
         lambda: shutil.which("java") is not None,
         ("openjdk-17-jre-headless", "openjdk-21-jre-headless", "default-jre-headless"),
     ),
+    Need("Prometheus", lambda: shutil.which("prometheus") is not None, ("prometheus",)),
+    Need("systemd-analyze", lambda: shutil.which("systemd-analyze") is not None, ("systemd",)),
     Need("mount", lambda: shutil.which("mount", path=_path_of_root()) is not None, ("mount",)),
 )
 

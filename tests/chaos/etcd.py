@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -75,6 +76,11 @@ class EtcdProcesses:
         process = self._processes.pop(member)
         process.kill()
         process.wait()
+
+    def signal(self, number: signal.Signals) -> None:
+        """To every member that runs."""
+        for process in self._processes.values():
+            process.send_signal(number)
 
     def leader(self) -> int:
         """The member that the others follow. All must be there."""

@@ -65,10 +65,11 @@ class Health:
         transaction_ms_max: Callable[[], int],
         membership: Membership | None = None,
         metadata_trouble: Callable[[], str | None] = lambda: None,
+        lack: Callable[[], str | None] = lambda: None,
     ) -> None:
         """`failure` says what background work has failed with, if it has; `transaction_ms_max` how long a transaction may take.
         No membership for a node that is alone.
-        `metadata_trouble` says why the metadata cannot be reached, on a node that should."""
+        `metadata_trouble` says why the metadata cannot be reached, on a node that should; `lack` what of it the node has not followed."""
         self.stage = Stage.OPENING
         self._partitions = partitions
         self._groups = groups
@@ -78,6 +79,7 @@ class Health:
         self._transaction_ms_max = transaction_ms_max
         self._membership = membership
         self._metadata_trouble = metadata_trouble
+        self._lack = lack
         self.complaints: tuple[Complaint, ...] = ()
         """What was wrong when it was looked at last."""
 
@@ -120,6 +122,7 @@ class Health:
             Check("cluster", self._membership.standing),
             Check("controller", _cannot(self._membership.trouble), is_tolerable=True),
             Check("metadata", _cannot(self._metadata_trouble()), is_tolerable=True),
+            Check("following", self._lack(), is_tolerable=True),
             Check("clock", _difference(self._membership.clock_difference_ms), is_tolerable=True),
         ]
 

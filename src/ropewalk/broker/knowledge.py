@@ -4,13 +4,15 @@ What a reader could get wrong
     Knowledge is as old as the older of two things: the controller's last answer, and the last moment at which nothing kept this node from
     following the metadata. A controller that cannot reach the metadata's home hears itself, and knows nothing new.
     An image may be complete and old: whoever is not heard cannot say that it has changed.
+    A node that hears the controller may lack records all the same, since they come another way. It lacks them when it has not reached, for a
+    while, what the controller's end was at the beginning of that while.
 """
 
 import asyncio
 from collections.abc import Callable, Iterator
 
 from ropewalk.base import metrics
-from ropewalk.base.limits import HEALTH_CHECK_MS
+from ropewalk.base.limits import HEALTH_CHECK_MS, NODE_BEHIND_MS_MAX
 from ropewalk.base.metrics import Sheet
 from ropewalk.base.ports import Clock
 from ropewalk.broker.facts import Facts
@@ -33,6 +35,9 @@ class Knowledge:
         self._unheard = unheard
         self._clock = clock
         self._began_at_ms = self._followed_at_ms = clock.monotonic_ms()
+        self._target_offset = 0
+        """Where the controller's metadata ended at `_behind_since_ms`, which this node is to reach."""
+        self._behind_since_ms = self._began_at_ms
         self.session_timeout_ms = session_timeout_ms
         """What is older than this may be wrong about any node."""
 
@@ -40,6 +45,9 @@ class Knowledge:
         while True:
             if self._unheard() is None:
                 self._followed_at_ms = self._clock.monotonic_ms()
+            if self.metadata_offset >= self._target_offset:
+                self._target_offset = self.controller_offset
+                self._behind_since_ms = self._clock.monotonic_ms()
             await asyncio.sleep(HEALTH_CHECK_MS / 1000)
 
     @property
@@ -64,6 +72,15 @@ class Knowledge:
         if self._membership is None:
             return self._facts.image.end_offset
         return self._membership.controller_offset
+
+    @property
+    def lack(self) -> str | None:
+        """What this node should have followed and has not, for a person; None where it keeps up."""
+        lacking_count = self._target_offset - self.metadata_offset
+        behind_ms = self._clock.monotonic_ms() - self._behind_since_ms
+        if lacking_count <= 0 or behind_ms < NODE_BEHIND_MS_MAX:
+            return None
+        return f"for {behind_ms / 1000:.0f} s it has lacked {lacking_count} records that the controller has"
 
     @property
     def is_old(self) -> bool:

@@ -180,12 +180,14 @@ class ClusterState(Struct, frozen=True):
             yield Trouble(NODE_FENCED, where, f"the controller does not hear of it{unheard}")
         elif isinstance(answer, RopewalkError) and node.state != "left":
             yield Trouble(NO_ANSWER, where, str(answer))
-        if isinstance(answer, Membership) and is_behind(answer, self.membership):
+        answerer = _answerer(answer)
+        problems = () if answerer is None else answerer.problems
+        said = [as_trouble(node.node_id, Complaint(each.check, each.problem)) for each in problems]
+        yield from said
+        is_said = any(each.what == NODE_BEHIND for each in said)
+        if isinstance(answer, Membership) and is_behind(answer, self.membership) and not is_said:
             here, there = answer.metadata_offset, self.membership.metadata_offset
             yield Trouble(NODE_BEHIND, where, f"its metadata ends at {here}, the controller's at {there}")
-        if (answerer := _answerer(answer)) is not None:
-            for each in answerer.problems:
-                yield as_trouble(node.node_id, Complaint(each.check, each.problem))
 
     def _troubles_of_partitions(self) -> Iterator[Trouble]:
         for topic, partition in self._partitions():

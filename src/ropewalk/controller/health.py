@@ -69,6 +69,8 @@ def as_trouble(node_id: int, complaint: Complaint) -> Trouble:
     """Without its controller, or the metadata's home, a node can do everything but change the cluster."""
     if complaint.check in ("controller", "metadata"):
         return Trouble(NOTHING_CHANGES, f"node {node_id}", complaint.problem)
+    if complaint.check == "following":
+        return Trouble(NODE_BEHIND, f"node {node_id}", complaint.problem)
     return Trouble(NODE_UNWELL, f"node {node_id}", f"{complaint.check}: {complaint.problem}")
 
 
@@ -193,9 +195,9 @@ def troubles_of_nodes(image: Image, reports: NodeReports, now_ms: int) -> list[T
             if not broker.is_leaving:
                 troubles.append(Trouble(NODE_FENCED, where, "the controller does not hear of it"))
             continue
-        if node_id in behind:
-            troubles.append(
-                Trouble(NODE_BEHIND, where, f"it lacks {behind[node_id]} records of the metadata")
-            )
-        troubles += [as_trouble(node_id, each) for each in reports.complaints(node_id)]
+        said = [as_trouble(node_id, each) for each in reports.complaints(node_id)]
+        if node_id in behind and all(each.what != NODE_BEHIND for each in said):
+            why = f"it lacks {behind[node_id]} records of the metadata"
+            troubles.append(Trouble(NODE_BEHIND, where, why))
+        troubles += said
     return troubles

@@ -48,6 +48,7 @@ class Instruments:
         finisher: Finisher,
         membership: Membership | None,
         metadata_trouble: Callable[[], str | None],
+        lack: Callable[[], str | None],
         cluster_health: ClusterHealth,
         home: Home,
         housekeeping: Housekeeping,
@@ -65,6 +66,7 @@ class Instruments:
             lambda: topics.broker_settings.transaction_max_timeout_ms,
             membership,
             metadata_trouble,
+            lack,
         )
         self._cluster_health = cluster_health
         self._config = config

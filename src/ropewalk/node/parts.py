@@ -201,6 +201,7 @@ def assemble(
         finisher=finisher,
         membership=None if config.is_alone else membership,
         metadata_trouble=metadata_trouble,
+        lack=lambda: knowledge.lack,
         cluster_health=cluster_health,
         home=disk,
         housekeeping=housekeeping,
