@@ -359,9 +359,11 @@ def test_administrators_see_transactions() -> None:
     at_the_door(story, *SETTINGS)
 
 
-def markers(producer_id: int, epoch: int, *, committed: bool) -> write_txn_markers.WriteTxnMarkersRequest:
+def markers(
+    producer_id: int, epoch: int, *, committed: bool, coordinator_epoch: int = 0
+) -> write_txn_markers.WriteTxnMarkersRequest:
     topic = write_txn_markers.WritableTxnMarkerTopic("t", (0,))
-    marker = write_txn_markers.WritableTxnMarker(producer_id, epoch, committed, (topic,), 0)
+    marker = write_txn_markers.WritableTxnMarker(producer_id, epoch, committed, (topic,), coordinator_epoch)
     return write_txn_markers.WriteTxnMarkersRequest((marker,))
 
 
@@ -380,6 +382,38 @@ def test_an_administrator_may_abort_what_hangs_and_commit_nothing() -> None:
         assert await write_marker(door, producer, committed=False) == 0
         found = await settled(door)
         assert (found.last_stable_offset, values(found)) == (2, [])
+
+    at_the_door(story, *SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("producer_epoch", "coordinator_epoch"),
+    [(0, 2**31 - 1), (0, 1), (7, 0)],
+    ids=[
+        "the last epoch there is",
+        "one that has yet to begin",
+        "an epoch of the producer that was never given",
+    ],
+)
+def test_an_administrator_fences_neither_the_coordinator_nor_the_producer(
+    producer_epoch: int, coordinator_epoch: int
+) -> None:
+    """The marker of the coordinator itself would come too late for ever, and the transaction hang."""
+
+    async def story(door: Door) -> None:
+        await door.create("t")
+        producer = await begun(door, tv2=False)
+        request = markers(
+            producer.producer_id,
+            producer.producer_epoch + producer_epoch,
+            committed=False,
+            coordinator_epoch=coordinator_epoch,
+        )
+        answer = await door.call(write_txn_markers.API, 1, request)
+        assert answer.markers[0].topics[0].partitions[0].error_code == ErrorCode.INVALID_REQUEST
+        assert await producer.end(committed=True) == 0
+        found = await settled(door)
+        assert values(found) == ["one"]
 
     at_the_door(story, *SETTINGS)
 

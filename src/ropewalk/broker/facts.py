@@ -39,7 +39,9 @@ class Facts:
         """Those among them whose turn it is."""
         self._wake_to_follow: asyncio.Future[None] | None = None
         self._awaited: list[tuple[int, asyncio.Future[None]]] = []
-        """Those who wait until the image ends at an offset, or beyond."""
+        """Those who wait until everything before an offset has taken effect."""
+        self._reading: list[tuple[int, asyncio.Future[None]]] = []
+        """Those who wait until the image ends at an offset, or beyond: they pass on what is read, in effect or not."""
         self._is_stopped = False
 
     def apply(self, records: Sequence[MetadataRecord], *, start_offset: int) -> None:
@@ -63,7 +65,7 @@ class Facts:
     def begin(self) -> None:
         """What was applied so far is where the node starts; it has nothing to follow of it."""
         self._unfollowed.clear()
-        self.followed_offset = self.image.end_offset
+        self.followed_offset = self.image.settled_offset
 
     def follow_with(self, follow: Follow) -> None:
         """`follow` is called with the records of later changes, in order; also without any, where somebody waits all the same."""
@@ -77,7 +79,7 @@ class Facts:
         await done
 
     async def reached(self, offset: int) -> None:
-        """Return when the image ends at `offset` or beyond, and the node has followed so far."""
+        """Return when everything before `offset` has taken effect, and the node has followed so far."""
         await self.known(offset)
         if self.followed_offset < offset:
             await self.followed()
@@ -85,7 +87,7 @@ class Facts:
     async def known(self, offset: int) -> None:
         """As `reached`, but the node may not have followed."""
         self._check_running()
-        if self.image.end_offset >= offset:
+        if self.image.settled_offset >= offset:
             return
         done = self._future()
         self._awaited.append((offset, done))
@@ -95,9 +97,9 @@ class Facts:
             self._awaited = [waiting for waiting in self._awaited if waiting[1] is not done]
 
     async def known_within(self, offset: int, *, timeout_ms: float) -> bool:
-        """As `known`, until time is up; whether it was reached. For handlers too, which run in no task."""
+        """Whether the image ends at `offset` or beyond before time is up. For handlers too, which run in no task."""
         done = self._future()
-        self._awaited.append((offset, done))
+        self._reading.append((offset, done))
         if self.image.end_offset >= offset:
             tell([done], None)
         timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, tell, [done], None)
@@ -105,7 +107,7 @@ class Facts:
             await done
         finally:
             timer.cancel()
-            self._awaited = [waiting for waiting in self._awaited if waiting[1] is not done]
+            self._reading = [waiting for waiting in self._reading if waiting[1] is not done]
         return self.image.end_offset >= offset
 
     def follow_soon(self, done: "asyncio.Future[None] | None" = None) -> None:
@@ -123,7 +125,7 @@ class Facts:
                 await self._wake_to_follow
             records, self._unfollowed = self._unfollowed, []
             self._following, self._followers = self._followers, []
-            end_offset = self.image.end_offset
+            end_offset = self.image.settled_offset
             try:
                 await self._follow(records)
             except RopewalkError as error:
@@ -136,12 +138,13 @@ class Facts:
     def stop(self) -> None:
         """Send away whoever still waits; call after `run_following` has been cancelled."""
         self._is_stopped = True
-        awaiting = [done for _, done in self._awaited]
+        awaiting = [done for _, done in (*self._awaited, *self._reading)]
         tell([*self._following, *self._followers, *awaiting], _stopping())
         self._followers.clear()
 
     def _on_moved(self) -> None:
-        tell([done for offset, done in self._awaited if offset <= self.image.end_offset], None)
+        tell([done for offset, done in self._awaited if offset <= self.image.settled_offset], None)
+        tell([done for offset, done in self._reading if offset <= self.image.end_offset], None)
         self.follow_soon()
 
     def _check_running(self) -> None:

@@ -23,6 +23,8 @@ from ropewalk.records.marker import TransactionMarker
 class MarkerToWrite(Struct, frozen=True):
     marker: TransactionMarker
     partition: TopicPartition
+    is_clients: bool = False
+    """It comes from an administrator, who may know less than the log does, and never more."""
 
 
 class OffsetsEnd(Protocol):
@@ -45,6 +47,8 @@ class MarkerWriting:
     def _begin(self, wanted: MarkerToWrite, timeout_ms: int) -> "asyncio.Future[None] | RopewalkError | None":
         topic, index = wanted.partition.topic, wanted.partition.partition
         try:
+            if wanted.is_clients and (topic == OFFSETS_TOPIC or topic not in INTERNAL_TOPICS):
+                self._leaders.find(topic, index).log.producers.check_clients_marker(wanted.marker)
             if topic == OFFSETS_TOPIC:
                 return self._offsets.end_transaction(index, wanted.marker)
             if topic in INTERNAL_TOPICS:

@@ -103,7 +103,7 @@ class Membership:
     @property
     def is_in_image(self) -> bool:
         """Whether the image has come to this process's registration: what it says of the node is about this process."""
-        return 0 <= self.broker_epoch < self._facts.image.end_offset
+        return 0 <= self.broker_epoch < self._facts.image.settled_offset
 
     @property
     def standing(self) -> str | None:

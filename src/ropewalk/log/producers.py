@@ -19,6 +19,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from ropewalk.base.errors import (
+    InvalidRequest,
     InvalidTransactionState,
     OutOfOrderSequence,
     ProducerFenced,
@@ -223,6 +224,23 @@ class Producers:
                 f"epoch {producer.epoch} has written here"
             )
         return is_open or not ends_own or marker.producer_epoch > producer.epoch
+
+    def check_clients_marker(self, marker: TransactionMarker) -> None:
+        """Refuse with `InvalidRequest` what an administrator may not write: any later epoch than is known here.
+
+        It would fence the transaction's own coordinator, or its producer, and the transaction could never be ended.
+        """
+        producer = self._producers.get(marker.producer_id)
+        if producer is None:
+            raise InvalidRequest(f"nothing is known here of producer {marker.producer_id}")
+        if marker.coordinator_epoch > max(0, producer.coordinator_epoch):
+            raise InvalidRequest(
+                f"coordinator epoch {marker.coordinator_epoch} is unknown here; the last was {producer.coordinator_epoch}"
+            )
+        if marker.producer_epoch > producer.epoch:
+            raise InvalidRequest(
+                f"epoch {marker.producer_epoch} of producer {marker.producer_id} is unknown here; the last was {producer.epoch}"
+            )
 
     def offsets_remembered(self) -> frozenset[int]:
         """The base offsets of the batches that tell a retry, and of the last markers, which tell an old epoch; without

@@ -127,6 +127,7 @@ class Image:
     __slots__ = (
         "_brokers",
         "_change",
+        "_change_offset",
         "_deleted",
         "_settings_by_node",
         "_topics_by_id",
@@ -169,6 +170,8 @@ class Image:
         """Brokers on which new replicas may be put: the largest replication factor there can be."""
         self._change: list[Fact] | None = None
         """What waits for its `ChangeEnded`."""
+        self._change_offset: int = 0
+        """Where that began."""
         self._brokers: dict[NodeId, Broker] = {}
         self._topics_by_name: dict[str, Topic] = {}
         self._topics_by_id: dict[TopicId, Topic] = {}
@@ -225,13 +228,18 @@ class Image:
         """Whether a change has begun and is neither done nor given up. Nothing else may be appended before that."""
         return self._change is not None
 
+    @property
+    def settled_offset(self) -> int:
+        """Up to here everything has taken effect. `end_offset`, unless a change is under way: then where it began."""
+        return self.end_offset if self._change is None else self._change_offset
+
     def apply(self, record: MetadataRecord) -> Sequence[Fact]:
         """Answers what took effect: mostly the record, nothing amid a change, and all of a change at its end."""
         self.end_offset += 1
         match record:
             case ChangeBegun():
                 assert self._change is None, "a change begins within another"
-                self._change = []
+                self._change, self._change_offset = [], self.end_offset - 1
                 return ()
             case ChangeEnded():
                 assert self._change is not None, "a change ends that has not begun"
@@ -331,6 +339,8 @@ class Image:
         """Become what a snapshot says, whatever was there before. Answers what took effect."""
         self._clear()
         effective = [fact for record in facts for fact in self.apply(record)]
+        if self._change is not None:  # a snapshot ends with what was begun
+            self._change_offset = end_offset - len(self._change) - 1
         self.end_offset = end_offset
         return effective
 

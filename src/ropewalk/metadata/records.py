@@ -49,7 +49,8 @@ class ClusterCreated(Struct, frozen=True, gc=False, tag="cluster_created", tag_f
 class BrokerRegistered(Struct, frozen=True, gc=False, tag="broker_registered", tag_field="type"):
     """A broker started, for the first time or again.
 
-    `broker_epoch` is the record's own offset in the log, so a later start always has a larger one. `directory`
+    `broker_epoch` is the record's own offset in the log, or a little less within a change that is too large for one append: not
+    less than where that begins. So a later start always has a larger one. `directory`
     is the UUID of its data directory: the same node id with another directory has lost what it held.
     """
 

@@ -2,7 +2,8 @@
 
 Behaviour worth knowing
     It comes from coordinators, on the internal listener. From a client it is an administrator's abort of a transaction that hangs; a
-    client that would have one committed is refused.
+    client that would have one committed is refused, and so is one that names a later epoch of the coordinator or the producer than
+    the partition knows: no marker of the coordinator could end the transaction any more.
     All markers are in their logs before the first wait. A failure belongs to its partition.
 """
 
@@ -35,8 +36,14 @@ async def handle(
 ) -> WriteTxnMarkersResponse:
     """For coordinators."""
     del caller
+    return await _write(request, writing, is_clients=False)
+
+
+async def _write(
+    request: WriteTxnMarkersRequest, writing: Writing, *, is_clients: bool
+) -> WriteTxnMarkersResponse:
     wanted = [
-        MarkerToWrite(_marker(each), TopicPartition(topic.name, index))
+        MarkerToWrite(_marker(each), TopicPartition(topic.name, index), is_clients)
         for each in request.markers
         for topic in each.topics
         for index in topic.partition_indexes
@@ -51,7 +58,8 @@ async def handle_for_administrator(
     if any(each.transaction_result for each in request.markers):
         count = sum(len(topic.partition_indexes) for each in request.markers for topic in each.topics)
         return _respond(request, [ErrorCode.CLUSTER_AUTHORIZATION_FAILED] * count)
-    return await handle(request, caller, writing=writing)
+    del caller
+    return await _write(request, writing, is_clients=True)
 
 
 def _marker(asked: WritableTxnMarker) -> TransactionMarker:

@@ -66,7 +66,7 @@ async def handle(
     return ForwardResponse(
         ErrorCode.NONE,
         None,
-        cluster.image.end_offset,
+        cluster.image.settled_offset,
         meter.mutation_count,
         b"".join(served.api.encode_response(request.api_version, answer)),
     )
