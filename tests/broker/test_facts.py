@@ -2,19 +2,14 @@
 
 import asyncio
 
-import pytest
-
 from ropewalk.base.ids import NodeId
 from ropewalk.broker.facts import Facts
-from ropewalk.metadata import changes
 from ropewalk.metadata.changes import appends_of
 from ropewalk.metadata.records import BrokerRegistered, ChangeAbandoned, ChangeBegun, ChangeEnded
 from tests.controller.imagined import ImaginedCluster
 
 
-def test_a_registration_counts_as_known_when_it_has_taken_effect_and_not_before(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_registration_counts_as_known_when_it_has_taken_effect_and_not_before() -> None:
     """Its epoch lies within the change, so an image that has read as far may still be that of the former process."""
     cluster = ImaginedCluster(3)
     for number in range(8):
@@ -25,8 +20,7 @@ def test_a_registration_counts_as_known_when_it_has_taken_effect_and_not_before(
     facts.begin()
     start_offset = cluster.image.end_offset
     records = cluster.register(0, generation=1)
-    monkeypatch.setattr(changes, "METADATA_APPEND_BYTES_MAX", 300)
-    parts = appends_of(records)
+    parts = appends_of(records, bytes_max=300)
     assert len(parts) > 3
     (registered,) = [record for record in records if isinstance(record, BrokerRegistered)]
 

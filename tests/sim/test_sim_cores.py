@@ -47,12 +47,16 @@ def test_there_is_a_mutant_for_every_rule() -> None:
         "leads_before_registering",
         "lease_as_proof",
         "log_end_counted",
+        "minimum_within_an_epoch",
         "no_broker_epoch",
         "no_epoch_fencing",
         "no_expand_rule",
         "orphans_by_stale_image",
+        "own_file_counts",
+        "part_of_a_change_seen",
         "same_epoch_again",
         "truncate_to_high_watermark",
+        "trusted_by_present_setting",
         "unclean_restart_trusted",
     ]
 

@@ -9,6 +9,9 @@ from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import (
     BrokerRegistered,
     BrokerState,
+    ChangeAbandoned,
+    ChangeBegun,
+    ChangeEnded,
     Endpoint,
     LossRecorded,
     MetadataRecord,
@@ -17,7 +20,7 @@ from ropewalk.metadata.records import (
     TopicCreated,
     TopicSettingsChanged,
 )
-from ropewalk.sim.cores.judge import Judge, Violation
+from ropewalk.sim.cores.judge import Judge, Promises, Violation
 from ropewalk.sim.cores.machine import Key, Machine
 from ropewalk.sim.cores.replica_log import Entry, ReplicaLog
 from ropewalk.sim.cores.rest import check_rest
@@ -35,7 +38,8 @@ class Stage:
     def __init__(self) -> None:
         self.machines = {node_id: Machine(node_id, random.Random(node_id)) for node_id in NODES}
         self.judge = Judge(self.machines, Sometimes(EXPECTED))
-        self.judge.minimum_of = lambda _image, _key: 2
+        self.judge.promises_of = lambda _image, _key: self.promises
+        self.promises = Promises(2, is_sturdy=True)
         self.image = Image()
         registrations = [
             BrokerRegistered(node_id, node_id, bytes([node_id]) * 16, (Endpoint("PEER", "", 1),))
@@ -50,7 +54,7 @@ class Stage:
             machine.logs[KEY] = ReplicaLog(flushes=True)
         for value in (1, 2):
             self.write(value)
-        self.judge.on_high_watermark(KEY, NODES[0], 0, self.log(0), 0, 2)
+        self.judge.on_high_watermark(KEY, NODES[0], 0, self.log(0), 0, 2, partition_epoch=0)
 
     def commit(self, *records: MetadataRecord) -> None:
         self.judge.on_committed(records, self.image)
@@ -86,7 +90,7 @@ def test_a_sound_history_passes() -> None:
     stage.commit(stage.changed(isr=NODES[1:], leader=NODES[1], leader_epoch=1))
     stage.judge.on_office(KEY, NODES[1], 1, stage.log(1))
     stage.write(3, nodes=(1, 2), epoch=1)
-    stage.judge.on_high_watermark(KEY, NODES[1], 1, stage.log(1), 2, 3)
+    stage.judge.on_high_watermark(KEY, NODES[1], 1, stage.log(1), 2, 3, partition_epoch=0)
     stage.judge.on_acknowledged(KEY, 2, 3, to_all=True)
     stage.judge.on_read(KEY, 0, [Entry(0, 1), Entry(0, 2), Entry(1, 3)])
 
@@ -164,7 +168,10 @@ def test_a_loss_of_what_two_disks_were_to_keep() -> None:
 
 def test_a_loss_that_is_recorded_is_none_that_is_hidden() -> None:
     stage = Stage()
+    stage.promises = Promises(2, is_sturdy=False)
     stage.commit(TopicSettingsChanged(TOPIC, {"flush": "os"}))
+    stage.promises = Promises(2, is_sturdy=True)
+    stage.commit(TopicSettingsChanged(TOPIC, {"flush": "group"}))
     stage.machines[NODES[2]].amnesia.add(KEY)
     stage.log(2).truncate(1)
     stage.commit(
@@ -180,13 +187,13 @@ def test_a_promise_above_what_is_durable() -> None:
     stage.write(3)
     stage.log(0).durable_end = 2
     with stage.expect("P4"):
-        stage.judge.on_high_watermark(KEY, NODES[0], 0, stage.log(0), 2, 3)
+        stage.judge.on_high_watermark(KEY, NODES[0], 0, stage.log(0), 2, 3, partition_epoch=0)
 
 
 def test_a_high_watermark_that_goes_back() -> None:
     stage = Stage()
     with stage.expect("P4"):
-        stage.judge.on_high_watermark(KEY, NODES[0], 0, stage.log(0), 2, 1)
+        stage.judge.on_high_watermark(KEY, NODES[0], 0, stage.log(0), 2, 1, partition_epoch=0)
 
 
 def test_two_entries_of_one_epoch_at_one_offset() -> None:
@@ -202,14 +209,14 @@ def test_a_promise_with_too_few_copies() -> None:
     stage.commit(stage.changed(isr=NODES[:1]))
     stage.write(3, nodes=(0,))
     with stage.expect("P7"):
-        stage.judge.on_high_watermark(KEY, NODES[0], 0, stage.log(0), 2, 3)
+        stage.judge.on_high_watermark(KEY, NODES[0], 0, stage.log(0), 2, 3, partition_epoch=0)
 
 
 def test_two_leaders_in_one_epoch() -> None:
     stage = Stage()
     stage.write(3)
     with stage.expect("P8"):
-        stage.judge.on_high_watermark(KEY, NODES[1], 0, stage.log(1), 2, 3)
+        stage.judge.on_high_watermark(KEY, NODES[1], 0, stage.log(1), 2, 3, partition_epoch=0)
 
 
 def test_a_sequence_that_is_written_twice() -> None:
@@ -220,7 +227,7 @@ def test_a_sequence_that_is_written_twice() -> None:
             stage.log(node).append(entry)
             stage.log(node).durable_end = stage.log(node).end
     with stage.expect("P9"):
-        stage.judge.on_high_watermark(KEY, NODES[0], 0, stage.log(0), 2, 4)
+        stage.judge.on_high_watermark(KEY, NODES[0], 0, stage.log(0), 2, 4, partition_epoch=0)
 
 
 def test_a_follower_that_speaks_before_its_disk() -> None:
@@ -237,7 +244,7 @@ def test_a_write_that_was_refused_and_is_there() -> None:
     stage.judge.on_refused(KEY, 3)
     stage.write(3)
     with stage.expect("S3"):
-        stage.judge.on_high_watermark(KEY, NODES[0], 0, stage.log(0), 2, 3)
+        stage.judge.on_high_watermark(KEY, NODES[0], 0, stage.log(0), 2, 3, partition_epoch=0)
 
 
 def test_what_must_be_so_when_everything_is_healed() -> None:
@@ -254,3 +261,33 @@ def test_what_must_be_so_when_everything_is_healed() -> None:
     stage.commit(stage.changed(isr=(), leader=None, leader_epoch=1, partition_epoch=2))
     with stage.expect("L1"):
         stage.check_rest([])
+
+
+def test_a_minimum_that_changes_within_a_partition_epoch() -> None:
+    stage = Stage()
+    stage.promises = Promises(3, is_sturdy=True)
+    with stage.expect("M7"):
+        stage.commit(TopicSettingsChanged(TOPIC, {"min.insync.replicas": "3"}))
+
+
+def test_a_change_is_judged_when_it_takes_effect() -> None:
+    stage = Stage()
+    stage.commit(ChangeBegun(), stage.changed(isr=NODES[1:], leader=NODES[1]))
+    stage.commit(ChangeAbandoned())
+    stage.commit(ChangeBegun(), stage.changed(isr=NODES[1:], leader=NODES[1]))
+    with stage.expect("M1"):
+        stage.commit(ChangeEnded())
+
+
+def test_what_once_counted_from_the_page_cache_is_counted_on_under_group() -> None:
+    stage = Stage()
+    log = stage.log(1)
+    log.count_all()
+    offset = log.append(Entry(0, 3))
+    log.flushes = True
+    assert (offset, log.counted_end, log.vouched_end) == (2, 2, 3)
+    machine = stage.machines[NODES[1]]
+    for seed in range(20):
+        if machine.lose_power(random.Random(seed)):
+            break
+    assert (log.end, KEY in machine.amnesia) == (2, True)

@@ -11,26 +11,28 @@ from ropewalk.base.limits import METADATA_APPEND_BYTES_MAX
 from ropewalk.metadata.records import ChangeBegun, ChangeEnded, MetadataRecord, encode_records
 
 
-def appends_of(records: Sequence[MetadataRecord]) -> list[Sequence[MetadataRecord]]:
-    """`records` as one append, or as several of at most `METADATA_APPEND_BYTES_MAX` each.
+def appends_of(
+    records: Sequence[MetadataRecord], *, bytes_max: int = METADATA_APPEND_BYTES_MAX
+) -> list[Sequence[MetadataRecord]]:
+    """`records` as one append, or as several of at most `bytes_max` each.
 
     Raises `InvalidRequest` for a single fact that is larger.
     """
-    if len(encode_records(records)) <= METADATA_APPEND_BYTES_MAX:
+    if len(encode_records(records)) <= bytes_max:
         return [records]
-    return list(_cut([ChangeBegun(), *records, ChangeEnded()]))
+    return list(_cut([ChangeBegun(), *records, ChangeEnded()], bytes_max))
 
 
-def _cut(records: Sequence[MetadataRecord]) -> Iterator[Sequence[MetadataRecord]]:
+def _cut(records: Sequence[MetadataRecord], bytes_max: int) -> Iterator[Sequence[MetadataRecord]]:
     part: list[MetadataRecord] = []
     part_bytes = _PART_BYTES
     for record in records:
         size_bytes = len(encode_records((record,)))
-        if size_bytes + _PART_BYTES > METADATA_APPEND_BYTES_MAX:
+        if size_bytes + _PART_BYTES > bytes_max:
             raise InvalidRequest(
-                f"one fact about the cluster takes {size_bytes} bytes, at most {METADATA_APPEND_BYTES_MAX} are kept"
+                f"one fact about the cluster takes {size_bytes} bytes, at most {bytes_max} are kept"
             )
-        if part_bytes + size_bytes > METADATA_APPEND_BYTES_MAX:
+        if part_bytes + size_bytes > bytes_max:
             yield part
             part, part_bytes = [], _PART_BYTES
         part.append(record)

@@ -12,6 +12,12 @@ from ropewalk.controller.leadership import (
     decide_elect_unclean,
 )
 from ropewalk.controller.reassignment import decide_reassign
+from ropewalk.controller.settings import (
+    Alteration,
+    Operation,
+    decide_alter_broker_settings,
+    decide_alter_topic_settings,
+)
 from ropewalk.controller.topics import (
     CreatePartitions,
     CreateTopic,
@@ -55,13 +61,18 @@ class Administrator:
         name: str,
         *,
         replicas: int,
-        minimum: int,
-        flush: str,
+        minimum: int | None,
+        flush: str | None,
         observers: int = 0,
         is_tried_again: bool = False,
     ) -> None:
-        """With `is_tried_again` a refusal may be about an earlier attempt that did succeed."""
-        settings = {"min.insync.replicas": str(minimum), "flush": flush}
+        """With `is_tried_again` a refusal may be about an earlier attempt that did succeed. Where nothing is said, the cluster's
+        settings hold."""
+        settings: dict[str, str | None] = {}
+        if minimum is not None:
+            settings |= {"min.insync.replicas": str(minimum), "unclean.leader.election.enable": "false"}
+        if flush is not None:
+            settings["flush"] = flush
         command = CreateTopic(name=name, partition_count=1, replication_factor=replicas, settings=settings)
 
         def decide(process: Process, image: Image) -> list[MetadataRecord]:
@@ -91,9 +102,8 @@ class Administrator:
                     self._force(topic, partition)
 
     def _force(self, topic: Topic, partition: Partition) -> None:
-        settings, truth = topic.settings, self._crowd.around.judge.truth((topic.topic_id, partition.index))
-        is_sturdy = settings["min.insync.replicas"] == "2" and settings["flush"] == "group"
-        if is_sturdy and partition.replication_factor > 1 and truth.promised:
+        truth = self._crowd.around.judge.truth((topic.topic_id, partition.index))
+        if not truth.is_loose and partition.replication_factor > 1 and truth.promised:
             raise Violation("P2", f"{truth.name} has lost everybody who held what was promised: {partition}")
         self._note("an election was forced")
         self._ask(
@@ -111,6 +121,8 @@ class Administrator:
         if not topics or not crowd.is_writing:
             return
         topic = crowd.rng.choice(topics)
+        if crowd.rng.random() < 0.3 and self._flush_what_is_at_risk(topics):
+            return
         crowd.rng.choice(
             (
                 self._create,
@@ -121,9 +133,12 @@ class Administrator:
                 self._elect,
                 self._elect_any,
                 self._balance,
+                self._alter,
+                self._alter,
+                self._alter_all,
             )
             if len(topics) < TOPICS_MAX
-            else (self._delete, self._move, self._balance)
+            else (self._delete, self._move, self._balance, self._alter, self._alter_all)
         )(topic)
 
     def juggle(self) -> None:
@@ -237,6 +252,69 @@ class Administrator:
             ),
             answered,
         )
+
+    def _alter(self, topic: Topic) -> None:
+        """Another setting of a topic; one of them keeps what it was made with."""
+        if topic.name == "sturdy":
+            return
+        alteration = self._alteration()
+
+        def answered(error: RopewalkError | None) -> None:
+            if error is None:
+                self._note("a topic's settings were changed")
+
+        self._ask(
+            lambda process, image: decide_alter_topic_settings(
+                image, process.view, topic.name, [alteration], now_ms=process.wall_ms
+            ),
+            answered,
+        )
+
+    def _flush_what_is_at_risk(self, topics: list[Topic]) -> bool:
+        """As an operator would who hears that replicas are down: set to group what is acknowledged from the page cache."""
+        for topic in topics:
+            is_short = any(len(partition.isr) < len(partition.replicas) for partition in topic.partitions)
+            if is_short and topic.settings.get("flush") == "os":
+                self._set_flush(topic, "group")
+                self._crowd.around.queue.after(
+                    self._crowd.rng.randrange(4_000_000, 12_000_000), self._set_flush, topic, "os"
+                )
+                return True
+        return False
+
+    def _set_flush(self, topic: Topic, flush: str) -> None:
+        alteration = Alteration("flush", Operation.SET, flush)
+        self._ask(
+            lambda process, image: decide_alter_topic_settings(
+                image, process.view, topic.name, [alteration], now_ms=process.wall_ms
+            ),
+            _heard,
+        )
+
+    def _alter_all(self, _: Topic) -> None:
+        alteration = self._alteration()
+
+        def answered(error: RopewalkError | None) -> None:
+            if error is None:
+                self._note("the settings of all brokers were changed")
+
+        self._ask(
+            lambda process, image: decide_alter_broker_settings(image, process.view, None, [alteration]),
+            answered,
+        )
+
+    def _alteration(self) -> Alteration:
+        rng = self._crowd.rng
+        name, values = rng.choice(
+            (
+                ("flush", ("os", "group")),
+                ("min.insync.replicas", ("1", "2", "3")),
+                ("unclean.leader.election.enable", ("true", "false")),
+            )
+        )
+        if rng.random() < 0.3:
+            return Alteration(name, Operation.DELETE)
+        return Alteration(name, Operation.SET, rng.choice(values))
 
     def _elect_any(self, topic: Topic) -> None:
         index = self._crowd.rng.randrange(len(topic.partitions))

@@ -6,17 +6,25 @@ S3 about hosts. A rule that is broken is a `Violation`; a run ends with its firs
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from ropewalk.base.ids import NodeId
 from ropewalk.metadata.image import Image, Partition
 from ropewalk.metadata.records import (
     BrokerRegistered,
+    BrokerSettingsChanged,
     BrokerState,
     BrokerStateChanged,
+    ChangeAbandoned,
+    ChangeBegun,
+    ChangeEnded,
+    ControllerChanged,
+    Fact,
     LossRecorded,
     MetadataRecord,
     PartitionChanged,
     PartitionCreated,
+    TopicSettingsChanged,
 )
 from ropewalk.sim.cores.machine import Key, Machine
 from ropewalk.sim.cores.replica_log import NOBODY, Entry, ReplicaLog
@@ -30,14 +38,26 @@ class Violation(Exception):
         self.rule = rule
 
 
+class Promises(NamedTuple):
+    """What the settings of a partition promise."""
+
+    minimum: int
+    is_sturdy: bool
+    """Neither one lost disk or power supply nor an election costs what was promised."""
+
+
+_SETTING: Final = (BrokerSettingsChanged, ControllerChanged, TopicSettingsChanged)
+
+
 class Judge:
     def __init__(self, machines: Mapping[NodeId, Machine], sometimes: Sometimes) -> None:
         self._machines, self._sometimes = machines, sometimes
         self._truths: dict[Key, Truth] = {}
         self._refused: set[int] = set()
         self._image = Image()
-        self.minimum_of: Callable[[Image, Key], int] = lambda _image, _key: 1
-        """The effective minimum of a partition; the run puts the real rule here."""
+        self.promises_of: Callable[[Image, Key], Promises] = lambda _image, _key: Promises(1, True)
+        """What the settings promise of a partition; the run puts the real rule here."""
+        self._change: list[Fact] | None = None
 
     def truth(self, key: Key) -> Truth:
         truth = self._truths.get(key)
@@ -52,17 +72,57 @@ class Judge:
         """Apply the records to `image` (the truth) and look at what they made of it."""
         self._image = image
         touched: set[Key] = set()
+        effective: list[Fact] = []
         for record in records:
-            match record:
+            facts = self._taking_effect(record)
+            effective += facts
+            touched |= self._look_at(facts, image)
+            try:
+                image.apply(record)
+            except AssertionError as error:
+                raise Violation("M1", f"{record} does not fit what is committed: {error}") from error
+        if any(isinstance(fact, _SETTING) for fact in effective):
+            for topic in image.topics.values():
+                touched |= {(topic.topic_id, partition.index) for partition in topic.partitions}
+        for key in sorted(touched):
+            self._check_partition(image, key)
+            self._check_promises(image, key)
+        if any(isinstance(fact, BrokerRegistered) for fact in effective):
+            self._check_memory(image)
+
+    def _taking_effect(self, record: MetadataRecord) -> list[Fact]:
+        """What the record puts into effect: itself, or at its end all of a change."""
+        match record:
+            case ChangeBegun():
+                self._change = []
+                return []
+            case ChangeAbandoned():
+                self._change = None
+                return []
+            case ChangeEnded():
+                change, self._change = self._change, None
+                return change or []
+            case ControllerChanged():
+                self._change = None
+        if self._change is not None:
+            self._change.append(record)
+            return []
+        return [record]
+
+    def _look_at(self, facts: Sequence[Fact], image: Image) -> set[Key]:
+        """Judge facts that are about to take effect; answers the partitions that they touch."""
+        touched: set[Key] = set()
+        for fact in facts:
+            match fact:
                 case PartitionChanged(topic_id=topic_id, index=index):
                     before = image.topics_by_id[topic_id].partitions[index]
                     touched.add((topic_id, index))
-                    self._check_epochs(before, record)
-                    self._count(before, record)
+                    self._check_epochs(before, fact)
+                    self._count(before, fact)
                 case PartitionCreated(topic_id=topic_id, index=index):
                     touched.add((topic_id, index))
                 case BrokerRegistered():
-                    self._on_registered(record)
+                    self._on_registered(fact)
                 case BrokerStateChanged(state=state):
                     if state is not BrokerState.STOPPING:
                         is_in = state is BrokerState.ACTIVE
@@ -71,22 +131,28 @@ class Judge:
                     self._on_loss((topic_id, index), leader, leader_epoch)
                 case _:
                     pass
-            try:
-                image.apply(record)
-            except AssertionError as error:
-                raise Violation("M1", f"{record} does not fit what is committed: {error}") from error
-        for key in sorted(touched):
-            self._check_partition(image, key)
-        if any(isinstance(record, BrokerRegistered) for record in records):
-            self._check_memory(image)
+        return touched
+
+    def _check_promises(self, image: Image, key: Key) -> None:
+        """M7: all who know a partition epoch mean the same minimum by it."""
+        partition = self._partition(key)
+        if partition is None:
+            return
+        truth, promises = self.truth(key), self.promises_of(image, key)
+        truth.is_loose |= not promises.is_sturdy
+        minimum = truth.minimums.setdefault(partition.partition_epoch, promises.minimum)
+        if minimum != promises.minimum:
+            raise Violation(
+                "M7",
+                f"{truth.name} needs {promises.minimum} in sync by partition epoch {partition.partition_epoch}, and {minimum} before",
+            )
 
     def _on_loss(self, key: Key, leader: NodeId, leader_epoch: int) -> None:
         """P2: whoever waits for two disks loses nothing, since never two at a time are lost here."""
         self._sometimes.note("the last leader was elected, and a loss recorded")
         truth, log = self.truth(key), self._machines[leader].logs.get(key)
         lost_count = truth.begin_after_loss(leader_epoch, log.entries if log is not None else [])
-        flushes = self._image.topics_by_id[key[0]].settings.get("flush") != "os"
-        if lost_count and flushes and self.minimum_of(self._image, key) > 1:
+        if lost_count and not truth.is_loose:
             raise Violation("P2", f"{truth.name} lost {lost_count} entries that were promised on two disks")
 
     def _check_epochs(self, before: Partition, after: PartitionChanged) -> None:
@@ -169,10 +235,10 @@ class Judge:
                 if promised:
                     raise Violation("P1", f"{truth.name} counts on {member}, which has no log of it")
                 continue
-            if log.counted_end < len(promised):
+            if log.vouched_end < len(promised):
                 raise Violation(
                     "P1",
-                    f"{truth.name} counts on {member}, which has {log.counted_end} of {len(promised)} "
+                    f"{truth.name} counts on {member}, which has {log.vouched_end} of {len(promised)} "
                     f"promised entries: {partition}",
                 )
             if log.entries[start : len(promised)] != promised[start:]:
@@ -222,16 +288,24 @@ class Judge:
             )
 
     def on_high_watermark(
-        self, key: Key, node_id: NodeId, leader_epoch: int, log: ReplicaLog, before: int, after: int
+        self,
+        key: Key,
+        node_id: NodeId,
+        leader_epoch: int,
+        log: ReplicaLog,
+        before: int,
+        after: int,
+        *,
+        partition_epoch: int,
     ) -> None:
-        """A leader moved its high watermark, so everything below it is promised from here on."""
+        """A leader that knows that partition epoch moved its high watermark: everything below is promised from here on."""
         truth = self.truth(key)
         if after < before:
             raise Violation(
                 "P4", f"{truth.name}: {node_id} moved its high watermark from {before} to {after}"
             )
-        if after > log.counted_end:
-            raise Violation("P4", f"{truth.name}: {node_id} has {log.counted_end} durable, promises {after}")
+        if after > log.vouched_end:
+            raise Violation("P4", f"{truth.name}: {node_id} has {log.vouched_end} durable, promises {after}")
         other = truth.advancers.setdefault(leader_epoch, node_id)
         if other != node_id:
             raise Violation("P8", f"{truth.name}: {other} and {node_id} both lead epoch {leader_epoch}")
@@ -247,7 +321,7 @@ class Judge:
         self._check_sequences(truth, added)
         start = len(promised)
         promised.extend(added)
-        self._check_copies(truth, key, partition)
+        self._check_copies(truth, key, partition, partition_epoch)
         self._check_holders(key, partition, start=start)
 
     def on_learnt(self, key: Key, node_id: NodeId, log: ReplicaLog, before: int, after: int) -> None:
@@ -311,15 +385,15 @@ class Judge:
                     )
                 truth.sequences[entry.producer] = entry.sequence
 
-    def _check_copies(self, truth: Truth, key: Key, partition: Partition) -> None:
-        """P7: what is promised is, or has been, on as many disks as the minimum says."""
+    def _check_copies(self, truth: Truth, key: Key, partition: Partition, partition_epoch: int) -> None:
+        """P7: what is promised is, or has been, on as many disks as the minimum of that partition epoch says."""
         end = len(truth.promised)
         count = 0
         for member in partition.replicas:
             machine = self._machines[member]
             log = machine.logs.get(key)
-            count += key in machine.amnesia or (log is not None and log.counted_end >= end)
-        minimum = self.minimum_of(self._image, key)
+            count += key in machine.amnesia or (log is not None and log.vouched_end >= end)
+        minimum = truth.minimums.get(partition_epoch, 1)
         if count < minimum:
             raise Violation(
                 "P7", f"{truth.name} promised {truth.promised[-1]} with {count} copies of {minimum}"

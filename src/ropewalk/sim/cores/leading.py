@@ -221,7 +221,13 @@ class Leading:
         if after == before:
             return
         self._host.judge.on_high_watermark(
-            self.key, self._host.node_id, self.core.leader_epoch, self.log, before, after
+            self.key,
+            self._host.node_id,
+            self.core.leader_epoch,
+            self.log,
+            before,
+            after,
+            partition_epoch=self.core.partition_epoch,
         )
         self.log.high_watermark = after
         self._release(self._for_all, after)

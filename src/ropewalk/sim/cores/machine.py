@@ -21,12 +21,14 @@ class Machine:
         "amnesia",
         "amnesia_life",
         "clock_offset_ms",
+        "configuration",
         "damaged",
         "directory",
         "is_clean",
         "is_emptied",
         "life",
         "logs",
+        "marked",
         "node_id",
         "rack",
         "sync_us",
@@ -46,6 +48,10 @@ class Machine:
         """The last process that does not know of it: what it has on its way tells nothing."""
         self.damaged: set[Key] = set()
         """Replicas found damaged of which no registration has told yet. A process that finds them may die before it tells."""
+        self.marked: set[Key] = set()
+        """Replicas whose entries may count before they are durable: on disk before the first one does."""
+        self.configuration: dict[str, str] = {}
+        """What the file of its node says of settings that all nodes must agree on."""
         self.clock_offset_ms = 0
         self.sync_us = SYNC_US
         self.life = 0
@@ -55,9 +61,9 @@ class Machine:
         """What was not synced is gone in part; say how many entries. The process must have been ended before."""
         lost_count = 0
         for key, log in self.logs.items():
-            lost = log.lose_power(rng)
-            lost_count += lost
-            if lost and not log.flushes:
+            vouched_end = log.vouched_end
+            lost_count += log.lose_power(rng)
+            if log.end < vouched_end:
                 self._forget(key)
         return lost_count
 
@@ -65,6 +71,7 @@ class Machine:
         for key in self.logs:
             self._forget(key)
         self.logs = {}
+        self.marked = set()
         self.damaged = set()
         self.directory = rng.randbytes(16)
         self.is_clean = False
@@ -80,6 +87,7 @@ class Machine:
                 self.damaged.add(key)
                 found = True
             log.durable_end = log.end
+            log.flushes = True
             if log.high_watermark:  # the checkpoint is as old as it happens to be
                 log.high_watermark = rng.randrange(log.high_watermark // 2, log.high_watermark + 1)
         return found

@@ -19,7 +19,9 @@ from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import (
     BrokerRegistered,
     BrokerRemoved,
+    BrokerSettingsChanged,
     BrokerStateChanged,
+    ControllerChanged,
     Endpoint,
     MetadataRecord,
     PartitionChanged,
@@ -77,7 +79,11 @@ class Surroundings:
         trace: Trace,
         timing: Timing,
         rng: random.Random,
+        *,
+        append_bytes_max: int,
     ) -> None:
+        """`append_bytes_max`: what the metadata home takes at once."""
+        self.append_bytes_max = append_bytes_max
         self.queue, self.network, self.home, self.judge = queue, network, home, judge
         self.sometimes, self.trace, self.timing, self.rng = sometimes, trace, timing, rng
         self.processes: dict[NodeId, Process] = {}
@@ -108,7 +114,12 @@ class Process:
         self.judge, self.sometimes, self.home = around.judge, around.sometimes, around.home
         self.network, self.rng = around.network, around.rng
         self.image = Image()
-        self.settings = AppliedSettings(SettingsView(self.image, self.node_id, {}))
+        self.view = SettingsView(self.image, self.node_id, machine.configuration)
+        self.settings = AppliedSettings(self.view)
+        self._unsynced = frozenset(machine.marked)
+        self._registered_epoch = -1
+        """Of the last registration that was answered."""
+        self._is_to_register = True
         self.replicas = Replicas(
             self, lag_ms_max=around.timing.lag_ms_max, straggler_ms=around.timing.straggler_ms
         )
@@ -130,6 +141,10 @@ class Process:
     @property
     def now_us(self) -> int:
         return self.around.queue.now_us
+
+    @property
+    def append_bytes_max(self) -> int:
+        return self.around.append_bytes_max
 
     @property
     def wall_ms(self) -> int:
@@ -203,31 +218,32 @@ class Process:
 
     @property
     def broker_epoch(self) -> int:
-        """Of this process; -1 before its registration is in the image."""
-        broker = self.image.brokers.get(self.node_id)
-        return broker.epoch if broker is not None and broker.endpoints[0].port == self.life else -1
+        """Of this process; -1 before its registration has taken effect in the image."""
+        return self._registered_epoch if self._registered_epoch < self.image.settled_offset else -1
 
     def _check_in(self) -> None:
         controller = self.image.controller_id
         if controller is None:
             return
-        if self.broker_epoch < 0:
+        if self._is_to_register:
             if self._tick_count % 4 == 0 and self.wants_to_stop_since_us is None:
+                is_first = self._registered_epoch < 0
                 registration = Registration(
                     node_id=self.node_id,
                     directory=self.machine.directory,
                     endpoints=(Endpoint("PEER", f"node-{self.node_id}", self.life),),
                     rack=self.machine.rack,
                     clock_ms=self.wall_ms,
-                    is_clean=self._is_clean,
+                    is_clean=self._is_clean or not is_first,
                     damaged=frozenset(self.machine.damaged),
+                    unsynced=self._unsynced if is_first else frozenset(),
                 )
                 self.around.call_once(self.node_id, controller, Process.on_register, registration, self.life)
             return
         heartbeat = Heartbeat(
             node_id=self.node_id,
             broker_epoch=self.broker_epoch,
-            metadata_offset=self.image.end_offset,
+            metadata_offset=self.image.settled_offset,
             wants_to_stop=self.wants_to_stop_since_us is not None,
         )
         self.around.call_once(self.node_id, controller, Process.on_heartbeat, heartbeat, self.life)
@@ -247,6 +263,11 @@ class Process:
         def done(error: RopewalkError | None) -> None:
             if error is not None and "clock" in str(error):
                 self.sometimes.note("a broker was refused for its clock")
+            if error is None:
+                node_id = registration.node_id
+                self.around.call(
+                    self.node_id, node_id, Process.on_registered, life, self.image.brokers[node_id].epoch
+                )
 
         if self.seat.is_active:
             self.seat.register(registration, life, done)
@@ -254,8 +275,25 @@ class Process:
                 self.node_id, registration.node_id, Process.on_heard, life, self.image.controller_epoch, False
             )
 
+    def on_registered(self, life: int, broker_epoch: int) -> None:
+        if life == self.life and broker_epoch > self._registered_epoch:
+            self._registered_epoch = broker_epoch
+            self._is_to_register = False
+            self.replicas.refresh(None)
+
+    def on_unknown(self, life: int, broker_epoch: int) -> None:
+        """The controller has another epoch of this node, or none."""
+        if life == self.life and broker_epoch == self._registered_epoch:
+            self._is_to_register = True
+
     def on_heartbeat(self, heartbeat: Heartbeat, life: int) -> None:
         if self.seat.is_active:
+            broker = self.image.brokers.get(heartbeat.node_id)
+            if broker is None or broker.epoch != heartbeat.broker_epoch:
+                self.around.call(
+                    self.node_id, heartbeat.node_id, Process.on_unknown, life, heartbeat.broker_epoch
+                )
+                return
             leave = self.seat.heartbeat(heartbeat, life)
             self.around.call(
                 self.node_id, heartbeat.node_id, Process.on_heard, life, self.image.controller_epoch, leave
@@ -310,8 +348,10 @@ class Process:
                         touched[fact.topic_id, fact.index] = None
                     case BrokerRegistered() | BrokerStateChanged() | BrokerRemoved():
                         is_all = is_all or fact.node_id == self.node_id
-                    case TopicDeleted() | TopicSettingsChanged():
+                    case TopicDeleted() | TopicSettingsChanged() | BrokerSettingsChanged():
                         is_all = True
+                    case ControllerChanged(settings=settled):
+                        is_all = is_all or bool(settled)
                     case _:
                         pass
         if image.controller_epoch != controller_epoch:

@@ -31,6 +31,7 @@ class ReplicaLog:
         "flushes",
         "high_watermark",
         "last_sequences",
+        "loose_end",
         "rotten_at",
     )
 
@@ -44,6 +45,8 @@ class ReplicaLog:
         """As last checkpointed. Not above `durable_end` of a log that flushes."""
         self.flushes = flushes
         """Whether only what is durable counts (`flush=group`), or all that is written (`flush=os`)."""
+        self.loose_end = 0
+        """Up to here entries have counted that may not have been durable."""
         self.rotten_at: int | None = None
         """The first entry that will fail its checksum when it is read from the platter."""
         self.last_sequences: dict[int, dict[int, int]] = {}
@@ -76,6 +79,16 @@ class ReplicaLog:
         return self.durable_end if self.flushes else len(self.entries)
 
     @property
+    def vouched_end(self) -> int:
+        """What others were ever told to rely on, durable or not."""
+        return max(self.counted_end, self.loose_end)
+
+    def count_all(self) -> None:
+        """From here on what is written counts (`flush=os`)."""
+        self.flushes = False
+        self.loose_end = len(self.entries)
+
+    @property
     def counted_offset(self) -> Offset:
         return Offset(self.durable_end if self.flushes else len(self.entries))
 
@@ -88,6 +101,8 @@ class ReplicaLog:
         offset = len(self.entries)
         self.epochs.assign(entry.epoch, offset)
         self.entries.append(entry)
+        if not self.flushes:
+            self.loose_end = len(self.entries)
         if entry.producer != NOBODY:
             self.last_sequences.setdefault(entry.producer, {})[entry.sequence] = offset
         return offset
@@ -106,6 +121,7 @@ class ReplicaLog:
         self.cut_count += 1
         self.epochs = LeaderEpochs([(epoch, start) for epoch, start in self.epochs.entries() if start < end])
         self.durable_end = min(self.durable_end, end)
+        self.loose_end = min(self.loose_end, end)
         self.high_watermark = min(self.high_watermark, end)
         if self.rotten_at is not None and self.rotten_at >= end:
             self.rotten_at = None

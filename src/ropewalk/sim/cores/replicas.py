@@ -41,6 +41,10 @@ class Replicas:
         self._stragglers = Stragglers()
         self._dirty: dict[Key, None] = {}
         self._is_syncing = False
+        self._wanting: set[Key] = set()
+        """Those with `flush=os` that wait for the disk until they are marked."""
+        self._waning: dict[Key, int] = {}
+        """Marked ones with `flush=group`, and what must be durable for the mark to go."""
         self.roles: dict[Key, Leading | Following] = {}
         self.is_in = False
         """This process has registered, and its image says so."""
@@ -66,6 +70,7 @@ class Replicas:
                 self._drop(key)
 
     def tick(self) -> None:
+        self._unmark()
         for role in list(self.roles.values()):
             role.tick()
 
@@ -123,14 +128,58 @@ class Replicas:
         if isinstance(role, Leading):
             role.retire()
         del self._machine.logs[key]
+        self._machine.marked.discard(key)
+        self._wanting.discard(key)
+        self._waning.pop(key, None)
+
+    def _heed(self, key: Key, log: ReplicaLog, flush: str) -> None:
+        """What counts from here on. The rules are those of `broker/page_cache_marks.py`."""
+        is_marked = key in self._machine.marked
+        if flush == "os":
+            self._waning.pop(key, None)
+            if is_marked:
+                log.count_all()
+            elif key not in self._wanting:
+                self._wanting.add(key)
+                sync_us = self._machine.sync_us
+                self._host.after(sync_us + self._host.rng.randrange(sync_us), self._mark, key, log)
+            return
+        self._wanting.discard(key)
+        if not log.flushes:
+            log.flushes = True
+            self.sync(key)
+        if is_marked and key not in self._waning:
+            self._waning[key] = log.end
+
+    def _mark(self, key: Key, log: ReplicaLog) -> None:
+        """The mark is on disk."""
+        if self._machine.logs.get(key) is not log:
+            return
+        self._machine.marked.add(key)
+        if key not in self._wanting:
+            self._waning[key] = log.end  # it is set to group again
+            return
+        self._wanting.discard(key)
+        log.count_all()
+        role = self.roles.get(key)
+        if role is not None:
+            role.on_synced()
+
+    def _unmark(self) -> None:
+        for key, until in list(self._waning.items()):
+            log = self._machine.logs[key]
+            if log.durable_end >= min(until, log.end):
+                del self._waning[key]
+                self._machine.marked.discard(key)
+                self._host.sometimes.note("a log was synced under group, and its mark went")
 
     def _put(self, key: Key, topic: Topic, partition: Partition) -> None:
         """In the role that it has, or another over the same log."""
         host, role = self._host, self.roles.get(key)
         log = self._machine.logs.get(key)
         if log is None:
-            flushes = host.settings.of_topic(topic).flush == "group"
-            log = self._machine.logs[key] = ReplicaLog(flushes=flushes)
+            log = self._machine.logs[key] = ReplicaLog(flushes=True)
+        self._heed(key, log, host.settings.of_topic(topic).flush)
         is_same = role is not None and role.core.leader_epoch == partition.leader_epoch
         leads = partition.leader == host.node_id
         if isinstance(role, Leading) and leads and is_same:

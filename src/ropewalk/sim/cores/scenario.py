@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ropewalk.base.ids import NodeId
+from ropewalk.base.limits import METADATA_APPEND_BYTES_MAX
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import MetadataRecord
 from ropewalk.metadata.settings.applied import AppliedSettings
@@ -17,7 +18,7 @@ from ropewalk.sim.cores.administrator import Administrator
 from ropewalk.sim.cores.clients import Consumer, Crowd, Producer
 from ropewalk.sim.cores.faults import FAULT_PAUSES_US, Nemesis
 from ropewalk.sim.cores.home import Home
-from ropewalk.sim.cores.judge import Judge, Violation
+from ropewalk.sim.cores.judge import Judge, Promises, Violation
 from ropewalk.sim.cores.machine import Key, Machine
 from ropewalk.sim.cores.network import HOME, Network
 from ropewalk.sim.cores.process import Surroundings, Timing
@@ -92,7 +93,7 @@ class Scenario:
             address=HOME if rng.random() < 0.75 else 0,
         )
         self._settings = AppliedSettings(SettingsView(self._home.image, NodeId(0), {}))
-        self._judge.minimum_of = self._minimum_of
+        self._judge.promises_of = self._promises_of
         timing = Timing(
             session_timeout_ms=rng.choice((1_500, 3_000, 6_000)),
             lag_ms_max=rng.choice((700, 2_000, 5_000)),
@@ -107,7 +108,11 @@ class Scenario:
             self.trace,
             timing,
             random.Random(f"{seed}/processes"),
+            append_bytes_max=rng.choice((METADATA_APPEND_BYTES_MAX, METADATA_APPEND_BYTES_MAX, 450)),
         )
+        if rng.random() < 0.6:
+            for machine in self._machines.values():
+                machine.configuration = _configuration(rng)
         self.nemesis = Nemesis(
             self._around,
             self._machines,
@@ -144,7 +149,11 @@ class Scenario:
         self._judge.on_committed(records, image)
 
     def _make_topics(self) -> None:
-        kinds = [("sturdy", 3, 2, "group"), ("brisk", 3, 2, "os")]
+        kinds: list[tuple[str, int, int | None, str | None]] = [
+            ("sturdy", 3, 2, "group"),
+            ("brisk", 3, 2, "os"),
+            ("usual", 3, None, None),
+        ]
         kinds += self._rng.choice(
             ([], [("lone", 1, 1, "group")], [("loose", 3, 1, "group")], [("pair", 2, 1, "group")])
         )
@@ -193,9 +202,22 @@ class Scenario:
     def _run_until_s(self, end_s: float) -> None:
         self.queue.run_until(int(end_s * SECOND_US))
 
-    def _minimum_of(self, image: Image, key: Key) -> int:
+    def _promises_of(self, image: Image, key: Key) -> Promises:
         topic = image.topics_by_id[key[0]]
-        return self._settings.minimum_in_sync(topic, topic.partitions[key[1]])
+        minimum = self._settings.minimum_in_sync(topic, topic.partitions[key[1]])
+        applied = self._settings.of_topic(topic)
+        is_sturdy = minimum > 1 and applied.flush == "group" and not applied.unclean_leader_election_enable
+        return Promises(minimum, is_sturdy)
+
+
+def _configuration(rng: random.Random) -> dict[str, str]:
+    """What one node's file says of settings that all must agree on. The files of others may say something else."""
+    said = {
+        "flush": rng.choice((None, None, "os", "group")),
+        "min.insync.replicas": rng.choice((None, None, "1", "2", "3")),
+        "unclean.leader.election.enable": rng.choice((None, None, None, "true")),
+    }
+    return {name: value for name, value in said.items() if value is not None}
 
 
 def _shown(fact: object) -> str:

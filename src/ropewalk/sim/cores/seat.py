@@ -12,14 +12,17 @@ from typing import Final, Protocol, TypeAlias, TypeVar
 
 from ropewalk.base.errors import NotController, RopewalkError
 from ropewalk.base.ids import NodeId
+from ropewalk.controller.agreement import decide_agreement
 from ropewalk.controller.brokers import Registration, decide_create_cluster, decide_register_broker
 from ropewalk.controller.membership import Heartbeat, decide_fence_broker, decide_heartbeat, may_stop
 from ropewalk.controller.sessions import Sessions
+from ropewalk.metadata.changes import appends_of
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.log import AppendOutcome, Committed, Raced, Unknown
-from ropewalk.metadata.records import BrokerState, ControllerChanged, MetadataRecord
+from ropewalk.metadata.records import BrokerState, ChangeAbandoned, ControllerChanged, MetadataRecord
 from ropewalk.metadata.settings.applied import AppliedSettings
 from ropewalk.sim.cores.home import Home, Reading, Taken
+from ropewalk.sim.cores.machine import Machine
 from ropewalk.sim.cores.network import Network
 from ropewalk.sim.sometimes import Sometimes
 
@@ -45,7 +48,10 @@ class SeatHost(Protocol):
     network: Network
     sometimes: Sometimes
     rng: random.Random
+    machine: Machine
 
+    @property
+    def append_bytes_max(self) -> int: ...
     @property
     def image(self) -> Image: ...
     @property
@@ -62,11 +68,13 @@ class SeatHost(Protocol):
 
 
 class _Proposal:
-    __slots__ = ("decide", "done", "is_doubtful")
+    __slots__ = ("decide", "done", "is_doubtful", "parts")
 
     def __init__(self, decide: Decide, done: Done) -> None:
         self.decide, self.done = decide, done
         self.is_doubtful = False
+        self.parts: deque[tuple[MetadataRecord, ...]] = deque()
+        """Appends that are left of what was decided."""
 
 
 class _Append:
@@ -137,7 +145,13 @@ class ControllerSeat:
             if image.controller_epoch == epoch:
                 return []
             created = decide_create_cluster(image, self._host.rng)
-            return [*created, ControllerChanged(self._host.node_id, epoch)]
+            configuration = self._host.machine.configuration
+            settled = decide_agreement(image, configuration=configuration, is_alone=False)
+            if not created and any(
+                image.agreed_settings.get(name) != value for name, value in configuration.items()
+            ):
+                self._host.sometimes.note("a controller's file differed from the cluster's")
+            return [*created, ControllerChanged(self._host.node_id, epoch, settled)]
 
         def done(error: RopewalkError | None) -> None:
             if error is None:
@@ -166,12 +180,20 @@ class ControllerSeat:
 
         def committed(error: RopewalkError | None) -> None:
             if error is None:
+                self._note_doubts(registration)
                 broker = self._host.image.brokers[node_id]
                 self.sessions.on_registered(node_id, broker.epoch, self._host.now_us // 1000)
                 self._connect(node_id, life)
             done(error)
 
         self.propose(decide, committed)
+
+    def _note_doubts(self, registration: Registration) -> None:
+        host = self._host
+        topics = [host.image.topics_by_id.get(topic_id) for topic_id, _ in registration.unsynced or ()]
+        settings = [host.settings.of_topic(topic) for topic in topics if topic is not None]
+        if not registration.is_clean and any(each.flush == "group" for each in settings):
+            host.sometimes.note("a replica was doubted whose topic is set to group by now")
 
     def heartbeat(self, heartbeat: Heartbeat, life: int) -> bool:
         """Whether the broker may stop."""
@@ -242,14 +264,22 @@ class ControllerSeat:
     def _pump(self) -> None:
         while self._proposals and self._append is None and self._asked_at_us is None:
             host, proposal = self._host, self._proposals[0]
-            try:
-                records = tuple(proposal.decide(host.image))
-            except RopewalkError as error:
-                self._conclude(Indefinite(str(error)) if proposal.is_doubtful else error)
-                continue
-            if not records:
-                self._conclude(None)
-                continue
+            if not proposal.parts and not host.image.is_amid_change:
+                try:
+                    decided = tuple(proposal.decide(host.image))
+                except RopewalkError as error:
+                    self._conclude(Indefinite(str(error)) if proposal.is_doubtful else error)
+                    continue
+                if not decided:
+                    self._conclude(None)
+                    continue
+                parts = appends_of(decided, bytes_max=host.append_bytes_max)
+                if len(parts) > 1:
+                    host.sometimes.note("a change was cut into several appends")
+                proposal.parts.extend(tuple(part) for part in parts)
+            if not proposal.parts:
+                host.sometimes.note("a change was given up half way")
+            records = proposal.parts[0] if proposal.parts else (ChangeAbandoned(),)
             append = self._append = _Append(host.image.end_offset, records, host.now_us)
 
             def reply(outcome: AppendOutcome, append: _Append = append) -> None:
@@ -266,6 +296,14 @@ class ControllerSeat:
                 host.guarded(reply),
             )
 
+    def _on_part_committed(self) -> None:
+        """With its last part a proposal is done. Before its first, what somebody had begun was given up."""
+        parts = self._proposals[0].parts
+        if parts:
+            parts.popleft()
+            if not parts:
+                self._conclude(None)
+
     def _conclude(self, error: RopewalkError | None) -> None:
         self._proposals.popleft().done(error)
 
@@ -276,11 +314,12 @@ class ControllerSeat:
             case Committed():
                 self._append = None
                 self._host.on_records(append.expected_end_offset, append.records)
-                self._conclude(None)
+                self._on_part_committed()
                 self._pump()
             case Raced(epoch=epoch):
                 self._host.sometimes.note("a metadata append lost a race")
                 self._append = None
+                self._proposals[0].parts.clear()
                 if epoch != self.epoch:
                     self.step_down()
                 else:
@@ -317,7 +356,9 @@ class ControllerSeat:
             at = append.expected_end_offset - reading.start_offset
             found = reading.records[at : at + len(append.records)] if at >= 0 else ()
             if found == append.records:
-                self._conclude(None)
+                self._on_part_committed()
+            else:
+                self._proposals[0].parts.clear()
         if self._host.image.end_offset < self._catch_up_to:
             self._read()
         elif not self.is_active and not self._proposals:

@@ -32,7 +32,15 @@ EXPECTED: Final = (
     "an empty disk was filled again",
     "a replica was damaged",
     "a broker was refused for its clock",
+    # Settings.
+    "a controller's file differed from the cluster's",
+    "a topic's settings were changed",
+    "the settings of all brokers were changed",
+    "a log was synced under group, and its mark went",
+    "a replica was doubted whose topic is set to group by now",
     # Controllers and metadata.
+    "a change was cut into several appends",
+    "a change was given up half way",
     "another controller took over",
     "a zombie controller was refused",
     "a metadata append's outcome was unknown",

@@ -12,7 +12,16 @@ NEVER: Final = -1
 
 
 class Truth:
-    __slots__ = ("advancers", "loss_epoch", "name", "promised", "sequences", "written")
+    __slots__ = (
+        "advancers",
+        "is_loose",
+        "loss_epoch",
+        "minimums",
+        "name",
+        "promised",
+        "sequences",
+        "written",
+    )
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -23,6 +32,10 @@ class Truth:
         """Who moved the high watermark in which leader epoch."""
         self.sequences: dict[int, int] = {}
         """The last promised sequence of each idempotent producer."""
+        self.is_loose = False
+        """By its settings, at some time, a disk or an election may have cost what was promised."""
+        self.minimums: dict[int, int] = {}
+        """How many must have an entry for it to be promised, by partition epoch."""
         self.loss_epoch = NEVER
         """The newest leader epoch that began with a loss."""
 
