@@ -30,7 +30,7 @@ class Fault(NamedTuple):
     words: str
     """In what `cluster health` and /cluster/healthz say."""
     asked: int
-    """The node that is asked for /cluster/healthz and the metric."""
+    """The node that is asked for /cluster/healthz."""
     page: tuple[int, str, int, str]
     """A node, one of its own pages, the status it has then (0: no answer), and words in it."""
     metric: tuple[str, Callable[[float], bool]]
@@ -94,7 +94,7 @@ def _told(scene: Scene, fault: Fault, watcher: str) -> bool:
             return status == expected and words in text
         case "metric":
             name, is_told = fault.metric
-            value = scene.metric(fault.asked, name)
+            value = scene.metric(name)
             return value is not None and is_told(value)
         case _:
             return fault.alert in scene.alerts()
@@ -109,7 +109,7 @@ def _quiet(scene: Scene, fault: Fault, watcher: str) -> bool:
         case "own page":
             return scene.page(fault.page[0], fault.page[1]) == (200, "ok\n")
         case "metric":
-            value = scene.metric(fault.asked, fault.metric[0])
+            value = scene.metric(fault.metric[0])
             return value is not None and not fault.metric[1](value)
         case _:
             return fault.alert not in scene.alerts()
@@ -162,7 +162,7 @@ def _fill_etcd(scene: Scene) -> Callable[[], None]:
 
 
 def _write_unreadable_record(scene: Scene) -> Callable[[], None]:
-    end_offset = int(scene.metric(0, "ropewalk_metadata_offset") or 0)
+    end_offset = int(scene.metric("ropewalk_metadata_offset") or 0)
     key = b64(f"{KEYS}log/{end_offset:020d}")
     scene.etcd_call("kv/put", key=key, value=b64("no record"))
     return lambda: scene.etcd_call("kv/deleterange", key=key)

@@ -157,12 +157,12 @@ class Scene:
         except OSError as error:
             return 0, str(error)
 
-    def metric(self, number: int, name: str) -> float | None:
-        _, text = self.page(number, "/public_metrics")
-        for line in text.splitlines():
-            if line.startswith(f"{name} "):
-                return float(line.rpartition(" ")[2])
-        return None
+    def metric(self, name: str) -> float | None:
+        """The largest of those that nodes tell; some are told by the controller alone."""
+        lines = [line for number in NODES for line in self.page(number, "/public_metrics")[1].splitlines()]
+        return max(
+            (float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{name} ")), default=None
+        )
 
     def alerts(self) -> set[str]:
         """Those that fire."""

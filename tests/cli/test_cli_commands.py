@@ -64,7 +64,7 @@ def test_a_topic_lives_from_create_to_delete(broker: LoopbackBroker, ropewalk: R
     assert broker.cluster.topics["orders"].configs == {"flush": "os"}
     assert ropewalk("topic", "add-partitions", "orders", "-n", "2").exit_code == 0
     assert len(broker.cluster.topics["orders"].partitions) == 5
-    assert ropewalk("topic", "delete", "orders").exit_code == 0
+    assert ropewalk("topic", "delete", "orders", "--yes").exit_code == 0
     assert broker.cluster.topics == {}
 
 
@@ -92,7 +92,7 @@ def test_a_dry_run_changes_nothing(broker: LoopbackBroker, ropewalk: Ropewalk) -
 def test_a_topic_is_trimmed(before: str, expected: int, broker: LoopbackBroker, ropewalk: Ropewalk) -> None:
     broker.cluster.add_topic("orders", 0)
     fill(broker, "orders", b"a", b"b", b"c")
-    result = ropewalk("topic", "trim", "orders", "--before", before, "-o", "json")
+    result = ropewalk("topic", "trim", "orders", "--before", before, "--yes", "-o", "json")
     assert json.loads(result.stdout) == [{"partition": 0, "former_start": 0, "start": expected}]
     assert broker.cluster.topics["orders"].partitions[0].log_start_offset == expected
 

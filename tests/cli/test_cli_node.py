@@ -73,10 +73,10 @@ def test_records_arrive_whatever_the_acks(acks: str, ropewalk: Ropewalk) -> None
 def test_a_topic_is_trimmed_grown_and_deleted(ropewalk: Ropewalk) -> None:
     assert ropewalk("topic", "create", "short").exit_code == 0
     assert ropewalk("produce", "short", stdin="a\nb\nc\n").exit_code == 0
-    assert ropewalk("topic", "trim", "short", "--before", "-1").exit_code == 0
+    assert ropewalk("topic", "trim", "short", "--before", "-1", "--yes").exit_code == 0
     assert ropewalk("consume", "short", "-e").stdout == "c\n"
     assert ropewalk("topic", "add-partitions", "short", "-n", "2").exit_code == 0
-    assert ropewalk("topic", "delete", "short").exit_code == 0
+    assert ropewalk("topic", "delete", "short", "--yes").exit_code == 0
     refused = ropewalk("consume", "short", "-e")
     assert refused.exit_code == 1
     assert "UNKNOWN_TOPIC_OR_PARTITION" in refused.stderr
@@ -157,7 +157,7 @@ def test_the_load_is_shown_and_found_even(ropewalk: Ropewalk) -> None:
     assert "nothing to move" in ropewalk("cluster", "balance").stdout
     shown = json.loads(ropewalk("cluster", "hot", "-o", "json").stdout)
     assert set(shown) == {"partitions", "nodes_wanted"}
-    assert ropewalk("cluster", "hot", "--keys", "0").stdout.startswith("TOPIC")
+    assert ropewalk("cluster", "hot", "--keys", "0").stdout.startswith(("TOPIC", "nothing is hot"))
 
 
 def test_the_commonest_keys_are_found_in_a_sample(node: str, ropewalk: Ropewalk) -> None:

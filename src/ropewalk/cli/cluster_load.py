@@ -177,7 +177,10 @@ def hot(
         )
         for each in plan.busiest
     ]
-    print_table(("TOPIC", "PARTITION", "LEADER", "IN B/S", "OUT B/S", "SHARE", "KEYS"), rows)
+    if rows:
+        print_table(("TOPIC", "PARTITION", "LEADER", "IN B/S", "OUT B/S", "SHARE", "KEYS"), rows)
+    else:
+        print("nothing is hot: no partition was written or read in the last minute")
     for reason in plan.nodes_wanted:
         warn(f"another node is wanted: {reason}")
 

@@ -58,6 +58,7 @@ def consume(
     from ropewalk.cli.connect import with_client
     from ropewalk.cli.consumption import Consumption, Range
     from ropewalk.cli.offsets import parse_offset, parse_partitions, parse_time
+    from ropewalk.cli.record_format import shown
 
     formats = [Output(word) for word in offsets or () if word in _OUTPUT_WORDS]
     places = [word for word in offsets or () if word not in _OUTPUT_WORDS]
@@ -74,6 +75,8 @@ def consume(
         exit_at_end,
     )
     printer = _printer(record_format, as_json=as_json)
+    if sys.stdout.isatty():
+        printer = shown(printer)
 
     async def work(client: "Client") -> int:
         consumption = Consumption(client, topic, wanted, printer, sys.stdout.buffer, committed=committed)

@@ -14,6 +14,7 @@ import typer
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.cli.options import Output, chosen_output
+from ropewalk.cli.output import visible
 
 EXIT_FAILED: Final = 1
 EXIT_INTERRUPTED: Final = 130
@@ -59,7 +60,7 @@ def describe(error: RopewalkError) -> str:
 
 def _told(error: RopewalkError, output: Output) -> str:
     if output is Output.TABLE:
-        return f"ropewalk: {describe(error)}"
+        return f"ropewalk: {visible(describe(error))}"
     import msgspec
 
     name = getattr(error, "name", type(error).__name__)  # a `RemoteError` has Kafka's name
@@ -92,7 +93,6 @@ _STEPS: Final = {
     "OFFSET_OUT_OF_RANGE": "`ropewalk topic describe` shows the offsets there are",
     "INVALID_CONFIG": "`ropewalk config describe` lists settings and their values",
     "INVALID_REPLICATION_FACTOR": "pass a smaller --replicas",
-    "INVALID_PARTITIONS": "partitions can only be added",
     "MESSAGE_TOO_LARGE": "raise max.message.bytes of the topic, or send smaller records",
     "NOT_ENOUGH_REPLICAS": "`ropewalk topic describe` shows which replicas are in sync",
     "GROUP_ID_NOT_FOUND": "`ropewalk group ls` shows what is there",

@@ -1,8 +1,18 @@
-"""Results on stdout: a table for people, JSON for scripts."""
+"""Results on stdout: a table for people, JSON for scripts.
+
+What a reader could get wrong
+    Names, keys and values come from anybody who may write to the cluster. A terminal obeys control characters, so there they are shown and
+    not sent; a pipe gets them as they are.
+"""
 
 import os
+import re
 import sys
 from collections.abc import Sequence
+from typing import Final
+
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_CONTROL_IN_LINES: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def print_json(value: object) -> None:
@@ -31,12 +41,26 @@ def is_terminal() -> bool:
 def note(text: str) -> None:
     """A word to the person at the terminal; scripts do not see it."""
     if sys.stderr.isatty():
-        print(text, file=sys.stderr)
+        print(visible(text), file=sys.stderr)
 
 
 def warn(text: str) -> None:
     """Something to know before going on; scripts find it on stderr."""
-    print(f"ropewalk: {text}", file=sys.stderr)
+    print(f"ropewalk: {visible(text)}", file=sys.stderr)
+
+
+def visible(text: str) -> str:
+    """Control characters as `\\x1b` and its like."""
+    return _CONTROL.sub(_written, text)
+
+
+def visible_lines(data: bytes) -> bytes:
+    """As `visible`, for what may have lines and tabs of its own; bytes that are no text are shown likewise."""
+    return _CONTROL_IN_LINES.sub(_written, data.decode(errors="backslashreplace")).encode()
+
+
+def _written(found: re.Match[str]) -> str:
+    return f"\\x{ord(found[0]):02x}"
 
 
 def counted(count: int, noun: str) -> str:
@@ -53,7 +77,7 @@ def _print_rich(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         table.add_column(column, overflow="fold")
     for row in rows:
         # Text, because a topic's settings may contain what rich would take for markup.
-        table.add_row(*map(Text, row))
+        table.add_row(*(Text(visible(cell)) for cell in row))
     Console().print(table)
 
 

@@ -7,9 +7,9 @@ import typer
 
 from ropewalk.cli.commands import new_app
 from ropewalk.cli.completion import complete_topic
-from ropewalk.cli.failure import guarded
+from ropewalk.cli.failure import Failed, guarded
 from ropewalk.cli.options import BootstrapOption, Output, OutputOption, PropertyOption, chosen_output, pairs
-from ropewalk.cli.output import note, print_json
+from ropewalk.cli.output import counted, note, print_json
 from ropewalk.cli.sending import AcksName, AcksOption, CodecName, CodecOption
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ def produce(
         note("one record per line; Ctrl-D ends")
 
     async def work(client: "Client") -> "list[Delivered]":
+        await _check_partition(client, topic, partition)
         producer = Producer(client, topic, acks=Acks(acks.number), codec=Codec[codec.name])
         delivered: list[Delivered] = []
         async for messages in read_messages(sys.stdin.buffer, unescape(delimiter)):
@@ -90,6 +91,25 @@ def produce(
         print_json({"topic": topic, "records": record_count, "partitions": delivered})
     else:
         note(f"{record_count} records to {topic}")
+
+
+async def _check_partition(client: "Client", topic: str, partition: int | None) -> None:
+    """One that a topic does not have is refused before anything is read. A topic that is not there may be made by the first record."""
+    from ropewalk.client.errors import RemoteError
+    from ropewalk.wire.error_code import ErrorCode
+
+    if partition is None:
+        return
+    try:
+        count = len((await client.topic(topic)).partitions)
+    except RemoteError as error:
+        if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return
+        raise
+    if partition >= count:
+        raise Failed(
+            f"{topic} has {counted(count, 'partition')}, counted from 0, and no partition {partition}"
+        )
 
 
 def unescape(text: str) -> bytes:

@@ -8,7 +8,8 @@
     %%     a percent sign; \\n \\t \\r \\\\ \\0 and \\xHH are characters
 
 What a reader could get wrong
-    Values are bytes and are written as they are; nothing is decoded or replaced.
+    Values are bytes and are written as they are; nothing is decoded or replaced. For a terminal, `shown` makes a record of which every control
+    character is visible: it would obey them.
     In JSON, bytes that are not UTF-8 appear as `value_base64` instead of `value`, likewise the key and headers.
 """
 
@@ -18,8 +19,10 @@ from collections.abc import Callable
 from typing import Final
 
 import msgspec
+from msgspec import structs
 
 from ropewalk.base.ids import TopicPartition
+from ropewalk.cli.output import visible, visible_lines
 from ropewalk.records.record import Record
 
 Printer = Callable[[TopicPartition, Record], bytes]
@@ -75,6 +78,24 @@ def compile_format(text: str) -> Printer:
 
     def print_record(partition: TopicPartition, record: Record) -> bytes:
         return b"".join([piece(partition, record) for piece in pieces])
+
+    return print_record
+
+
+def shown(printer: Printer) -> Printer:
+    """As `printer`, for a terminal."""
+
+    def print_record(partition: TopicPartition, record: Record) -> bytes:
+        visible_record = structs.replace(
+            record,
+            key=None if record.key is None else visible_lines(record.key),
+            value=None if record.value is None else visible_lines(record.value),
+            headers=tuple(
+                (visible(name), None if value is None else visible_lines(value))
+                for name, value in record.headers
+            ),
+        )
+        return printer(partition, visible_record)
 
     return print_record
 

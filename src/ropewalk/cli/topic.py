@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ropewalk.cli.asking_first import YesOption, ask_for_name
 from ropewalk.cli.commands import new_app
 from ropewalk.cli.completion import complete_topic
 from ropewalk.cli.failure import guarded
@@ -101,6 +102,8 @@ def create_topics(
     from ropewalk.client.admin import Admin, NewTopic
     from ropewalk.wire.error_code import ErrorCode
 
+    _check_count(partitions, "--partitions")
+    _check_count(replicas, "--replicas")
     given = assignments(settings, "--config")
     if observers:
         given["ropewalk.observers"] = str(observers)
@@ -127,13 +130,18 @@ def create_topics(
 def delete_topics(
     ctx: typer.Context,
     names: Names,
+    yes: YesOption = False,
     bootstrap: BootstrapOption = None,
     output: OutputOption = None,
     properties: PropertyOption = None,
 ) -> None:
-    """Delete topics and everything in them."""
+    """Delete topics and everything in them. Asks for the name, except with --yes."""
     from ropewalk.cli.connect import with_client
     from ropewalk.client.admin import Admin
+
+    if not yes:
+        _check_there(ctx, names, bootstrap, properties)
+    ask_for_name(f"All records of {', '.join(names)} will be gone", names, yes=yes)
 
     async def work(client: "Client") -> "Mapping[str, RemoteError | None]":
         return await Admin(client).delete_topics(names)
@@ -248,18 +256,23 @@ def trim_topic(
     partitions: Annotated[
         str | None, typer.Option("--partitions", "-p", metavar="N,…", help="Only these. [default: all]")
     ] = None,
+    yes: YesOption = False,
     dry_run: DryRun = False,
     bootstrap: BootstrapOption = None,
     output: OutputOption = None,
     properties: PropertyOption = None,
 ) -> None:
-    """Remove the oldest records of a topic, for good."""
+    """Remove the oldest records of a topic, for good. Asks for its name, except with --yes and --dry-run."""
     from ropewalk.cli.connect import with_client
     from ropewalk.cli.offsets import parse_offset, parse_partitions, resolve_starts
     from ropewalk.client.admin import Admin
 
     where = parse_offset(before, option="--before")
     chosen = parse_partitions(partitions)
+    if not dry_run:
+        if not yes:
+            _check_there(ctx, [name], bootstrap, properties)
+        ask_for_name(f"Records of {name} before {before} will be gone", [name], yes=yes)
 
     async def work(client: "Client") -> "list[tuple[int, int, int]]":
         bounds = await resolve_starts(client, name, chosen, where)
@@ -276,6 +289,26 @@ def trim_topic(
     else:
         heading = "WOULD START" if dry_run else "STARTS"
         print_table(("PARTITION", "STARTED", heading, "REMOVED"), [(*row, row[2] - row[1]) for row in rows])
+
+
+def _check_there(
+    ctx: typer.Context, names: list[str], bootstrap: str | None, properties: list[str] | None
+) -> None:
+    """Raises for a topic that is not there, before somebody is asked to type its name."""
+    from ropewalk.cli.connect import with_client
+
+    async def look(client: "Client") -> None:
+        for name in names:
+            await client.topic(name)
+
+    with_client(ctx, look, bootstrap=bootstrap, properties=properties)
+
+
+def _check_count(count: int, option: str) -> None:
+    if count == 0:
+        raise typer.BadParameter(
+            "0 is none; write 1 or more, or -1 for as many as the cluster gives", param_hint=option
+        )
 
 
 def _replica_count(topic: "TopicView") -> int:

@@ -10,7 +10,7 @@ from ropewalk.cli.completion import complete_topic, complete_transactional_id
 from ropewalk.cli.failure import EXIT_FAILED, Failed, guarded
 from ropewalk.cli.options import BootstrapOption, Output, OutputOption, PropertyOption, chosen_output
 from ropewalk.cli.outcomes import report
-from ropewalk.cli.output import note, print_json, print_table
+from ropewalk.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -222,7 +222,7 @@ def _show(hanging: "Sequence[OpenTransaction]", form: Output) -> None:
         ]
         print_table(("PARTITION", "PRODUCER", "FIRST OFFSET", "LAST WRITTEN"), rows)
     else:
-        note("no transaction hangs")
+        print("no transaction hangs")
 
 
 def _instant(at_ms: int) -> str | None:

@@ -117,8 +117,10 @@ class Groups:
         try:
             response = await connection.call(consumer_group_describe.API, request, deadline_ms=until_ms)
         except ApiNotOffered:
-            raise RemoteError(ErrorCode.GROUP_ID_NOT_FOUND, about=group) from None
+            raise _no_such_group(group) from None
         answer = only_group(response.groups, "ConsumerGroupDescribe")
+        if answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+            raise _no_such_group(group)  # neither kind: what the broker says is about one of them
         if answer.error_code != ErrorCode.NONE:
             raise RemoteError(answer.error_code, answer.error_message, about=group)
         return DescribedGroup(
@@ -180,6 +182,10 @@ class Groups:
 
     def _until(self, deadline_ms: float | None) -> float:
         return self._session.deadline_ms() if deadline_ms is None else deadline_ms
+
+
+def _no_such_group(group: str) -> RemoteError:
+    return RemoteError(ErrorCode.GROUP_ID_NOT_FOUND, "there is no group of this name", about=group)
 
 
 def _assigned_member(member: consumer_group_describe.Member) -> Member:

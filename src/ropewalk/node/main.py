@@ -20,7 +20,7 @@ from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ports import Ports
 from ropewalk.node import build, journal
 from ropewalk.node.build import Node
-from ropewalk.node.config import Config, load
+from ropewalk.node.config import Config, load, parse_address
 from ropewalk.node.demo import show
 from ropewalk.node.doors import KafkaAddressRefused, PeerAddressRefused
 from ropewalk.node.options import NodeOptions
@@ -87,6 +87,10 @@ async def _serve(config: Config, options: NodeOptions, ports: SystemPorts) -> in
 
 
 async def _start(config: Config, options: NodeOptions, ports: Ports) -> Node:
+    if options.demo and options.kafka is None and await _is_taken(config, ports):
+        # Found out beforehand: a start that fails half way has said already what it found.
+        host = config["kafka.listen"].rpartition(":")[0]
+        config = config.with_value("kafka.listen", f"{host}:0", "--demo")
     try:
         return await build.start(config, ports)
     except PeerAddressRefused as error:
@@ -96,14 +100,20 @@ async def _start(config: Config, options: NodeOptions, ports: Ports) -> Node:
             raise CannotStart(f"cannot listen on {config['kafka.listen']}: {error.strerror}") from error
     except OSError as error:
         raise _cannot_use(config, error) from error
-    if options.demo and options.kafka is None:
-        host = config["kafka.listen"].rpartition(":")[0]
-        ports = _ports(config)
-        return await build.start(config.with_value("kafka.listen", f"{host}:0", "--demo"), ports)
     raise CannotStart(
         f"{config['kafka.listen']} is taken by another process; choose another address with --kafka HOST:PORT "
         "(port 0 takes any free one)"
     )
+
+
+async def _is_taken(config: Config, ports: Ports) -> bool:
+    host, port = parse_address(config["kafka.listen"], "kafka.listen")
+    try:
+        listener = await ports.network.listen(asyncio.Protocol, host, port)
+    except OSError as error:
+        return error.errno == errno.EADDRINUSE
+    listener.stop()
+    return False
 
 
 def _stop_signals() -> asyncio.Future[None]:
