@@ -25,6 +25,7 @@ from ropewalk.broker.partition import Partition, Prepared
 from ropewalk.broker.shard import Shard
 from ropewalk.broker.steady_time import SteadyTime
 from ropewalk.groups.answers import CommittedOffset
+from ropewalk.groups.commands import Command
 from ropewalk.groups.core import GroupsCore
 from ropewalk.groups.event_codec import decode_event, encode_event
 from ropewalk.groups.events import OffsetCommitted
@@ -53,6 +54,9 @@ class _GroupsKind:
 
     def __init__(self, ports: SystemPorts) -> None:
         self._rng = ports.rng
+
+    def only_writes(self, command: Command) -> bool:  # noqa: ARG002  nobody commands here
+        return False
 
     def new_core(self) -> GroupsCore:
         return GroupsCore(GroupSettings(), self._rng, GroupTopics(Image()))

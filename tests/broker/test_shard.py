@@ -112,6 +112,9 @@ class CounterKind:
     def new_core(self) -> Counter:
         return Counter()
 
+    def only_writes(self, command: int | str | Added) -> bool:
+        return isinstance(command, int)
+
     def encode(self, event: Added) -> tuple[bytes, bytes | None]:
         return b"added %d" % next(self.numbers), str(event.amount).encode() + b" " + event.padding
 

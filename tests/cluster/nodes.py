@@ -27,7 +27,7 @@ KAFKA_PORT = 9092
 PEER_PORT = 9192
 HTTP_PORT = 9644
 SECRET = "a secret of this cluster"
-QUIET = ("telemetry.interval.ms=0", "offsets.topic.num.partitions=2")
+QUIET = ("telemetry.interval.ms=0", "node.reserve.bytes=65536", "offsets.topic.num.partitions=2")
 
 
 class Member:

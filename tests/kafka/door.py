@@ -124,7 +124,7 @@ def at_the_door(
 
     async def main(world: World) -> T:
         machine = world.machine("node", can_sync_everything=can_sync_everything)
-        quiet = () if telemetry else ("telemetry.interval.ms=0",)
+        quiet = ("node.reserve.bytes=65536", *(() if telemetry else ("telemetry.interval.ms=0",)))
         options = NodeOptions(kafka=str(NODE), http=http, data="/data", settings=(*quiet, *settings))
         world.machine("client")
         door = Door(world, machine, options)

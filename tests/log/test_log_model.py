@@ -79,7 +79,10 @@ class LogAgainstList(RuleBasedStateMachine):
 
     @rule()
     def snapshot(self) -> None:
-        write = self.log.maintenance.take_snapshot(1000)
+        self.write_snapshot()
+
+    def write_snapshot(self, *, force: bool = False) -> None:
+        write = self.log.maintenance.take_snapshot(1000, force=force, before_deleting=force)
         if write is not None:
             write.run()
             self.log.maintenance.on_snapshot(write)
@@ -110,8 +113,10 @@ class LogAgainstList(RuleBasedStateMachine):
     def retain(self) -> None:
         moved = self.log.trimming.plan_retention(limit_offset=self.log.end_offset, now_ms=1000)
         self.start = max(self.start, self.log.trimming.planned_start_offset)
+        if moved and self.log.trimming.empties:
+            self.write_snapshot(force=True)
         self.remove_files()
-        assert not moved or self.log.size_bytes >= SETTINGS.retention_bytes
+        assert not moved or self.log.size_bytes >= SETTINGS.retention_bytes or self.start == self.end
 
     def remove_files(self) -> None:
         removal = self.log.trimming.take_removal(start_offset_durable=self.log.trimming.planned_start_offset)

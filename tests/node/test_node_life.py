@@ -27,7 +27,10 @@ T = TypeVar("T")
 
 def options(*settings: str) -> NodeOptions:
     return NodeOptions(
-        kafka="node:9092", http="none", data="/data", settings=("telemetry.interval.ms=0", *settings)
+        kafka="node:9092",
+        http="none",
+        data="/data",
+        settings=("telemetry.interval.ms=0", "node.reserve.bytes=65536", *settings),
     )
 
 

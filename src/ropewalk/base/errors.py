@@ -49,6 +49,7 @@
       InvalidTransactionState   a record outside of any transaction that its coordinator knows of
       TransactionCoordinatorFenced  a marker from a coordinator that has been succeeded
       StorageFailed             the disk refused: full, failing, or the range is corrupt
+      DiskFull                  only the reserve is left on the disk: nothing is written until there is room; nothing was changed
       CorruptMetadata           acknowledged facts about the cluster cannot be read back; the node does not start
       MetadataUnavailable       the home of the cluster's facts cannot be reached; nothing was changed
       DirectoryInUse            another process holds the data directory
@@ -269,6 +270,10 @@ class TransactionCoordinatorFenced(RopewalkError):
 
 
 class StorageFailed(RopewalkError):
+    pass
+
+
+class DiskFull(StorageFailed):
     pass
 
 

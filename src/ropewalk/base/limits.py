@@ -523,6 +523,25 @@ TROUBLES_TOLD_MAX: Final = 1_000
 TROUBLES_NAMED_MAX: Final = 10
 """Partitions of a topic that are named where many have the same trouble."""
 
+RESERVE_PARTITION_BYTES: Final = 1 << 10
+"""Room kept back on the disk for each partition, besides `node.reserve.bytes`: three checkpoints, each written beside the one that
+it replaces, at some 160 bytes a time."""
+
+RESERVE_SHARE_MAX: Final = 32
+"""Of a small file system the reserve takes at most one part in so many: what is left is for records."""
+
+RESERVE_SLICES: Final = 16
+"""The reserve is given up in so many slices. Whoever else writes to the disk may take what is freed, so it is freed bit by bit."""
+
+RESERVE_PIECE_BYTES: Final = 1 << 16
+"""Written at a time while the reserve is made: some tens of microseconds, for which nobody else can give a slice up."""
+
+ROOM_LOOK_MS: Final = 1000
+"""How often a node looks whether there is room. Clients that were refused ask again about as often."""
+
+RETENTION_WHEN_FULL_MS: Final = 5000
+"""How often retention looks for what has expired while the disk is full, if it would look less often: nobody can write meanwhile."""
+
 DISK_FREE_BYTES_MIN: Final = 1 << 26
 """Room below which a node does not call itself ready: a few segments' indexes, a snapshot and some seconds of writes."""
 

@@ -285,6 +285,12 @@ BUFFER_BYTES_LIMIT: Final = _gauge(
 DISK_READ: Final = _counter("ropewalk_disk_read_bytes_total", "Bytes the process made the disk read.")
 DISK_WRITTEN: Final = _counter("ropewalk_disk_written_bytes_total", "Bytes the process made the disk write.")
 DISK_FREE: Final = _gauge("ropewalk_disk_free_bytes", "Room left where the data directory is.")
+DISK_FULL: Final = _gauge(
+    "ropewalk_disk_full", "1 while writes are refused because only the reserve is left on the disk."
+)
+DISK_RESERVE: Final = _gauge(
+    "ropewalk_disk_reserve_bytes", "Room that is kept back to empty a full disk with, as far as it is left."
+)
 SYNC_TIME: Final = _histogram(
     "ropewalk_sync_duration_seconds", "How long the group commit waited for the disk."
 )

@@ -217,8 +217,12 @@ def _write_beside(disk: Disk, path: str, data: bytes) -> File:
     """What is to replace the file at `path`, not durable yet."""
     temporary = path + _BESIDE
     disk.remove(temporary)
-    file = disk.open(temporary, create=True)
-    remaining = memoryview(data)
-    while remaining:
-        remaining = remaining[file.append(remaining) :]
+    try:
+        file = disk.open(temporary, create=True)
+        remaining = memoryview(data)
+        while remaining:
+            remaining = remaining[file.append(remaining) :]
+    except OSError:
+        disk.remove(temporary)  # a disk that is full has no room for what is of no use
+        raise
     return file

@@ -21,7 +21,7 @@ from ropewalk.broker.verification import VerificationGuard
 from ropewalk.controller.topics import CreateTopic
 from ropewalk.groups.answers import Answer, GroupState, GroupType
 from ropewalk.groups.assignors.catalogue import DEFAULT_ASSIGNOR
-from ropewalk.groups.commands import Command, CommitInTransaction
+from ropewalk.groups.commands import Command, Commit, CommitInTransaction, DeleteGroups, DeleteOffsets
 from ropewalk.groups.core import GroupsCore
 from ropewalk.groups.event_codec import decode_event, encode_event
 from ropewalk.groups.events import Event
@@ -189,6 +189,9 @@ class _GroupsKind:
 
     def new_core(self) -> GroupsCore:
         return GroupsCore(self._settings, self._rng, self._topics)
+
+    def only_writes(self, command: Command) -> bool:
+        return isinstance(command, Commit | DeleteOffsets | DeleteGroups)
 
 
 def _group_settings(settings: BrokerSettings) -> GroupSettings:

@@ -7,7 +7,8 @@
 Behaviour worth knowing
     A node that starts is alive from the moment it listens, and not ready until its logs are open, the state of its groups and transactions
     is read and it has told the cluster where it is. A node that stops is not ready from the first moment, so that whoever routes to it looks elsewhere.
-    A damaged range or a partition without room makes a node unwell, not unready: all else is served.
+    A damaged range or a partition without room makes a node unwell, not unready: all else is served. So does a disk that is full, or
+    nearly so: what it holds is read from it. It is said to whoever asks whether the node is ready.
     So does a controller, or a home of the metadata, that cannot be reached: leaders go on. What cannot be done is said to
     whoever asks whether the node is ready. A clock that differs from the controller's is said there, too.
     What is wrong is looked for once in a while and told to the controller with the heartbeats, so that somebody knows it of all nodes.
@@ -32,6 +33,7 @@ from ropewalk.broker.groups import Groups
 from ropewalk.broker.membership import Membership
 from ropewalk.broker.partition import Partition
 from ropewalk.broker.partitions import Partitions
+from ropewalk.broker.room import Room
 from ropewalk.broker.transactions import Transactions
 from ropewalk.broker.vitals import Vitals
 from ropewalk.controller.health import Complaint
@@ -61,6 +63,7 @@ class Health:
         groups: Groups,
         transactions: Transactions,
         vitals: Vitals,
+        room: Room,
         failure: Callable[[], str | None],
         transaction_ms_max: Callable[[], int],
         membership: Membership | None = None,
@@ -75,6 +78,7 @@ class Health:
         self._groups = groups
         self._transactions = transactions
         self._vitals = vitals
+        self._disk_room = room
         self._failure = failure
         self._transaction_ms_max = transaction_ms_max
         self._membership = membership
@@ -134,10 +138,14 @@ class Health:
         ]
 
     def _disk(self) -> Check:
+        if self._disk_room.problem is not None:
+            return Check("disk", self._disk_room.problem, is_tolerable=True)
         free_bytes = self._vitals.disk_free_bytes
         if free_bytes is None or free_bytes >= DISK_FREE_BYTES_MIN:
             return Check("disk", self._vitals.disk_problem)
-        return Check("disk", f"{free_bytes} bytes are free, {DISK_FREE_BYTES_MIN} are wanted")
+        return Check(
+            "disk", f"{free_bytes} bytes are free, {DISK_FREE_BYTES_MIN} are wanted", is_tolerable=True
+        )
 
     def _room(self) -> Check:
         count = self._partitions.unopened_count

@@ -5,12 +5,14 @@ from collections.abc import Coroutine, Iterator
 from ropewalk.base.ports import Clock, Pool
 from ropewalk.broker.checkpoint_saving import CheckpointSaving
 from ropewalk.broker.group_commit import GroupCommit
+from ropewalk.broker.room import Room
 from ropewalk.log.directory import DataDirectory
 
 
 class Home:
     def __init__(self, directory: DataDirectory, pool: Pool, clock: Clock) -> None:
         self.directory = directory
+        self.room = Room(directory, pool)
         self.commits = GroupCommit(directory.storage.disk, pool, clock)
         self.log_starts = CheckpointSaving(directory.take_log_starts, pool)
         self.recovery_points = CheckpointSaving(directory.take_recovery_points, pool)
@@ -19,6 +21,8 @@ class Home:
 
     def works(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
         """What must run while anything is written here, by name."""
+        if self.directory.storage.reserve.is_kept:
+            yield "room on the disk", self.room.run()
         yield "group commit", self.commits.run()
         yield "log starts", self.log_starts.run()
         yield "recovery points", self.recovery_points.run()

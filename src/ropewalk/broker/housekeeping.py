@@ -4,8 +4,8 @@ One loop with one tick a second does all of it, in the disk pool where it waits 
 task exists per partition.
 
 What a reader could get wrong
-    A full disk stops none of this: what could not be written is tried again at the next tick. Any other failure
-    to write ends the node.
+    A full disk stops none of this but what would fill it further, snapshots and compaction: what could not be written is tried again at
+    the next tick. Retention is in more of a hurry then. Any other failure to write ends the node.
     A node may hold thousands of partitions that nobody touches. What a tick does for all of them, it does in turns, and
     a topic may be deleted between two of them.
 """
@@ -21,6 +21,7 @@ from ropewalk.base.errors import StorageFailed
 from ropewalk.base.limits import (
     HIGH_WATERMARKS_SAVED_MS,
     PARTITIONS_PER_TURN,
+    RETENTION_WHEN_FULL_MS,
     SCRUB_BYTES_PER_TICK,
     SCRUB_DELAY_MS,
     SCRUB_REST_MS,
@@ -60,6 +61,8 @@ class Housekeeping:
         self._points_moved = False
         self._snapshotting: Iterator[Hosted] = iter(partitions)
         self._retention_due_ms = 0.0
+        self._retained_ms = 0.0
+        """When retention looked last."""
         self._work = partitions.log_work
         self.compactor = Compactor(partitions, self._work, pool, clock)
         self._compaction_due_ms = 0.0
@@ -70,6 +73,7 @@ class Housekeeping:
     async def run(self) -> None:
         now_ms = self._clock.monotonic_ms()
         self._retention_due_ms = now_ms + self._retention_interval_ms()
+        self._retained_ms = now_ms
         self._compaction_due_ms = now_ms + self._compaction_rest_ms()
         self._scrub_due_ms = now_ms + SCRUB_DELAY_MS
         while True:
@@ -88,11 +92,16 @@ class Housekeeping:
         if now_ms >= self._high_watermarks_due_ms:
             self._high_watermarks_due_ms = now_ms + HIGH_WATERMARKS_SAVED_MS
             await _tolerating_a_full_disk(self._save_high_watermarks())
-        await _tolerating_a_full_disk(self._write_snapshots())
+        is_full = self._disk.room.is_full
+        if is_full:
+            self._retention_due_ms = min(self._retention_due_ms, self._retained_ms + RETENTION_WHEN_FULL_MS)
+        else:
+            await _tolerating_a_full_disk(self._write_snapshots())
         if now_ms >= self._retention_due_ms:
             self._retention_due_ms = now_ms + self._retention_interval_ms()
+            self._retained_ms = now_ms
             await self.apply_retention()
-        if now_ms >= self._compaction_due_ms:
+        if now_ms >= self._compaction_due_ms and not is_full:
             await _tolerating_a_full_disk(self._compact(now_ms))
         if now_ms >= self._scrub_due_ms and not await self.scrub():
             self._scrub_due_ms = now_ms + SCRUB_REST_MS
@@ -130,6 +139,8 @@ class Housekeeping:
             _log.warning("retention was put off", reason=str(error))
             return
         for partition in expired:
+            if self._may_work_at(partition) and partition.log.trimming.empties:
+                await _tolerating_a_full_disk(self._write_snapshot(partition, before_deleting=True))
             if self._partitions.hosts(partition):
                 await self._partitions.remove_expired(partition, durable)
 
@@ -161,24 +172,28 @@ class Housekeeping:
 
     async def _write_snapshots(self) -> None:
         """For some of the partitions, where the last time ended: a snapshot that is due is in no hurry."""
-        now_ms = self._clock.now_ms()
         some = list(islice(self._snapshotting, PARTITIONS_PER_TURN))
         if len(some) < PARTITIONS_PER_TURN:
             self._snapshotting = iter(self._partitions)
         for partition in some:
-            if not self._may_work_at(partition):
-                continue
-            snapshot = partition.log.maintenance.take_snapshot(now_ms)
-            if snapshot is None:
-                continue
-            with self._work.beside(partition.log):
-                try:
-                    await self._pool.run(snapshot.run)
-                except FileNotFoundError:
-                    if self._partitions.hosts(partition):
-                        raise
-                else:
-                    partition.log.maintenance.on_snapshot(snapshot)
+            if self._may_work_at(partition):
+                await self._write_snapshot(partition)
+
+    async def _write_snapshot(self, partition: Hosted, *, before_deleting: bool = False) -> None:
+        """If one is due, or what it tells of is about to be deleted."""
+        snapshot = partition.log.maintenance.take_snapshot(
+            self._clock.now_ms(), force=before_deleting, before_deleting=before_deleting
+        )
+        if snapshot is None:
+            return
+        with self._work.beside(partition.log):
+            try:
+                await self._pool.run(snapshot.run)
+            except FileNotFoundError:
+                if self._partitions.hosts(partition):
+                    raise
+            else:
+                partition.log.maintenance.on_snapshot(snapshot)
 
     async def scrub(self) -> bool:
         """Verify the next stretch of closed segments; False when a round is over."""
@@ -222,8 +237,14 @@ async def _tolerating_a_full_disk(work: Awaitable[None]) -> None:
     try:
         await work
     except StorageFailed as error:
-        _log.warning("the disk is full; writes are refused until there is room", reason=str(error))
+        _log.warning(
+            "the disk has no room for a checkpoint, a snapshot or a compacted segment; it is tried again",
+            reason=str(error),
+        )
     except OSError as error:
         if error.errno not in NO_ROOM:
             raise
-        _log.warning("the disk is full; writes are refused until there is room", reason=error.strerror)
+        _log.warning(
+            "the disk has no room for a checkpoint, a snapshot or a compacted segment; it is tried again",
+            reason=error.strerror,
+        )

@@ -11,6 +11,8 @@ What a reader could get wrong
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from errno import ENOSPC
+from os import strerror
 
 import structlog
 
@@ -25,6 +27,7 @@ from ropewalk.base.errors import (
 from ropewalk.base.ids import NodeId, Offset, TopicId, TopicPartition, format_id
 from ropewalk.base.limits import SNAPSHOTS_TOGETHER_BYTES_MAX
 from ropewalk.base.ports import Clock, Pool
+from ropewalk.base.reserve import is_no_room
 from ropewalk.broker.home import Home
 from ropewalk.broker.hosted import Hosted
 from ropewalk.broker.in_sync import InSyncSets
@@ -286,10 +289,33 @@ class Partitions:
             snapshots.append(snapshot)
             size_bytes += len(snapshot.data)
             if size_bytes >= SNAPSHOTS_TOGETHER_BYTES_MAX:
-                await self._pool.run(write_snapshots, directory.storage.disk, snapshots)
+                await self._write_closing_snapshots(snapshots)
                 snapshots, size_bytes = [], 0
-        await self._pool.run(write_snapshots, directory.storage.disk, snapshots)
-        await self._pool.run(directory.mark_clean)
+        await self._write_closing_snapshots(snapshots)
+        try:
+            await self._pool.run(directory.mark_clean)
+        except OSError as error:
+            if not is_no_room(error):
+                raise
+            _log.warning("the disk is full; the next start reads the ends of all logs", reason=error.strerror)
+
+    async def _write_closing_snapshots(self, snapshots: Sequence[SnapshotWrite]) -> None:
+        """A log without one is read at the next start. On a full disk they would take what is needed to empty it."""
+        directory = self._disk.directory
+        if not snapshots:
+            return
+        try:
+            if directory.storage.reserve.is_full:
+                raise OSError(ENOSPC, strerror(ENOSPC))
+            await self._pool.run(write_snapshots, directory.storage.disk, snapshots)
+        except OSError as error:
+            if not is_no_room(error):
+                raise
+            _log.warning(
+                "the disk is full; what would make the next start quick is not written",
+                partition_count=len(snapshots),
+                reason=error.strerror,
+            )
 
     async def _reconcile(self, topics: Sequence[Topic]) -> list[tuple[TopicId, int]]:
         broker_settings = self._settings.of_broker

@@ -42,6 +42,7 @@ from ropewalk.base.errors import (
     TransactionCoordinatorFenced,
 )
 from ropewalk.base.ids import Offset
+from ropewalk.base.limits import SHARD_REST_MS
 from ropewalk.base.ports import Pool
 from ropewalk.broker.acknowledgements import Acks
 from ropewalk.broker.event_batches import Enrolment, batches, header_of
@@ -128,8 +129,13 @@ class Shard(Generic[C, E, A]):
         self._arm()
 
     def ask(self, command: C) -> Asked[A]:
-        """Takes effect before this returns, so that commands of one caller keep their order."""
+        """Takes effect before this returns, so that commands of one caller keep their order.
+
+        `ShardUnavailable` for what would only write, while the disk has no room: to try would cost all others the state.
+        """
         core = self._serving()
+        if self._kind.only_writes(command):
+            self._check_room()
         token = next(self._tokens)
         answer: asyncio.Future[A] = asyncio.get_running_loop().create_future()
         self._asked[token] = answer
@@ -145,6 +151,7 @@ class Shard(Generic[C, E, A]):
         """
         self._flush()
         core = self._serving()
+        self._check_room()
         assert isinstance(core, TransactionalCore), "this kind of state takes no part in transactions"
         token = next(self._tokens)
         now_ms = self._time.now_ms()
@@ -174,6 +181,7 @@ class Shard(Generic[C, E, A]):
         """
         self._flush()
         core = self._serving()
+        self._check_room()
         assert isinstance(core, TransactionalCore), "this kind of state takes no part in transactions"
         try:
             self.partition.append_marker(marker, Acks.NOBODY, 0)
@@ -217,6 +225,10 @@ class Shard(Generic[C, E, A]):
         if self._core is None:
             raise self._refusal.with_traceback(None)  # one error, raised often: it would remember every time
         return self._core
+
+    def _check_room(self) -> None:
+        if not self.partition.log.has_room:
+            raise ShardUnavailable(f"{self.partition.name}: the disk is full, so nothing can be written")
 
     def _carry_out(self, core: Core[C, E, A], step: Step[E, A]) -> None:
         if step.events:
@@ -318,6 +330,9 @@ class Shard(Generic[C, E, A]):
         due_ms = self._core.deadline_ms()
         if due_ms is None or (self._timer is not None and self._timer_due_ms <= due_ms):
             return  # a timer that is early finds nothing to do and is set again
+        self._set_timer(due_ms)
+
+    def _set_timer(self, due_ms: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._timer_due_ms = due_ms
@@ -327,7 +342,9 @@ class Shard(Generic[C, E, A]):
     def _tick(self) -> None:
         self._timer = None
         core = self._core
-        if core is not None:
+        if core is not None and not self.partition.log.has_room:
+            self._set_timer(self._time.now_ms() + SHARD_REST_MS)  # most of what is due is to be written
+        elif core is not None:
             self._carry_out(core, core.tick(self._time.now_ms()))
 
     def _outcome_unknown(self, reason: str) -> ShardUnavailable:

@@ -71,6 +71,9 @@ class TransactionalCore(Protocol[E_contra]):
 class Kind(Protocol[C_contra, E, A_co]):
     def new_core(self) -> Core[C_contra, E, A_co]: ...
 
+    def only_writes(self, command: C_contra) -> bool:
+        """Whether its decision is nothing but events, so that it can be refused unasked where nothing can be written."""
+
     def encode(self, event: E) -> tuple[bytes, bytes | None]:
         """Key and value of the record; a later record of the same key replaces it."""
 

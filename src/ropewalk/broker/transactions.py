@@ -19,7 +19,13 @@ from ropewalk.metadata.internal_topics import TRANSACTIONS_TOPIC
 from ropewalk.metadata.records import Fact
 from ropewalk.metadata.settings.applied import BrokerSettings
 from ropewalk.transactions.answers import Answer, Ended, ProducerIdWanted, ProducerInitialised
-from ropewalk.transactions.commands import Command, EndTransaction, InitProducer
+from ropewalk.transactions.commands import (
+    AddPartitions,
+    Command,
+    EndTransaction,
+    InitProducer,
+    MarkersWritten,
+)
 from ropewalk.transactions.core import TransactionsCore
 from ropewalk.transactions.event_codec import decode_event, encode_event
 from ropewalk.transactions.events import Event, TransactionState
@@ -172,6 +178,9 @@ class _TransactionsKind:
 
     def new_core(self) -> TransactionsCore:
         return TransactionsCore(self._settings)
+
+    def only_writes(self, command: Command) -> bool:
+        return isinstance(command, InitProducer | AddPartitions | EndTransaction | MarkersWritten)
 
 
 def _transaction_settings(settings: BrokerSettings) -> TransactionSettings:

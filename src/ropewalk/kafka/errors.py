@@ -56,6 +56,7 @@ CODES: Final[dict[type[RopewalkError], ErrorCode]] = {
     errors.InvalidTransactionState: ErrorCode.INVALID_TXN_STATE,
     errors.TransactionCoordinatorFenced: ErrorCode.TRANSACTION_COORDINATOR_FENCED,
     errors.StorageFailed: ErrorCode.KAFKA_STORAGE_ERROR,
+    errors.DiskFull: ErrorCode.KAFKA_STORAGE_ERROR,
     errors.MetadataUnavailable: ErrorCode.REQUEST_TIMED_OUT,
     errors.TimedOut: ErrorCode.REQUEST_TIMED_OUT,
     errors.NodeStopping: ErrorCode.NOT_LEADER_OR_FOLLOWER,

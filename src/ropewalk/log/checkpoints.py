@@ -84,6 +84,9 @@ class Checkpoint:
         """Whether there was such a file when the directory was opened."""
         self._entries = found or {}
 
+    def __len__(self) -> int:
+        return len(self._entries)
+
     def get(self, name: str, topic_id: TopicId) -> Offset:
         """The last offset set for a partition; 0 if there is none."""
         entry = self._entries.get(name)

@@ -6,6 +6,7 @@
     log-starts                per partition, the offset below which everything is deleted
     high-watermarks           per replicated partition, an offset below which everything was committed
     unsynced                  per partition, the offset from which on records may have been acknowledged that were not on disk
+    reserve                   room that is given up to empty a disk that is full
     clean-shutdown            there while, and only while, nothing has been written since an orderly stop
     <topic>-<n>/partition     the topic id
     <topic>-<n>/*.log …       the log
@@ -19,6 +20,8 @@ What a reader could get wrong
 """
 
 from collections.abc import Sequence
+from errno import ENOSPC
+from os import strerror
 from typing import Final
 
 from msgspec import Struct
@@ -70,10 +73,10 @@ class DataDirectory:
         self._topic_ids: dict[str, TopicId] = {}
         """Of the partitions whose `partition` file has been read or written, by name."""
 
-        self.recovery_points = Checkpoint(storage.disk, f"{path}/recovery-points")
-        self.log_starts = Checkpoint(storage.disk, f"{path}/log-starts")
-        self.high_watermarks = Checkpoint(storage.disk, f"{path}/high-watermarks")
-        self.unsynced = Checkpoint(storage.disk, f"{path}/unsynced")
+        self.recovery_points = Checkpoint(storage.disk_to_delete, f"{path}/recovery-points")
+        self.log_starts = Checkpoint(storage.disk_to_delete, f"{path}/log-starts")
+        self.high_watermarks = Checkpoint(storage.disk_to_go_on, f"{path}/high-watermarks")
+        self.unsynced = Checkpoint(storage.disk_to_go_on, f"{path}/unsynced")
         self.unsynced_before = frozenset(self.unsynced.partitions()) if self.unsynced.existed else None
         """What a former process had acknowledged from the page cache; None where it left no word of it, as did those that kept none."""
 
@@ -119,6 +122,11 @@ class DataDirectory:
             if name.endswith((_CREATING, _DELETED)):
                 disk.remove(f"{self.path}/{name}")
         disk.sync_directory(self.path)
+        self.look_for_room()
+
+    def look_for_room(self) -> None:
+        """See whether the disk has room, and keep back what a full disk is emptied with. Blocks."""
+        self.storage.reserve.look(partition_count=len(self.recovery_points))
 
     def partitions(self) -> list[Held]:
         """What is here, by name. Blocks."""
@@ -138,6 +146,8 @@ class DataDirectory:
         missing = [each for each in wanted if not self._has(each)]
         if not missing:
             return
+        if self.storage.reserve.is_full:
+            raise OSError(ENOSPC, strerror(ENOSPC), self.path)
         contents: list[tuple[str, bytes]] = []
         for each in missing:
             temporary = self._temporary_path(each, _CREATING)
@@ -232,7 +242,7 @@ class DataDirectory:
         self.recovery_points.take().run()
         self.log_starts.take().run()
         self.high_watermarks.take().run()
-        write_atomically(self.storage.disk, f"{self.path}/clean-shutdown", b"")
+        write_atomically(self.storage.disk_to_go_on, f"{self.path}/clean-shutdown", b"")
 
     def _has(self, partition: Held) -> bool:
         """Whether it is there; `StorageFailed` if what is there under its name is another's."""

@@ -123,6 +123,7 @@ class Log:
             is_clean=clean,
             now_ms=now_ms,
             leader_epoch_max=leader_epoch_max,
+            reserved_disk=storage.disk_to_go_on,
         )
         snapshots = offsets_of(storage.disk.list(directory), SNAPSHOT_SUFFIX)
         return cls(storage, directory, settings, contents, snapshots)
@@ -155,6 +156,11 @@ class Log:
         return self.durable_offset < self.end_offset
 
     @property
+    def has_room(self) -> bool:
+        """Whether the disk takes records, as far as is known."""
+        return not self._storage.reserve.is_full
+
+    @property
     def recovery_point(self) -> Offset:
         """For the checkpoint: below it everything is on disk, names included, and will stay."""
         cut_offset = self.trimming.cut_offset
@@ -172,7 +178,7 @@ class Log:
         """Write one valid batch at the end, stamped in place with its offset and epoch.
 
         Refuses with `OutOfOrderSequence`, `ProducerFenced` and `InvalidTransactionState` what its producer may not send now, with
-        `BatchExceedsSegment` what fits no segment, and with `StorageFailed` what the disk does not take. A refused
+        `BatchExceedsSegment` what fits no segment, and with `StorageFailed` (`DiskFull`) what the disk does not take. A refused
         batch leaves no trace. Runs to the end without suspending.
         """
         self._check_may_write(leader_epoch)

@@ -74,8 +74,13 @@ class Maintenance:
         self._scrub_cursor = ScrubCursor()
         self._cleaning = Cleaning(storage, segments, contents, snapshots)
 
-    def take_snapshot(self, now_ms: int, *, force: bool = False) -> SnapshotWrite | None:
-        """A snapshot to be written in the disk pool, if one is due; then `on_snapshot`."""
+    def take_snapshot(
+        self, now_ms: int, *, force: bool = False, before_deleting: bool = False
+    ) -> SnapshotWrite | None:
+        """A snapshot to be written in the disk pool, if one is due; then `on_snapshot`.
+
+        `before_deleting`: what it tells of is about to be deleted, and it may use the reserve of a full disk.
+        """
         log, contents, active = self._log, self._contents, self._segments.active
         aborted = contents.producers.transactions.aborted
         if aborted.is_floor_moving:
@@ -98,7 +103,8 @@ class Maintenance:
             aborted.save(chunks),
         )
         obsolete_offsets = self._snapshots.on_taken(log.end_offset)
-        return SnapshotWrite(self._storage.disk, log.directory, snapshot, obsolete_offsets, chunks)
+        disk = self._storage.disk_to_delete if before_deleting else self._storage.disk
+        return SnapshotWrite(disk, log.directory, snapshot, obsolete_offsets, chunks)
 
     def on_snapshot(self, written: SnapshotWrite) -> None:
         self._snapshots.on_written(written)

@@ -23,9 +23,11 @@ _REWRITE_BYTES: Final = 1 << 20
 
 
 class PartitionFiles:
-    def __init__(self, disk: Disk, directory: str) -> None:
+    def __init__(self, disk: Disk, directory: str, reserved_disk: Disk | None = None) -> None:
+        """`reserved_disk`: the same disk, for what a log cannot be opened without."""
         self.directory = directory
         self._disk = disk
+        self._reserved_disk = reserved_disk or disk
         self._names_changed = False
         settle(disk, directory)
         names = disk.list(directory)
@@ -42,7 +44,7 @@ class PartitionFiles:
 
     def rewrite(self, segment: Segment, start_position: int) -> None:
         """Make sure that the next sync takes a segment's bytes from there on to disk. See `File.rewrite`."""
-        file = self.open(segment)
+        file = self._reserved_disk.open(segment.path)
         for position in range(start_position, segment.size_bytes, _REWRITE_BYTES):
             size = min(_REWRITE_BYTES, segment.size_bytes - position)
             file.rewrite(position, file.read(position, size))
@@ -61,7 +63,7 @@ class PartitionFiles:
     def create(self, base_offset: int) -> Segment:
         """An empty segment, whatever stood under its name."""
         segment = Segment(self.directory, base_offset)
-        file = self._disk.open(segment.path, create=True)
+        file = self._reserved_disk.open(segment.path, create=True)
         if file.size():
             file.truncate(0)
         return segment

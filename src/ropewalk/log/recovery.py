@@ -44,9 +44,11 @@ def open_contents(
     is_clean: bool,
     now_ms: int,
     leader_epoch_max: int = LEADER_EPOCH_MAX,
+    reserved_disk: Disk | None = None,
 ) -> Contents:
     """Read a partition's directory, repair it and say what it holds. Blocks.
 
+    `reserved_disk` is the disk for what the log cannot be opened without, however full it is.
     No batch can be of an epoch above `leader_epoch_max`, the newest that the cluster has given out.
     """
     opening = _Opening(
@@ -58,6 +60,7 @@ def open_contents(
         start_offset=start_offset,
         leader_epoch_max=leader_epoch_max,
         now_ms=now_ms,
+        reserved_disk=reserved_disk,
     )
     if not (is_clean and opening.take_as_closed()):
         opening.recover()
@@ -75,8 +78,9 @@ class _Opening:
         start_offset: int,
         leader_epoch_max: int,
         now_ms: int,
+        reserved_disk: Disk | None,
     ) -> None:
-        self._files = PartitionFiles(disk, directory)
+        self._files = PartitionFiles(disk, directory, reserved_disk)
         self._settings = settings
         self._recovery_point = recovery_point
         self._start_offset = start_offset

@@ -4,7 +4,7 @@ Behaviour worth knowing
     The age of a segment is that of its largest timestamp. Timestamps are the producers' unless the topic stamps
     them, so one record from the future keeps its segment.
     Only a prefix of the log goes, in whole segments, and nothing above `limit_offset`.
-    The active segment goes only when all of it has expired; it must be rolled first.
+    The active segment goes only when all of it has expired, or was deleted by request; it must be rolled first.
     A segment without any timestamp never expires by time.
 """
 
@@ -21,7 +21,7 @@ class Decision(Struct, frozen=True, gc=False):
     """Where the log may begin."""
 
     rolls: bool
-    """The active segment has expired as well."""
+    """The active segment is to go as well."""
 
 
 def decide_retention(
@@ -33,7 +33,7 @@ def decide_retention(
         excess_bytes = sum(segment.size_bytes for segment in segments) - settings.retention_bytes
     kept_from = 0
     for segment in segments[:-1]:
-        is_excess = excess_bytes >= segment.size_bytes
+        is_excess = excess_bytes >= segment.size_bytes or segment.end_offset <= start_offset
         if segment.end_offset > limit_offset or not (is_excess or _is_expired(segment, settings, now_ms)):
             break
         excess_bytes -= segment.size_bytes
@@ -44,7 +44,7 @@ def decide_retention(
         kept_from == len(segments) - 1
         and active.size_bytes > 0
         and active.end_offset <= limit_offset
-        and _is_expired(active, settings, now_ms)
+        and (active.end_offset <= start_offset or _is_expired(active, settings, now_ms))
     )
     return Decision(max(start_offset, active.end_offset) if rolls else start_offset, rolls)
 

@@ -128,6 +128,11 @@ class SnapshotSchedule:
         """The latest one speaks of segments as they were before; another is due, even at the same offset."""
         self._is_outdated = True
 
+    def on_rolled(self, interval_bytes: int) -> None:
+        """The latest one tells of another last segment, which may be removed before anything is appended; another is due."""
+        self.unsaved_bytes = interval_bytes
+        self._is_outdated = True
+
     def on_removed(self, offsets_left: list[int]) -> None:
         self.offsets = [offset for offset in self.offsets if offset in offsets_left]
 

@@ -1,19 +1,29 @@
-"""What all logs of a node share: the disk, the open files and the loaded indexes."""
+"""What all logs of a node share: the disk, what is kept back of it, the open files and the loaded indexes."""
 
 from ropewalk.base.limits import INDEX_CACHE_BYTES_MAX, OPEN_FILES_MAX
 from ropewalk.base.ports import Disk, File
+from ropewalk.base.reserve import NoReserve, Purpose, Reserve
 from ropewalk.log.descriptors import Descriptors
 from ropewalk.log.index import Columns, IndexCache, SegmentIndex, encode_chunk
 from ropewalk.log.segment import Segment
 
 
 class Storage:
-    __slots__ = ("disk", "files", "indexes")
+    __slots__ = ("disk", "disk_to_delete", "disk_to_go_on", "files", "indexes", "reserve")
 
     def __init__(
-        self, disk: Disk, *, files_max: int = OPEN_FILES_MAX, index_bytes_max: int = INDEX_CACHE_BYTES_MAX
+        self,
+        disk: Disk,
+        *,
+        reserve: Reserve | None = None,
+        files_max: int = OPEN_FILES_MAX,
+        index_bytes_max: int = INDEX_CACHE_BYTES_MAX,
     ) -> None:
+        """Without a `reserve` nothing is kept back."""
         self.disk = disk
+        self.reserve = reserve or NoReserve(disk)
+        self.disk_to_delete = self.reserve.disk_for(Purpose.DELETING)
+        self.disk_to_go_on = self.reserve.disk_for(Purpose.GOING_ON)
         self.files = Descriptors(disk, files_max)
         self.indexes = IndexCache(index_bytes_max)
 

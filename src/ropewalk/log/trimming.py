@@ -99,17 +99,26 @@ class Trimming:
         self.planned_start_offset = max(self.planned_start_offset, offset)
 
     def plan_retention(self, *, limit_offset: Offset, now_ms: int) -> bool:
-        """Plan to delete what has expired; True if there is anything, or something is left that was deleted before."""
+        """Plan to delete what has expired; True if there is anything, or something is left that was deleted before.
+
+        An active segment of which nothing is left is closed, so that its file can go, too.
+        If `empties`, a snapshot is to be written before the removal is taken: nothing else tells of the producers.
+        """
         settings, start_offset = self._log.settings, self._log.start_offset
         decision = decide_retention(
             self._segments.all, settings, start_offset=start_offset, limit_offset=limit_offset, now_ms=now_ms
         )
-        if decision.start_offset <= start_offset:
+        if decision.start_offset <= start_offset and not decision.rolls:
             return any(segment.end_offset <= start_offset for segment in self._segments.closed[:1])
         if decision.rolls:
             self._writer.roll(settings)
         self.plan_start(Offset(decision.start_offset), limit_offset=limit_offset)
         return True
+
+    @property
+    def empties(self) -> bool:
+        """Whether no record is left once what is planned is done."""
+        return self.planned_start_offset >= self._log.end_offset
 
     def take_removal(self, *, start_offset_durable: Offset) -> Removal | None:
         """Start the log where it does durably, and let go of the segments below; None if there are none."""
@@ -191,4 +200,5 @@ class Trimming:
             durable_offset=log.durable_offset,
             is_whole=is_whole,
             now_ms=now_ms,
+            reserved_disk=self._storage.disk_to_go_on,
         )

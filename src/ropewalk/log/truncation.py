@@ -26,6 +26,7 @@ class Cut:
         "_durable_offset",
         "_is_whole",
         "_now_ms",
+        "_reserved_disk",
         "_segments",
         "_settings",
         "_snapshot_offsets",
@@ -48,6 +49,7 @@ class Cut:
         durable_offset: int,
         is_whole: bool,
         now_ms: int,
+        reserved_disk: Disk | None = None,
     ) -> None:
         """`is_whole`: nothing is kept, and the log begins again at `offset`."""
         self._disk = disk
@@ -60,6 +62,7 @@ class Cut:
         self._durable_offset = offset if is_whole else durable_offset
         self._is_whole = is_whole
         self._now_ms = now_ms
+        self._reserved_disk = reserved_disk
         self.contents: Contents | None = None
         self.snapshots_left: list[int] = []
 
@@ -77,6 +80,7 @@ class Cut:
             start_offset=self._start_offset,
             is_clean=False,
             now_ms=self._now_ms,
+            reserved_disk=self._reserved_disk,
         )
         self.snapshots_left = offsets_of(self._disk.list(self._directory), SNAPSHOT_SUFFIX)
 

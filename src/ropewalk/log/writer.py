@@ -11,9 +11,10 @@ from typing import Final, NoReturn
 
 from msgspec import Struct
 
-from ropewalk.base.errors import BatchExceedsSegment, StorageFailed
+from ropewalk.base.errors import BatchExceedsSegment, DiskFull, StorageFailed
 from ropewalk.base.ids import Offset
 from ropewalk.base.ports import File
+from ropewalk.base.reserve import is_no_room
 from ropewalk.log.index import CHUNK_ENTRIES, RELATIVE_OFFSET_MAX
 from ropewalk.log.segment import Segment
 from ropewalk.log.segments import Segments
@@ -68,7 +69,12 @@ class Writer:
         *,
         may_exceed: bool = False,
     ) -> Segment:
-        """The active segment, or a new one if the active may not take `size_bytes` more."""
+        """The active segment, or a new one if the active may not take `size_bytes` more.
+
+        `DiskFull` while only the reserve is left: what is freed of it is not for records.
+        """
+        if self._storage.reserve.is_full:
+            raise DiskFull(f"{self._name}: the disk is full; nothing is written until there is room")
         active = self._segments.active
         bytes_max = min(settings.segment_bytes, _SEGMENT_BYTES_LIMIT)
         if active.opened_at_ms is None:
@@ -118,9 +124,12 @@ class Writer:
             written = file.append(batch)
         except OSError as error:
             self._cut_back(segment, file)
+            if is_no_room(error):
+                self._storage.reserve.on_no_room()
             raise StorageFailed(f"{self._name}: {error.strerror or error}") from error
         if written != header.size_bytes:
             self._cut_back(segment, file)
+            self._storage.reserve.on_no_room()
             raise StorageFailed(
                 f"{self._name}: the disk took {written} bytes of {header.size_bytes}; it may be full"
             )
@@ -142,7 +151,7 @@ class Writer:
         self._storage.flush_index(active.index)
         self._names_unsynced.append(segment.base_offset)
         self._segments.begin(segment)
-        self._snapshots.unsaved_bytes = settings.snapshot_interval_bytes
+        self._snapshots.on_rolled(settings.snapshot_interval_bytes)
 
     def roll_if_due(self, settings: LogSettings, now_ms: int) -> None:
         """Roll if the time of the active segment is over, although nothing is appended."""
@@ -175,9 +184,11 @@ class Writer:
         """A new segment with an empty file; `StorageFailed` if the disk refuses."""
         segment = Segment(self._directory, base_offset)
         try:
-            file = self._storage.disk.open(segment.path, create=True)
+            # Retention cannot remove what is not closed, and another is needed then.
+            file = self._storage.disk_to_go_on.open(segment.path, create=True)
             if file.size():
                 file.truncate(0)
+            file = self._storage.disk.open(segment.path)
         except OSError as error:
             raise StorageFailed(f"{self._name}: no new segment: {error.strerror or error}") from error
         self._storage.files.keep(segment.path, file)

@@ -9,6 +9,9 @@ anybody hears of them. Reading back at start-up:
     acknowledged: the node refuses to start and names file and position, because going on would delete topics;
     damage with no record missing hit a commit mark, which a power cut may have lost: it is stepped over.
 
+On a disk that is full nothing can be made. What deletes may use the whole reserve, and everything else a part of it: a controller has to
+say that it has taken over, and who is in sync.
+
 A snapshot is switched in first and the log trimmed after it. A crash between the two leaves frames that the
 snapshot covers already; they are skipped. Everything in the log is also held in memory: it is trimmed at
 `METADATA_LOG_BYTES_MAX`, and tailing it then needs no disk.
@@ -16,21 +19,32 @@ snapshot covers already; they are skipped. Everything in the log is also held in
 
 import asyncio
 from collections.abc import Sequence
-from errno import EDQUOT, ENOSPC
 from typing import Final
 
 from msgspec import Struct
 
-from ropewalk.base.errors import CorruptMetadata, StorageFailed
+from ropewalk.base.errors import CorruptMetadata, DiskFull, StorageFailed
 from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import METADATA_LOG_BYTES_MAX
 from ropewalk.base.ports import Disk, File, Pool, read_whole, write_atomically
+from ropewalk.base.reserve import NoReserve, Purpose, Reserve, is_no_room
 from ropewalk.metadata.bell import NO_WAIT_S, Bell
 from ropewalk.metadata.frames import Frame, encode_frame, find_frame
 from ropewalk.metadata.log import AppendOutcome, Committed, Holder, Raced, Snapshot, Unknown
-from ropewalk.metadata.records import MetadataRecord, decode_records, encode_records
+from ropewalk.metadata.records import (
+    BrokerSettingsChanged,
+    ClientQuotasChanged,
+    MetadataRecord,
+    PartitionCreated,
+    TopicCreated,
+    TopicDeleted,
+    TopicSettingsChanged,
+    decode_records,
+    encode_records,
+)
 from ropewalk.metadata.snapshots import decode_snapshot, encode_snapshot
 
+_CHANGES: Final = (TopicSettingsChanged, BrokerSettingsChanged, ClientQuotasChanged)
 _NOTHING: Final = Snapshot(epoch=0, end_offset=0, facts=())
 
 
@@ -45,9 +59,10 @@ class Recovery(Struct, frozen=True):
 class LocalMetadataLog:
     """A `MetadataLog` in a file. Open it in a pool; after that only the event loop touches it."""
 
-    def __init__(self, disk: Disk, pool: Pool, directory: str) -> None:
-        """`disk` and `pool` carry out what blocks. Use `open`."""
+    def __init__(self, disk: Disk, pool: Pool, directory: str, reserve: Reserve | None = None) -> None:
+        """`disk` and `pool` carry out what blocks. Without a `reserve` nothing is kept back. Use `open`."""
         self._disk = disk
+        self._reserve = reserve or NoReserve(disk)
         self._pool = pool
         self._path = f"{directory}/log"
         self._snapshot_path = f"{directory}/snapshot"
@@ -65,9 +80,11 @@ class LocalMetadataLog:
         self.recovery: Recovery
 
     @classmethod
-    def open(cls, disk: Disk, pool: Pool, directory: str) -> "LocalMetadataLog":
+    def open(
+        cls, disk: Disk, pool: Pool, directory: str, reserve: Reserve | None = None
+    ) -> "LocalMetadataLog":
         """Blocks. Raises `CorruptMetadata` if acknowledged facts cannot be read back."""
-        log = cls(disk, pool, directory)
+        log = cls(disk, pool, directory, reserve)
         disk.make_directory(directory)
         disk.sync_directory(directory.rpartition("/")[0])
         log._load_snapshot()
@@ -97,7 +114,7 @@ class LocalMetadataLog:
 
     @property
     def snapshot_due(self) -> bool:
-        return self._size_bytes > METADATA_LOG_BYTES_MAX
+        return self._size_bytes > METADATA_LOG_BYTES_MAX and not self._reserve.is_full
 
     async def run(self) -> None:
         """Nobody else appends: there is nothing to hear."""
@@ -120,6 +137,11 @@ class LocalMetadataLog:
             return Raced(self._epoch, self.end_offset)
         if self._broken is not None:
             return Unknown(self._broken)
+        purpose = _purpose_of(records)
+        if purpose is None and self._reserve.is_full:
+            raise DiskFull(
+                f"{self._path}: the disk is full; topics can be deleted, and nothing can be made until there is room"
+            )
         frame = encode_frame(
             epoch=self._epoch,
             base_offset=self.end_offset,
@@ -132,7 +154,7 @@ class LocalMetadataLog:
         self._broken = f"{self._path}: an append was abandoned half way"
         self._is_busy = True
         try:
-            self._size_bytes = await self._pool.run(self._write, frame, end_offset)
+            self._size_bytes = await self._pool.run(self._write, frame, end_offset, purpose)
         except StorageFailed:
             self._broken = None
             raise
@@ -181,10 +203,11 @@ class LocalMetadataLog:
     def close(self) -> None:
         """The file is closed with the last reference to it."""
 
-    def _write(self, frame: bytes, end_offset: int) -> int:
+    def _write(self, frame: bytes, end_offset: int, purpose: Purpose | None) -> int:
         """Runs in the pool. Returns the size of the file."""
         start = self._file.size()
-        self._append_whole(frame, start)
+        file = self._file if purpose is None else self._reserve.file_for(self._file, purpose)
+        self._append_whole(file, frame, start)
         self._file.sync()
         end = start + len(frame)
         return end + self._append_mark(end_offset, end)
@@ -193,7 +216,7 @@ class LocalMetadataLog:
         """Leave evidence that everything before `start` was acknowledged. Returns the bytes it took."""
         mark = self._mark(end_offset)
         try:
-            self._append_whole(mark, start)
+            self._append_whole(self._file, mark, start)
         except StorageFailed:
             return 0  # The facts are safe; the evidence comes with the next append.
         return len(mark)
@@ -201,15 +224,18 @@ class LocalMetadataLog:
     def _mark(self, end_offset: int) -> bytes:
         return encode_frame(epoch=self._epoch, base_offset=end_offset, record_count=0, payload=b"")
 
-    def _append_whole(self, data: bytes, start: int) -> None:
+    def _append_whole(self, file: File, data: bytes, start: int) -> None:
         """All of `data` at `start`, or nothing of it and `StorageFailed`."""
         try:
-            taken = self._file.append(data)
+            taken = file.append(data)
         except OSError as error:
-            self._file.truncate(start)
+            file.truncate(start)
+            if is_no_room(error):
+                self._reserve.on_no_room()
             raise StorageFailed(f"{self._path}: cannot write {len(data)} bytes: {error.strerror}") from error
         if taken < len(data):
-            self._file.truncate(start)
+            file.truncate(start)
+            self._reserve.on_no_room()
             raise StorageFailed(f"{self._path}: {taken} of {len(data)} bytes were written; is the disk full?")
 
     def _trim(self, snapshot: Snapshot) -> File:
@@ -218,7 +244,7 @@ class LocalMetadataLog:
             write_atomically(self._disk, self._snapshot_path, encode_snapshot(snapshot))
             write_atomically(self._disk, self._path, self._mark(snapshot.end_offset))
         except OSError as error:
-            if error.errno not in (ENOSPC, EDQUOT):
+            if not is_no_room(error):
                 raise
             raise StorageFailed(f"{self._directory}: no room for a snapshot: {error.strerror}") from error
         return self._disk.open(self._path)
@@ -253,7 +279,8 @@ class LocalMetadataLog:
         If that process ended because a sync failed, the kernel believes the pages to be on disk. Only writing
         them again makes that true.
         """
-        self._file.rewrite(0, self._file.read(0, self._size_bytes))
+        data = self._file.read(0, self._size_bytes)
+        self._reserve.file_for(self._file, Purpose.GOING_ON).rewrite(0, data)
         self._epoch += 1
         self._size_bytes += self._append_mark(self.end_offset, self._size_bytes)
         self._file.sync()
@@ -277,3 +304,14 @@ class LocalMetadataLog:
             ) from error
         assert len(records) == frame.record_count, f"{self._path}: a frame at {frame.position} counts wrongly"
         self._records.extend(records)
+
+
+def _purpose_of(records: Sequence[MetadataRecord]) -> Purpose | None:
+    """What the reserve may be used for; None where something is made."""
+    if any(isinstance(record, TopicCreated | PartitionCreated) for record in records):
+        return None
+    if any(isinstance(record, TopicDeleted) for record in records):
+        return Purpose.DELETING
+    if any(isinstance(record, _CHANGES) for record in records):
+        return Purpose.CHANGING
+    return Purpose.GOING_ON

@@ -62,6 +62,7 @@ class Instruments:
             groups,
             transactions,
             vitals,
+            home.room,
             lambda: repr(failed.result()) if failed.done() else None,
             lambda: topics.broker_settings.transaction_max_timeout_ms,
             membership,
@@ -75,6 +76,7 @@ class Instruments:
         self._quick: list[Source] = [
             self.health,
             vitals,
+            home.room,
             NodeFigures(image, partitions, home.commits, housekeeping.compactor, node_id),
         ]
         self._walks: list[Source] = [

@@ -4,6 +4,7 @@ import ssl
 
 from ropewalk.base.errors import InvalidSetting
 from ropewalk.base.ports import Ports
+from ropewalk.base.reserve import Reserve
 from ropewalk.metadata.etcd.client import Access, parse_members
 from ropewalk.metadata.etcd.log import EtcdMetadataLog
 from ropewalk.metadata.local import LocalMetadataLog
@@ -11,13 +12,17 @@ from ropewalk.metadata.log import MetadataLog
 from ropewalk.node.config import Config
 
 
-async def open_metadata_log(config: Config, ports: Ports, directory: str) -> MetadataLog:
-    """For a node with the role of a controller. `directory` is the node's own; `etcd` keeps nothing there.
+async def open_metadata_log(
+    config: Config, ports: Ports, directory: str, reserve: Reserve | None
+) -> MetadataLog:
+    """For a node with the role of a controller. `directory` is the node's own, with its reserve; `etcd` keeps nothing there.
 
     Raises `MetadataUnavailable` if no member of etcd answers, `CorruptMetadata` if a local log cannot be read back.
     """
     if config["metadata.home"] == "local":
-        return await ports.pool.run(LocalMetadataLog.open, ports.disk, ports.pool, f"{directory}/metadata")
+        return await ports.pool.run(
+            LocalMetadataLog.open, ports.disk, ports.pool, f"{directory}/metadata", reserve
+        )
     access = Access(
         parse_members(config.etcd_endpoints),
         tls=_tls(config),

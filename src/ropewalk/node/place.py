@@ -21,6 +21,7 @@ import structlog
 from ropewalk.base.errors import DirectoryRefused, MetadataUnavailable, RopewalkError
 from ropewalk.base.limits import CONTROLLER_TAKE_OVER_RETRY_MS, JOIN_RETRY_MS
 from ropewalk.base.ports import Ports
+from ropewalk.base.reserve import Reserve
 from ropewalk.broker.cluster import Cluster
 from ropewalk.broker.controller_link import ControllerLink
 from ropewalk.broker.controller_seat import ControllerSeat
@@ -37,6 +38,7 @@ from ropewalk.log.storage import Storage
 from ropewalk.metadata.log import Holder, MetadataLog
 from ropewalk.node.config import Config
 from ropewalk.node.metadata_home import open_metadata_log
+from ropewalk.runtime.reserve import FileReserve
 from ropewalk.runtime.tasks import Supervisor
 from ropewalk.security.cluster_secret import ClusterSecret
 
@@ -89,7 +91,7 @@ async def find_place(config: Config, ports: Ports, supervisor: Supervisor, facts
     if config.keeps_metadata or await ports.pool.run(ports.disk.exists, f"{data_path(config)}/identity"):
         directory = await _claim_directory(config, ports, cluster_id=None)
     if "controller" in config.roles:
-        log = await _open_home(config, ports)
+        log = await _open_home(config, ports, None if directory is None else directory.storage.reserve)
         decisions = Decisions(log, facts)
         await _load(decisions)
         # Only a cluster that nobody has heard of yet is created, and only by who holds nothing of another.
@@ -152,20 +154,22 @@ def data_path(config: Config) -> str:
 
 
 async def _claim_directory(config: Config, ports: Ports, *, cluster_id: str | None) -> DataDirectory:
-    return await ports.pool.run(
-        partial(
-            DataDirectory.claim,
-            Storage(ports.disk),
-            data_path(config),
-            node_id=config.node_id,
-            rng=ports.rng,
-            cluster_id=cluster_id,
-        )
-    )
+    return await ports.pool.run(_claim, config, ports, cluster_id)
 
 
-async def _open_home(config: Config, ports: Ports) -> MetadataLog:
-    return await _until_reached(lambda: open_metadata_log(config, ports, data_path(config)))
+def _claim(config: Config, ports: Ports, cluster_id: str | None) -> DataDirectory:
+    """Runs in the pool."""
+    path = data_path(config)
+    reserve = None
+    if not config.in_memory:
+        bytes_min = int(config["node.reserve.bytes"])
+        reserve = FileReserve(ports.disk, path, ports.rng, bytes_min=bytes_min)
+    storage = Storage(ports.disk, reserve=reserve)
+    return DataDirectory.claim(storage, path, node_id=config.node_id, rng=ports.rng, cluster_id=cluster_id)
+
+
+async def _open_home(config: Config, ports: Ports, reserve: Reserve | None) -> MetadataLog:
+    return await _until_reached(lambda: open_metadata_log(config, ports, data_path(config), reserve))
 
 
 async def _load(decisions: Decisions) -> None:

@@ -172,6 +172,15 @@ NODE_SETTINGS: Final[Mapping[str, Setting]] = {
             change=Change.READ_ONLY,
         ),
         Setting(
+            "node.reserve.bytes",
+            Kind.LONG,
+            "4194304",
+            "Room kept back on the disk to empty it with when it is full, besides 1024 bytes for each partition; at most a "
+            "thirty-second part of the file system.",
+            minimum=1 << 16,
+            change=Change.READ_ONLY,
+        ),
+        Setting(
             "telemetry.interval.ms",
             Kind.LONG,
             "10000",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from typing_extensions import Buffer
 
-from ropewalk.sim.platters import Platters
+from ropewalk.sim.platters import CAPACITY_BYTES, Platters
 from ropewalk.sim.process import PowerCut, Process
 from ropewalk.sim.storage import Directory, StoredFile
 
@@ -159,7 +159,7 @@ class SimulatedDisk:
         self.before_use()
         if self.platters.find(path) is None:
             raise FileNotFoundError(errno.ENOENT, "no such file or directory", path)
-        return self.platters.capacity_bytes
+        return CAPACITY_BYTES
 
     def lock(self, path: str) -> None:
         self.open(path, create=True)

@@ -14,6 +14,7 @@ from ropewalk.sim.world import NodePorts
 _SETTINGS: Final = (
     "auto.create.topics.enable=false",
     "telemetry.interval.ms=0",
+    "node.reserve.bytes=65536",
     # A run lasts some twenty seconds.
     "log.cleaner.backoff.ms=500",
     "log.retention.check.interval.ms=1500",

@@ -28,6 +28,7 @@ _SETTINGS: Final = (
     "cluster.secret=known to this cluster",
     "auto.create.topics.enable=false",
     "telemetry.interval.ms=0",
+    "node.reserve.bytes=65536",
     "offsets.topic.num.partitions=1",
     "log.retention.check.interval.ms=1500",
     "log.cleaner.backoff.ms=500",
