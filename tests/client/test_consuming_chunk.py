@@ -90,6 +90,19 @@ def test_aborted_transactions_are_skipped_and_the_next_of_their_producer_are_not
     assert chunk.position == 9
 
 
+def test_an_aborted_transaction_of_which_only_the_marker_is_left_to_read_takes_nothing_along() -> None:
+    """Reading goes on between its last record and its marker: what its producer commits next is seen."""
+    records = b"".join(
+        [
+            marker(4, 1, ABORT),
+            batch(5, b"kept", producer=1, is_transactional=True),
+            marker(6, 1, COMMIT),
+        ]
+    )
+    chunk = Chunk(ORDERS, records, fetch_offset=4, aborted=[(1, 2)])
+    assert [message.offset for message in chunk.take(100)] == [5]
+
+
 def test_whoever_reads_everything_sees_what_was_aborted_and_no_markers() -> None:
     records = batch(0, b"lost", producer=1, is_transactional=True) + marker(1, 1, ABORT)
     chunk = Chunk(ORDERS, records, fetch_offset=0)

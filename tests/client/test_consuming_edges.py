@@ -11,10 +11,12 @@ from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import NodeId, TopicPartition
 from ropewalk.client.admin import Admin
 from ropewalk.client.client import Client
+from ropewalk.client.consumer import Consumer as PartitionReader
 from ropewalk.client.consuming.consumer import Consumer
 from ropewalk.client.consuming.fetcher import Fetcher
 from ropewalk.client.errors import CommitFailed, HistoryChanged, TransactionFailed, UnreadableBatch
 from ropewalk.client.leadership import Leadership
+from ropewalk.client.list_offsets import Isolation
 from ropewalk.client.produce import Acks
 from ropewalk.client.producing.producer import Producer
 from ropewalk.metadata.settings.replication import RACK_AWARE_SELECTOR
@@ -345,3 +347,28 @@ def test_a_commit_asked_for_before_a_rebalance_is_not_sent_in_the_next_generatio
                     assert await one.committed(asked.offsets) == {}
 
     in_a_cluster(story, QUICK)
+
+
+def test_who_reads_what_is_committed_by_hand_is_not_shown_what_was_aborted() -> None:
+    async def story(nodes: Nodes) -> None:
+        async with nodes.client() as client:
+            await make(nodes, client, (1,))
+            async with Producer(
+                f"node0:{KAFKA_PORT}", ports=HostPorts(nodes, "writer"), transactional_id="writer"
+            ) as producer:
+                for value, is_kept in ((b"lost", False), (b"kept", True)):
+                    await producer.begin_transaction()
+                    await (await producer.send("orders", value))
+                    await (producer.commit_transaction() if is_kept else producer.abort_transaction())
+            seen: dict[Isolation, list[bytes | None]] = {}
+            for isolation in Isolation:
+                reader = PartitionReader(client, {ORDERS: 0}, isolation=isolation)
+                while reader.positions[ORDERS] < 4:
+                    for consumed in await reader.poll(wait_ms=100):
+                        seen.setdefault(isolation, []).extend(record.value for record in consumed.records)
+            assert seen == {
+                Isolation.READ_UNCOMMITTED: [b"lost", b"kept"],
+                Isolation.READ_COMMITTED: [b"kept"],
+            }
+
+    in_a_cluster(story)

@@ -36,6 +36,12 @@ def _verbose_line(hash_seed: str) -> str:
 def test_there_is_a_mutant_for_every_promise() -> None:
     assert [patch.stem for patch in MUTANTS] == [
         "answer_from_uncommitted_state",
+        "client_begins_epoch_with_unknown",
+        "client_believes_every_leader",
+        "client_commits_in_next_generation",
+        "client_drops_what_was_gathered",
+        "client_forgets_lone_marker",
+        "client_position_past_unreadable",
         "marker_again_refused",
         "older_marker_accepted",
         "producers_lost_at_failover",

@@ -2,7 +2,8 @@
 
 What a reader could get wrong
     Records below the position are dropped: a broker sends the whole batch that holds the offset.
-    Control batches and empty (compacted) batches move the position and yield nothing.
+    Control batches, empty (compacted) ones and, where only what is committed is read, those of aborted transactions move the position
+    and yield nothing.
     Every batch is checked against its CRC before it is opened. One that cannot be opened is raised by the call that would have
     nothing else to return, or by the next: what lies before it, and other partitions, are returned first. The position stays at it.
 """
@@ -14,6 +15,7 @@ from msgspec import Struct
 
 from ropewalk.base.errors import CorruptBatch, RopewalkError
 from ropewalk.base.ids import TopicPartition
+from ropewalk.client.aborted import AbortedTransactions
 from ropewalk.client.client import Client
 from ropewalk.client.errors import UnreadableBatch
 from ropewalk.client.fetch import Fetched
@@ -66,11 +68,12 @@ class Consumer:
         records: list[Record] = []
         view = memoryview(fetched.records)
         uses_append_time = False
+        aborted = AbortedTransactions(fetched.aborted)
         for start, header in iterate(view):
             if header.end_offset <= position:
                 continue
             try:
-                opened = _records(view[start : start + header.size_bytes], header)
+                opened = _records(view[start : start + header.size_bytes], header, aborted)
             except RopewalkError as error:
                 self._unreadable = UnreadableBatch(partition, header.base_offset, header.end_offset, error)
                 break
@@ -86,7 +89,7 @@ class Consumer:
         return Consumed(partition, tuple(records), end_offset, uses_append_time)
 
 
-def _records(batch: memoryview, header: BatchHeader) -> list[Record]:
+def _records(batch: memoryview, header: BatchHeader, aborted: AbortedTransactions) -> list[Record]:
     if not verify_crc(batch):
         raise CorruptBatch("it fails its CRC")
-    return [] if header.is_control else list(iterate_records(batch))
+    return [] if aborted.holds(header, batch) or header.is_control else list(iterate_records(batch))

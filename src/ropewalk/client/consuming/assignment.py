@@ -19,7 +19,7 @@ class Held:
     """One partition that is read."""
 
     __slots__ = (
-        "fetch_epoch", "fetch_offset", "is_paused", "leader_epoch", "leader_only_until_ms", "partition", "position", "refused_offset",
+        "fetch_epoch", "fetch_offset", "is_doubted", "is_paused", "leader_epoch", "leader_only_until_ms", "partition", "position", "refused_offset",
         "replica", "replica_until_ms", "reset_to", "topic_id", "validated_epoch", "version",
     )  # fmt: skip
 
@@ -37,6 +37,8 @@ class Held:
         """The topic that the position is of: there may be another of its name later. None until it is first fetched from."""
         self.refused_offset: int | None = None
         """The `fetch_offset` that the leader said is out of range: not asked for again before everything up to it is consumed."""
+        self.is_doubted = False
+        """Whether a leader has said that the position is out of range. A deposed one says so too: it is asked for once more."""
         self.replica: NodeId | None = None
         """Where the leader sent this reader, for the sake of its rack (KIP-392)."""
         self.replica_until_ms = 0.0
@@ -80,6 +82,7 @@ class Held:
         self.validated_epoch = -1
         self.topic_id = None
         self.refused_offset = None
+        self.is_doubted = False
 
 
 class Assignment:

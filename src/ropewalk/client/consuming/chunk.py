@@ -1,8 +1,7 @@
 """What one partition sent in answer to a fetch, opened batch by batch as it is asked for.
 
 What a reader could get wrong
-    Who reads what is committed skips the batches of aborted transactions. The broker names those; a producer's abort marker
-    ends its skipping, so that its next transaction is seen.
+    Who reads what is committed skips the batches of aborted transactions, which the broker names.
     Markers, aborted and compacted batches move the position and yield nothing.
     A batch that cannot be opened ends the chunk (`failure`): what lies before it is handed out, the position stays at it, and
     nothing behind it is looked at. Whoever wants to go on seeks past it.
@@ -13,14 +12,12 @@ from collections.abc import Sequence
 
 from ropewalk.base.errors import CorruptBatch, RopewalkError
 from ropewalk.base.ids import TopicPartition
+from ropewalk.client.aborted import AbortedTransactions
 from ropewalk.client.consuming.message import Message
 from ropewalk.client.errors import UnreadableBatch
 from ropewalk.records.batch import HEADER_BYTES, BatchHeader, decode_header, verify_crc
-from ropewalk.records.record import decode_records
 from ropewalk.records.unpacking import unpack
 from ropewalk.wire.types import Buffer
-
-_ABORT = 0
 
 
 class Chunk:
@@ -47,8 +44,7 @@ class Chunk:
         view = memoryview(records)
         self._batches: deque[tuple[memoryview, BatchHeader]] = deque()
         self.size_bytes = len(view)
-        self._aborted = deque(sorted(aborted, key=lambda each: each[1]))
-        self._aborting: set[int] = set()
+        self._aborted = AbortedTransactions(aborted)
         self._opened: deque[Message] = deque()
         self._checks_crcs = checks_crcs
         self._unframed: UnreadableBatch | None = None
@@ -102,9 +98,7 @@ class Chunk:
         try:
             if self._checks_crcs and not verify_crc(batch):
                 raise CorruptBatch("the batch fails its CRC")
-            if header.is_control:
-                self._on_marker(batch, header)
-            elif not (header.is_transactional and self._is_aborted(header)):
+            if not self._aborted.holds(header, batch) and not header.is_control:
                 messages = unpack(
                     batch,
                     header,
@@ -120,14 +114,3 @@ class Chunk:
         self.leader_epoch = header.leader_epoch
         self.position = header.end_offset
         return messages
-
-    def _is_aborted(self, header: BatchHeader) -> bool:
-        while self._aborted and self._aborted[0][1] <= header.end_offset - 1:
-            self._aborting.add(self._aborted.popleft()[0])
-        return header.producer_id in self._aborting
-
-    def _on_marker(self, batch: memoryview, header: BatchHeader) -> None:
-        if header.producer_id in self._aborting and header.record_count:
-            key = decode_records(batch)[0].key or b""
-            if int.from_bytes(key[2:4], "big") == _ABORT:
-                self._aborting.discard(header.producer_id)

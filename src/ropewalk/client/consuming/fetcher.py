@@ -302,11 +302,14 @@ class Fetcher:
             # It may be behind, or no replica any more. What the leader says counts.
             self._leave(asked.node, [asked])
         elif error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
-            if asked.offset == held.position:
+            if asked.offset != held.position:
+                held.refused_offset = asked.offset
+            elif held.is_doubted:
                 self._owner.on_out_of_range(held)
                 self.forget(held.partition)
             else:
-                held.refused_offset = asked.offset
+                held.is_doubted = True
+                self._session.cluster.forget(asked.topic.name)
         elif error.code in STALE_METADATA or is_retriable(error):
             self._session.cluster.forget(asked.topic.name)
         else:
@@ -319,6 +322,7 @@ class Fetcher:
 
     def _keep(self, asked: Asked, answer: wire.PartitionData) -> None:
         partition, held = asked.held.partition, asked.held
+        held.is_doubted = False
         is_committed = self._settings.isolation_level == "read_committed"
         self.ends[partition] = answer.last_stable_offset if is_committed else answer.high_watermark
         if not answer.records:

@@ -4,6 +4,8 @@ hanging           a transaction without an end, or a partition that is not stabl
 older-marker      a marker of an epoch below that of the transaction it ends (T2)
 older-epoch       a producer's batch after one of a newer epoch
 sequence          a producer's sequences have a gap, or one stands there twice (P9)
+
+A producer without transactions may have given up what came first: of one that it does not know, a partition takes any sequence for the first.
 """
 
 from ropewalk.sim.eos.history import Batch, FinalLog
@@ -45,7 +47,9 @@ def _step(log: FinalLog, producer: _Producer, batch: Batch, report: Report) -> N
     if batch.producer_epoch < producer.epoch:
         report("older-epoch", f"{where} wrote in epoch {batch.producer_epoch} after {producer.epoch}")
     elif batch.producer_epoch > producer.epoch:
-        producer.epoch, producer.next_sequence = batch.producer_epoch, 0
+        is_known = batch.is_transactional or producer.epoch >= 0
+        producer.epoch = batch.producer_epoch
+        producer.next_sequence = 0 if is_known else max(0, batch.base_sequence)
     producer.is_open = batch.is_transactional
     if batch.base_sequence >= 0:
         if batch.base_sequence != producer.next_sequence:

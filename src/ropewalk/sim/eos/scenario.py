@@ -1,7 +1,7 @@
 """One seed of exactly once: from empty disks to a verdict.
 
 Transactional and plain producers, consumers, members of groups, and processes that read, transform and write in
-transactions work on a cluster while one fault follows the other, aimed at coordinators more often than at others. Then everything
+transactions, some of them with `ropewalk.aio` and the others as small as can be, work on a cluster while one fault follows the other, aimed at coordinators more often than at others. Then everything
 is healed: whoever was at work finishes, transactions end or time out, the rest of the input is transformed, and everything
 is read, by whoever reads all and by whoever reads what is committed; in half of the runs after the power has failed everywhere.
 """
@@ -20,12 +20,16 @@ from ropewalk.sim.cluster.rest import differences
 from ropewalk.sim.cluster.sometimes import EXPECTED as EXPECTED_OF_CLUSTERS
 from ropewalk.sim.cluster.stage import LIMIT_S, REST_S, Restless, Stage, run_on_stage
 from ropewalk.sim.eos.checker import check_eos
+from ropewalk.sim.eos.client_readers import ClientReader
+from ropewalk.sim.eos.client_transformers import ClientTransformer
+from ropewalk.sim.eos.client_writers import ClientWriter, bootstrap_of
 from ropewalk.sim.eos.closing import hanging, is_compacted, note_final_logs
 from ropewalk.sim.eos.committed import read_committed_offsets
 from ropewalk.sim.eos.guide import EosGuide, MemberGuide
 from ropewalk.sim.eos.history import EosJournal
 from ropewalk.sim.eos.membership import ClassicMembership, Membership, ServerAssignedMembership
 from ropewalk.sim.eos.readers import FinalReader, Reader
+from ropewalk.sim.eos.side_topics import UNCLEAN, PoisonedTopic, UncleanTopic
 from ropewalk.sim.eos.sometimes import EXPECTED
 from ropewalk.sim.eos.transactional import Flavour, Refused, TransactionalProducer
 from ropewalk.sim.eos.transactors import Transactor
@@ -47,6 +51,7 @@ INPUT: Final = "input"
 OUTPUT: Final = "output"
 WORKERS: Final = "workers"
 READERS: Final = "readers"
+CLIENT_WORKERS: Final = "client-workers"
 
 _SETTINGS: Final = (
     "offsets.topic.num.partitions=2",
@@ -73,7 +78,9 @@ class EosScenario:
     def __init__(self, world: World) -> None:
         self._world = world
         settings = (*_SETTINGS, *_COMPACTING) if world.rng_for("settings").random() < 0.5 else _SETTINGS
-        self.stage = Stage(world, lambda _: False, settings=settings, strikes_coordinators=True)
+        self.stage = Stage(
+            world, lambda topic: topic == UNCLEAN, settings=settings, strikes_coordinators=True
+        )
         self._rng = self.stage.rng
         self._workload = self.stage.workload
         self._journal = EosJournal()
@@ -82,6 +89,9 @@ class EosScenario:
         kinds = [ClassicMembership, ServerAssignedMembership]
         self._membership_kind = self._rng.choice(kinds)
         self._transactional_ids: dict[str, None] = {}
+        self._client_rng = world.rng_for("clients of the library")
+        self._poisoned: PoisonedTopic | None = None
+        self._unclean: UncleanTopic | None = None
         self._is_complete = False
         self._findings: list[Violation] = []
 
@@ -89,6 +99,7 @@ class EosScenario:
         async with asyncio.TaskGroup() as group:
             keeping = await self.stage.form(group)
             await self._make_topics()
+            await self._make_side_topics()
             self._workload.until_s = self._world.now_s + WORK_S
             async with asyncio.TaskGroup() as clients:
                 self._start_clients(clients)
@@ -126,6 +137,48 @@ class EosScenario:
             clients.create_task(reader.run())
         self._start_members(clients)
         self._start_transactions(clients)
+        self._start_clients_of_the_library(clients)
+
+    async def _make_side_topics(self) -> None:
+        bootstrap = bootstrap_of(self.stage.members.names)
+        if self._client_rng.random() < 0.3:
+            self._poisoned = PoisonedTopic(self._guide, bootstrap)
+            await self._poisoned.make()
+        if self._client_rng.random() < 0.3:
+            self._unclean = UncleanTopic(self._guide, bootstrap)
+            await self._unclean.make()
+
+    def _start_clients_of_the_library(self, clients: asyncio.TaskGroup) -> None:
+        """With dice of their own, so that what the others do does not depend on whether they are there."""
+        rng, bootstrap = self._client_rng, bootstrap_of(self.stage.members.names)
+        if rng.random() < 0.6:
+            writer = ClientWriter(self._guide("client-writer"), bootstrap, self._partitions(INPUT))
+            clients.create_task(writer.run())
+        if rng.random() < 0.5:
+            is_committed_only = rng.random() < 0.7
+            reader = ClientReader(
+                self._guide("client-reader"), bootstrap, is_committed_only=is_committed_only
+            )
+            clients.create_task(reader.run())
+        if rng.random() < 0.6:
+            protocol = rng.choice(["classic", "consumer"])
+            for number in range(rng.randrange(1, 4)):
+                name = f"client-worker-{number}"
+                self._transactional_ids[name] = None
+                worker = ClientTransformer(
+                    self._guide(name),
+                    bootstrap,
+                    CLIENT_WORKERS,
+                    INPUT,
+                    self._partitions(OUTPUT),
+                    protocol=protocol,
+                    transaction_timeout_ms=self._timeout_ms,
+                )
+                clients.create_task(worker.run())
+        if self._poisoned is not None:
+            self._poisoned.start(clients)
+        if self._unclean is not None:
+            self._unclean.start(clients)
 
     def _start_transactions(self, clients: asyncio.TaskGroup) -> None:
         rng = self._rng
@@ -196,15 +249,26 @@ class EosScenario:
         for partition in self._workload.topics.partitions:
             await final.read(partition, is_committed_only=True)
             await final.read(partition, is_committed_only=False)
-        while True:
-            if await read_committed_offsets(guide, WORKERS, self._partitions(INPUT), is_stable=True):
-                break
-            await asyncio.sleep(0.2)
+        for group in (WORKERS, CLIENT_WORKERS):
+            while True:
+                if await read_committed_offsets(guide, group, self._partitions(INPUT), is_stable=True):
+                    break
+                await asyncio.sleep(0.2)
+        await self._read_side_topics()
         for group in (READERS, LONE_GROUP):
             member = FinalMember(
                 self._member_guide(f"final-{group}", group), self._workload.topics.partitions
             )
             await member.conclude(group)
+
+    async def _read_side_topics(self) -> None:
+        if self._poisoned is not None:
+            await self._poisoned.conclude()
+            self._poisoned.judge()
+            self._findings += self._poisoned.findings
+        if self._unclean is not None:
+            await self._unclean.conclude()
+            self._findings += self._unclean.findings
 
     async def _until(self, complaint: str, is_fulfilled: Callable[[], bool]) -> None:
         began_s = self._world.now_s

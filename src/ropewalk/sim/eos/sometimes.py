@@ -40,6 +40,17 @@ EXPECTED: Final = (
     "an idempotent batch was sent again",
     "a consumer read records",
     "a client was sent to another leader",
+    # Clients of the library.
+    "a delivery of the library was acknowledged",
+    "a delivery of the library failed for certain",
+    "a delivery of the library stayed unknown",
+    "a consumer of the library read records",
+    "a consumer of the library was sent back",
+    "the library made records from others",
+    "the library did not know whether a transaction was committed",
+    "the library handed in offsets as a former member",
+    "a batch that cannot be opened was met",
+    "a consumer of the library was carried into another history",
     # The cluster and its machines.
     "another replica led",
     "a partition was without a leader",
