@@ -76,10 +76,10 @@ class FaultyDisk(MemoryDisk):
         self.make_directory(DIRECTORY)
 
     def open(self, path: str, *, create: bool = False) -> MemoryFile:
-        if path not in self._files and create and path.endswith(".log"):
+        if not self.exists(path) and create and path.endswith(".log"):
             if self.fault.create_raises:
                 raise OSError(errno.ENOSPC, "No space left on device")
-            self._files[path] = FaultyFile(self.fault)
+            self.put(path, FaultyFile(self.fault))
         return super().open(path, create=create)
 
 

@@ -72,7 +72,7 @@ class FaultyDisk(MemoryDisk):
         self.make_directory(DIRECTORY)
         self.log = FaultyFile()
         self.log.append(content)
-        self._files[LOG] = self.log
+        self.put(LOG, self.log)
 
     def content(self) -> bytes:
         file: File = self.open(LOG)
@@ -262,7 +262,7 @@ def test_a_crash_between_snapshot_and_trimming_loses_and_repeats_nothing() -> No
         await append(log, fact(1), fact(2))
         untrimmed = disk.open(LOG)
         await log.write_snapshot(Snapshot(log.epoch, 2, (fact(2),)))
-        disk._files[LOG] = untrimmed
+        disk.put(LOG, untrimmed)
         await append(opened(disk), fact(3))
         return disk
 

@@ -7,7 +7,7 @@ The loop and the threads of the pool use it at the same time, hence the locks. A
 grow while somebody else's view of them is open.
 """
 
-from errno import ENOENT
+from errno import EEXIST, ENOENT
 from os import strerror
 from threading import Lock
 from typing import Final
@@ -52,10 +52,15 @@ class MemoryFile:
         pass
 
 
+class _Directory(dict[str, "MemoryFile | _Directory"]):
+    """What is in a directory, by name: nothing that is done to one depends on how many others there are."""
+
+    __slots__ = ()
+
+
 class MemoryDisk:
     def __init__(self) -> None:
-        self._files: dict[str, MemoryFile] = {}
-        self._directories: set[str] = {"/"}
+        self._root = _Directory()
         self._locks: set[str] = set()
         self._changing = Lock()
 
@@ -65,51 +70,69 @@ class MemoryDisk:
 
     def open(self, path: str, *, create: bool = False) -> MemoryFile:
         with self._changing:
-            file = self._files.get(path)
-            if file is None:
-                if not create or path.rpartition("/")[0] not in self._directories:
-                    raise FileNotFoundError(ENOENT, strerror(ENOENT), path)
-                file = self._files[path] = MemoryFile()
+            inside, name = self._place(path)
+            found = None if inside is None else inside.get(name)
+            if isinstance(found, MemoryFile):
+                return found
+            if inside is None or found is not None or not create:
+                raise FileNotFoundError(ENOENT, strerror(ENOENT), path)
+            file = inside[name] = MemoryFile()
             return file
 
+    def put(self, path: str, file: MemoryFile) -> None:
+        """Have this file there, whatever it does: for tests of a disk that fails."""
+        with self._changing:
+            inside, name = self._place(path)
+            assert inside is not None, "the directory is there"
+            inside[name] = file
+
     def exists(self, path: str) -> bool:
-        return path in self._files or path in self._directories
+        with self._changing:
+            return self._find(path) is not None
 
     def list(self, path: str) -> list[str]:
-        if path not in self._directories:
-            raise FileNotFoundError(ENOENT, strerror(ENOENT), path)
-        inside = path.rstrip("/") + "/"
         with self._changing:
-            names = (*self._files, *self._directories)
-        return sorted(
-            name[len(inside) :]
-            for name in names
-            if name.startswith(inside) and name != inside and "/" not in name[len(inside) :]
-        )
+            found = self._find(path)
+            if not isinstance(found, _Directory):
+                raise FileNotFoundError(ENOENT, strerror(ENOENT), path)
+            return sorted(found)
 
     def make_directory(self, path: str) -> None:
         with self._changing:
-            while path and path not in self._directories:
-                self._directories.add(path)
-                path = path.rpartition("/")[0]
+            inside = self._root
+            for name in _names(path):
+                found = inside.setdefault(name, _Directory())
+                if not isinstance(found, _Directory):
+                    raise FileExistsError(EEXIST, strerror(EEXIST), path)
+                inside = found
 
     def rename(self, source: str, target: str) -> None:
         with self._changing:
-            if source in self._files:
-                self._files[target] = self._files.pop(source)
-                return
-            if source not in self._directories:
+            inside, name = self._place(source)
+            to, new_name = self._place(target)
+            if inside is None or name not in inside or to is None:
                 raise FileNotFoundError(ENOENT, strerror(ENOENT), source)
-            self._directories = {_moved(path, source, target) for path in self._directories}
-            self._files = {_moved(path, source, target): file for path, file in self._files.items()}
+            to[new_name] = inside.pop(name)
 
     def remove(self, path: str) -> None:
         with self._changing:
-            self._files.pop(path, None)
-            if path in self._directories:
-                inside = path + "/"
-                self._directories = {d for d in self._directories if d != path and not d.startswith(inside)}
-                self._files = {p: file for p, file in self._files.items() if not p.startswith(inside)}
+            inside, name = self._place(path)
+            if inside is not None:
+                inside.pop(name, None)
+
+    def _find(self, path: str) -> "MemoryFile | _Directory | None":
+        found: MemoryFile | _Directory | None = self._root
+        for name in _names(path):
+            if not isinstance(found, _Directory):
+                return None
+            found = found.get(name)
+        return found
+
+    def _place(self, path: str) -> "tuple[_Directory | None, str]":
+        """The directory that a path is in, if there is one, and the name there."""
+        parent, _, name = path.rstrip("/").rpartition("/")
+        inside = self._find(parent)
+        return inside if isinstance(inside, _Directory) else None, name
 
     def sync_directory(self, path: str) -> None:
         pass
@@ -132,7 +155,5 @@ class MemoryDisk:
         self._locks.clear()
 
 
-def _moved(path: str, source: str, target: str) -> str:
-    if path == source or path.startswith(source + "/"):
-        return target + path[len(source) :]
-    return path
+def _names(path: str) -> list[str]:
+    return [name for name in path.split("/") if name]
