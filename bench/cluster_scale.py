@@ -83,7 +83,7 @@ def measure(*, topic_count: int, partition_count: int, failover_count: int) -> M
             )
             answered_at = time.perf_counter()
             for node_id in range(NODE_COUNT):
-                _wait_until(lambda: _are_in_sync(nodes[node_id], topic_count))  # noqa: B023
+                wait_until(lambda: are_in_sync(nodes[node_id], topic_count))  # noqa: B023
         rows += (
             Row(
                 f"create the topics, {CREATED_TOGETHER} with each request",
@@ -105,7 +105,7 @@ def measure(*, topic_count: int, partition_count: int, failover_count: int) -> M
             with Meter(broker.pid) as meter:
                 failovers.append(_fail_over(nodes, number))
             meters.append(meter)
-            _wait_until(lambda: _are_in_sync(nodes[0], topic_count))
+            wait_until(lambda: are_in_sync(nodes[0], topic_count))
         for title, seconds in zip(_FAILOVER_TITLES, zip(*failovers, strict=True), strict=True):
             rows.append(Row(f"{title}, median", statistics.median(seconds), "s"))
             rows.append(Row(f"{title}, longest of {failover_count}", max(seconds), "s", FAILOVER_SECONDS_MAX))
@@ -124,7 +124,7 @@ def _idle(nodes: Nodes) -> Row:
 
 def _changes(nodes: Nodes) -> list[Row]:
     """A topic at a time, made at a node that does not decide: until it is answered, and until every node tells of it."""
-    asked = nodes[(_deciding_id(nodes[0]) + 1) % NODE_COUNT]
+    asked = nodes[(deciding_id(nodes[0]) + 1) % NODE_COUNT]
     others = [RawConnection(nodes[node_id]) for node_id in range(NODE_COUNT)]
     answered, known = [], []
     for number in range(_CHANGES):
@@ -153,22 +153,22 @@ _FAILOVER_TITLES: Final = (
 
 
 def _fail_over(nodes: Nodes, number: int) -> tuple[float, float, float]:
-    deciding_id = _deciding_id(nodes[0])
-    survivor = nodes[(deciding_id + 1) % NODE_COUNT]
+    killed_id = deciding_id(nodes[0])
+    survivor = nodes[(killed_id + 1) % NODE_COUNT]
     began_at = time.perf_counter()
-    os.kill(nodes.pids[deciding_id], signal.SIGKILL)
+    os.kill(nodes.pids[killed_id], signal.SIGKILL)
 
     def seconds_until(is_true: Callable[[], bool]) -> float:
-        _wait_until(is_true)
+        wait_until(is_true)
         return time.perf_counter() - began_at
 
-    decided = seconds_until(lambda: _deciding_id(survivor) not in (deciding_id, -1))
-    led = seconds_until(lambda: _are_led(survivor, deciding_id))
+    decided = seconds_until(lambda: deciding_id(survivor) not in (killed_id, -1))
+    led = seconds_until(lambda: are_led(survivor, killed_id))
     made = seconds_until(lambda: _can_make(survivor, f"after-{number}"))
     return decided, led, made
 
 
-def _deciding_id(broker: Broker) -> int:
+def deciding_id(broker: Broker) -> int:
     connection = RawConnection(broker)
     request = describe_cluster.DescribeClusterRequest(False, include_nodes=True)
     answer = connection.call(describe_cluster.API, _DESCRIBE_CLUSTER_VERSION, request)
@@ -185,7 +185,7 @@ def _can_make(broker: Broker, name: str) -> bool:
     return True
 
 
-def _are_led(broker: Broker, killed_id: int) -> bool:
+def are_led(broker: Broker, killed_id: int) -> bool:
     return all(
         partition.leader_id not in (killed_id, -1)
         for topic in _all_topics(broker)
@@ -193,7 +193,7 @@ def _are_led(broker: Broker, killed_id: int) -> bool:
     )
 
 
-def _are_in_sync(broker: Broker, topic_count: int) -> bool:
+def are_in_sync(broker: Broker, topic_count: int) -> bool:
     topics = _all_topics(broker)
     return len(topics) >= topic_count and all(
         len(partition.isr_nodes) == len(partition.replica_nodes)
@@ -251,7 +251,7 @@ def _largest_mib(nodes: Nodes) -> float:
     return max(map(resident_mib, nodes.pids))
 
 
-def _wait_until(is_true: Callable[[], bool]) -> None:
+def wait_until(is_true: Callable[[], bool]) -> None:
     deadline = time.perf_counter() + _WAIT_SECONDS_MAX
     while True:
         try:

@@ -25,6 +25,7 @@ from ropewalk.node.demo import show
 from ropewalk.node.doors import KafkaAddressRefused, PeerAddressRefused
 from ropewalk.node.options import NodeOptions
 from ropewalk.runtime.loop import freeze_start_up_objects, run
+from ropewalk.runtime.loop_watch import watch_if_wanted
 from ropewalk.runtime.ports import SystemPorts, in_memory, on_disk
 from ropewalk.runtime.process import raise_descriptor_limit
 
@@ -68,6 +69,7 @@ def _cannot_use(config: Config, error: OSError) -> CannotStart:
 
 
 async def _serve(config: Config, options: NodeOptions, ports: SystemPorts) -> int:
+    watch_if_wanted(os.environ)
     node = await _start(config, options, ports)
     stop = _stop_signals()
     freeze_start_up_objects()

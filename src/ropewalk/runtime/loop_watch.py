@@ -1,0 +1,128 @@
+"""A watch over the event loop of a node under test: who held it, for how long, and whether it was the machine.
+
+A thread asks the loop for a turn, again and again, and sees how long that takes. A turn that comes late is written as a line of JSON to the
+file that the environment names. Tests read the file, and fail on what is the node's own doing.
+
+What a reader could get wrong
+    A turn may be late because the machine had no processor for it, or because the whole process was stopped. The first the kernel
+    tells (`schedstat`: how long the thread was ready and did not run). Of the second the watch knows nothing, since it was
+    stopped itself: time in which it did not look does not count, unless the loop's thread used the processor meanwhile.
+    A write that the disk makes wait is the disk's, not the code's. It is known by where the loop's thread stands.
+"""
+
+import asyncio
+import os
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+STALLS_FILE: Final = "LOOP_STALLS_FILE"
+"""The variable that names the file. No setting: nothing that a node does depends on it."""
+
+_TICK_S: Final = 0.005
+_REPORTED_MS: Final = 25.0
+_LOOKED_MS_MAX: Final = 20.0
+"""What one look at the clock accounts for, at most: whoever looks every five milliseconds and comes later was stopped, too."""
+
+_FRAMES_MAX: Final = 8
+
+
+class Stall(Struct, frozen=True):
+    pid: int
+    at_s: float
+    late_ms: float
+    own_ms: float
+    """What the node itself is to blame for."""
+    is_disk: bool
+    """Whether the loop's thread stood in a call to the disk when it was last looked at."""
+    where: tuple[str, ...]
+    """The innermost functions that ran, as far as anybody looked while they did."""
+
+
+def watch_if_wanted(environment: Mapping[str, str]) -> None:
+    """Call on the loop. Watches it until the process ends, where the environment names a file."""
+    path = environment.get(STALLS_FILE)
+    if path:
+        LoopWatch(asyncio.get_running_loop(), Path(path)).start()
+
+
+def read_stalls(path: Path) -> list[Stall]:
+    """A process that was killed may have left half a line."""
+    if not path.exists():
+        return []
+    lines = path.read_bytes().split(b"\n")[:-1]
+    return [msgspec.json.decode(line, type=Stall) for line in lines]
+
+
+class LoopWatch:
+    def __init__(self, loop: asyncio.AbstractEventLoop, path: Path) -> None:
+        self._loop = loop
+        self._path = path
+        self._thread_id = threading.get_ident()
+        self._clock_id = time.pthread_getcpuclockid(self._thread_id)
+        self._schedule = Path(f"/proc/self/task/{threading.get_native_id()}/schedstat")
+
+    def start(self) -> None:
+        threading.Thread(target=self._run, name="watch on the loop", daemon=True).start()
+
+    def _run(self) -> None:
+        while not self._loop.is_closed():
+            turned = threading.Event()
+            began_s, looked_ms = time.monotonic(), 0.0
+            where: tuple[str, ...] = ()
+            cpu_s, waited_ms = time.clock_gettime(self._clock_id), self._waited_ms()
+            try:
+                self._loop.call_soon_threadsafe(turned.set)
+            except RuntimeError:
+                return  # the loop is closed
+            seen_s = began_s
+            while not turned.wait(_TICK_S):
+                now_s = time.monotonic()
+                looked_ms += min(_LOOKED_MS_MAX, (now_s - seen_s) * 1000)
+                seen_s = now_s
+                where = _stack(sys._current_frames().get(self._thread_id)) or where
+            late_ms = (time.monotonic() - began_s) * 1000
+            if late_ms >= _REPORTED_MS:
+                cpu_ms = (time.clock_gettime(self._clock_id) - cpu_s) * 1000
+                ready_ms = self._waited_ms() - waited_ms
+                self._report(late_ms, max(cpu_ms, looked_ms - ready_ms), where)
+            time.sleep(_TICK_S)
+
+    def _waited_ms(self) -> float:
+        """How long the loop's thread has been ready without a processor, ever."""
+        try:
+            return int(self._schedule.read_bytes().split()[1]) / 1e6
+        except OSError:  # a kernel that does not tell
+            return 0.0
+
+    def _report(self, late_ms: float, own_ms: float, where: tuple[str, ...]) -> None:
+        stall = Stall(
+            os.getpid(),
+            round(time.time(), 3),
+            round(late_ms, 1),
+            round(min(own_ms, late_ms), 1),
+            bool(where) and "runtime/disk" in where[0],
+            where,
+        )
+        line = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(line, msgspec.json.encode(stall) + b"\n")
+        finally:
+            os.close(line)
+
+
+def _stack(frame: FrameType | None) -> tuple[str, ...]:
+    found: list[str] = []
+    while frame is not None and len(found) < _FRAMES_MAX:
+        code = frame.f_code
+        name = code.co_filename.rpartition("ropewalk/")[2]
+        found.append(f"{name}:{frame.f_lineno} {code.co_qualname}")
+        frame = frame.f_back
+    return tuple(found)
