@@ -7,9 +7,11 @@ import pytest
 
 from ropewalk.base.errors import InvalidRequest, NodeStopping, NotController, StorageFailed, TimedOut
 from ropewalk.base.ids import NodeId, ProducerId, TopicId
+from ropewalk.base.limits import ELECTIONS_PER_TURN
 from ropewalk.broker.cluster import Cluster
 from ropewalk.broker.decisions import Decisions
 from ropewalk.broker.facts import Facts
+from ropewalk.controller.elections import InTurns
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.log import AppendOutcome, Committed, Holder, Raced, Snapshot, Unknown
 from ropewalk.metadata.records import (
@@ -357,3 +359,40 @@ def test_a_snapshot_brings_a_node_that_fell_behind_up_to_date() -> None:
         task.cancel()
 
     asyncio.run(main())
+
+
+def test_a_decision_about_many_partitions_is_made_in_turns_and_anew_if_the_image_has_changed() -> None:
+    async def main() -> tuple[int, list[int], int]:
+        log = ScriptedLog()
+        cluster, tasks, _ = await running(log)
+        begun: list[int] = []
+        turn_count = 0
+
+        def decide(image: Image) -> InTurns:
+            begun.append(image.end_offset)
+            for number in range(3 * ELECTIONS_PER_TURN):
+                yield
+                if (
+                    number == 2 * ELECTIONS_PER_TURN and len(begun) == 1
+                ):  # something is heard from the log meanwhile
+                    log.records += allocate(image)
+                    cluster.facts.apply(log.records[image.end_offset :], start_offset=image.end_offset)
+            return allocate(image)
+
+        async def beside() -> None:
+            nonlocal turn_count
+            while True:
+                turn_count += 1
+                await asyncio.sleep(0)
+
+        other = asyncio.ensure_future(beside())
+        await cluster.commit(decide)
+        other.cancel()
+        stop(cluster)
+        tasks.cancel()
+        return turn_count, begun, cluster.image.end_producer_id
+
+    turn_count, begun, end_producer_id = asyncio.run(main())
+    assert turn_count >= 4
+    assert begun == [0, 1]
+    assert end_producer_id == 20

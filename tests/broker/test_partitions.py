@@ -1,11 +1,18 @@
 """Partitions in step with an image that does not wait for them."""
 
 import asyncio
+from collections import Counter
+from typing import Any
 
 import pytest
+from msgspec import structs
 
-from ropewalk.base.ids import TopicId
-from ropewalk.metadata.records import Fact, TopicDeleted, TopicSettingsChanged
+from ropewalk.base.ids import LeaderEpoch, TopicId
+from ropewalk.base.limits import ROLES_PER_TURN
+from ropewalk.broker.hosted import Hosted
+from ropewalk.broker.roles import Roles
+from ropewalk.metadata.image import changed
+from ropewalk.metadata.records import Fact, MetadataRecord, TopicDeleted, TopicSettingsChanged
 from ropewalk.wire.messages import produce
 from tests.kafka.door import Door, at_the_door, batch_of, produce_request
 
@@ -46,3 +53,59 @@ def test_a_partition_may_be_removed_while_it_is_being_synced(seed: int) -> None:
         return (await door.produce("others", batch_of("b"))).error_message
 
     assert at_the_door(story, seed=seed, can_sync_everything=False) is None
+
+
+def test_only_the_partitions_that_a_record_names_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(door: Door) -> list[int]:
+        topic_id = TopicId(await door.create("orders", 200))
+        facts, looked_at = door.node._parts.cluster.facts, []
+        update = Roles.update
+
+        def counted(roles: Roles, hosted: Hosted, *rest: Any) -> bool:
+            looked_at.append(hosted.name.partition)
+            return update(roles, hosted, *rest)
+
+        monkeypatch.setattr(Roles, "update", counted)
+        image = facts.image
+        partition = structs.replace(image.partition("orders", 77), partition_epoch=9)
+        facts.apply([changed(topic_id, partition)], start_offset=image.end_offset)
+        await facts.followed()
+        return looked_at
+
+    assert at_the_door(story) == [77]
+
+
+def test_a_change_of_many_partitions_is_followed_in_turns_and_each_as_the_image_has_it_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story(door: Door) -> tuple[int, set[LeaderEpoch]]:
+        topic_id = TopicId(await door.create("orders", 300))
+        facts, steps, loop = door.node._parts.cluster.facts, [], door.world.loop
+        update, image = Roles.update, facts.image
+
+        def counted(roles: Roles, hosted: Hosted, *rest: Any) -> bool:
+            steps.append(loop.step_count)
+            if len(steps) == 10:  # another change comes while this one is being followed
+                facts.apply(of_epoch(5), start_offset=image.end_offset)
+            return update(roles, hosted, *rest)
+
+        def of_epoch(epoch: int) -> list[MetadataRecord]:
+            return [
+                changed(
+                    topic_id,
+                    structs.replace(
+                        partition,
+                        leader_epoch=LeaderEpoch(epoch),
+                        partition_epoch=partition.partition_epoch + 1,
+                    ),
+                )
+                for partition in image.topic("orders").partitions
+            ]
+
+        monkeypatch.setattr(Roles, "update", counted)
+        facts.apply(of_epoch(3), start_offset=image.end_offset)
+        await facts.followed()
+        epochs = {partition.leader_epoch for partition in door.node.partitions.all_led()}
+        return max(Counter(steps).values()), epochs
+
+    assert at_the_door(story) == (ROLES_PER_TURN, {5})

@@ -7,10 +7,12 @@ from hypothesis import strategies as st
 from ropewalk.base.errors import UnknownPartition, UnknownTopic, UnknownTopicId
 from ropewalk.base.ids import LeaderEpoch, NodeId, ProducerId, TopicId
 from ropewalk.base.limits import TOPICS_DELETED_REMEMBERED_MAX
-from ropewalk.metadata.image import Image
+from ropewalk.metadata.image import Image, Topic
 from ropewalk.metadata.records import (
     BrokerRegistered,
     BrokerSettingsChanged,
+    ChangeBegun,
+    ChangeEnded,
     ClientQuotasChanged,
     ClusterCreated,
     Endpoint,
@@ -125,6 +127,53 @@ def test_a_snapshot_at_any_point_and_the_rest_of_the_log_give_the_same_image(
     for record in records[cut:]:
         later.apply(record)
     assert everything(later) == everything(image_of(records))
+
+
+@given(histories(), st.data())
+def test_records_applied_together_give_what_they_give_one_by_one(
+    records: list[MetadataRecord], data: st.DataObject
+) -> None:
+    """Also as a large change, of which a part is snapshotted before it has ended."""
+    together = Image()
+    effective = together.apply_all(records)
+    assert everything(together) == everything(image_of(records))
+    assert effective == records
+    cut = data.draw(st.integers(0, len(records)))
+    amid = Image()
+    assert amid.apply_all([ChangeBegun(), *records[:cut]]) == []
+    resumed = Image()
+    resumed.replace(decode_records(encode_records(tuple(amid.facts()))), amid.end_offset)
+    assert resumed.apply_all([*records[cut:], ChangeEnded()]) == records
+    resumed.end_offset -= 2
+    assert everything(resumed) == everything(image_of(records))
+    assert resumed.replica_count == together.replica_count
+
+
+def test_a_topic_is_replaced_once_by_all_that_comes_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One copy for each record would be a hundred million entries for a topic of ten thousand partitions."""
+    topic_id, pair = TopicId(bytes(16)), (NodeId(0), NodeId(1))
+    created = [
+        PartitionCreated(topic_id, index, pair, pair, NodeId(0), LeaderEpoch(0), 0) for index in range(100)
+    ]
+    changed = [
+        PartitionChanged(topic_id, index, pair, pair[1:], NodeId(1), LeaderEpoch(1), 1)
+        for index in range(100)
+    ]
+    image = image_of([TopicCreated(topic_id, "orders"), *created])
+    replaced: list[Topic] = []
+    put = Image._put
+
+    def counted(image: Image, topic: Topic) -> None:
+        replaced.append(topic)
+        put(image, topic)
+
+    monkeypatch.setattr(Image, "_put", counted)
+    image.apply_all([ChangeBegun(), *changed[:50]])
+    image.apply_all(changed[50:])
+    assert not replaced, "nobody sees a part of a change"
+    image.apply_all([ChangeEnded()])
+    assert len(replaced) == 1
+    assert {partition.leader for partition in image.topic("orders").partitions} == {NodeId(1)}
 
 
 @given(histories())

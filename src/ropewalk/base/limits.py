@@ -191,8 +191,8 @@ SEEDS_LOOKED_UP_MS: Final = 10_000
 METADATA_FETCH_WAIT_MS: Final = 5_000
 """How long a controller keeps a node waiting for news of the cluster before it says that there is none."""
 
-METADATA_FETCH_RECORDS_MAX: Final = 10_000
-"""Records of the metadata log in one answer: some 2 MB, which the node applies in 50 ms."""
+METADATA_FETCH_RECORDS_MAX: Final = 4_000
+"""Records of the metadata log in one answer: some 0.8 MB, which take either side less than ten milliseconds."""
 
 METADATA_RETRY_MS: Final = 100
 """Before a node asks again for the metadata, after it could not be had."""
@@ -306,6 +306,20 @@ VERIFICATIONS_PER_PARTITION_MAX: Final = 4_096
 PARTITIONS_OPENED_TOGETHER: Final = 256
 """Partitions made and opened by one trip to the disk pool: few enough that a start fills all of its threads, many
 enough that the syncs of a burst of new topics do not count."""
+
+ROLES_PER_TURN: Final = 64
+"""Partitions that are given another role, or told of a change, before others have their turn of the event loop: some milliseconds,
+most of them to make the state of a leader."""
+
+RECORDS_PER_TURN: Final = 2048
+"""Records of the metadata that are looked at in one turn: about a millisecond."""
+
+REPLICAS_NAMED_MAX: Final = 512
+"""Partitions that a follower names anew in one fetch. After an election there are thousands, and either side would be busy with them
+for a tenth of a second; the next fetch names the rest."""
+
+ELECTIONS_PER_TURN: Final = 512
+"""Partitions about which the controller decides before others have their turn of the event loop: some two milliseconds."""
 
 PARTITIONS_PER_TURN: Final = 256
 """Partitions that housekeeping looks at before others have their turn of the event loop: well below a millisecond."""

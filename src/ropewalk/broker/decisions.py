@@ -5,6 +5,7 @@ applied. The next is decided only then, so a decision is never made on an image 
 
 What a reader could get wrong
     A decision may be made twice, when the log has moved on in between; it must not do anything but decide.
+    A decision about many partitions is made in turns. If the image has changed by the next one, it is made anew.
     An error raised by the decision, or by the log as definite, changes nothing. `TimedOut` means that nobody knows.
     The log takes records only from the newest controller. Whoever has been replaced learns of it from the log, whatever
     it believed: those who still wait hear `NotController`, and nothing is taken on until `accept`.
@@ -12,7 +13,7 @@ What a reader could get wrong
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from typing import TypeAlias
 
@@ -27,14 +28,16 @@ from ropewalk.base.errors import (
     Throttled,
     TimedOut,
 )
-from ropewalk.base.limits import METADATA_CHANGES_WAITING_MAX
+from ropewalk.base.limits import ELECTIONS_PER_TURN, METADATA_CHANGES_WAITING_MAX
 from ropewalk.broker.facts import Facts, tell
+from ropewalk.controller.elections import InTurns
 from ropewalk.metadata.changes import appends_of
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.log import Committed, MetadataLog, Raced, Snapshot, Unknown
 from ropewalk.metadata.records import ChangeAbandoned, MetadataRecord
+from ropewalk.runtime.steps import Pace
 
-Decide: TypeAlias = Callable[[Image], Sequence[MetadataRecord]]
+Decide: TypeAlias = Callable[[Image], Sequence[MetadataRecord] | InTurns]
 
 
 class _Proposal(Struct):
@@ -111,7 +114,9 @@ class Decisions:
             if self._facts.image.is_amid_change:  # an append in the middle of it failed
                 await self._commit((ChangeAbandoned(),), epoch)
                 continue
-            records = decide(self._facts.image)
+            records = await self._decided(decide)
+            if records is None:
+                continue
             if not records:
                 return
             for part in appends_of(records):
@@ -120,6 +125,23 @@ class Decisions:
             else:
                 await self._snapshot_if_due()
                 return
+
+    async def _decided(self, decide: Decide) -> Sequence[MetadataRecord] | None:
+        """None if the image has changed while others had their turns: what was decided so far is about another."""
+        image = self._facts.image
+        end_offset = image.end_offset
+        decision = decide(image)
+        if not isinstance(decision, Generator):
+            return decision
+        pace = Pace(ELECTIONS_PER_TURN)
+        while image.end_offset == end_offset:
+            try:
+                next(decision)
+            except StopIteration as end:
+                records: Sequence[MetadataRecord] = end.value
+                return records
+            await pace.next()
+        return None
 
     async def _commit(self, records: Sequence[MetadataRecord], epoch: int) -> bool:
         """Append and apply; False if the log had moved on, and the image has now."""

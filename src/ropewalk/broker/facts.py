@@ -48,8 +48,7 @@ class Facts:
         """Records of the log from `start_offset` on, which the image has reached. What it has already is left out."""
         known_count = self.image.end_offset - start_offset
         assert known_count >= 0, f"the image ends at {self.image.end_offset}, before {start_offset}"
-        for record in records[known_count:]:
-            self._unfollowed += self.image.apply(record)
+        self._unfollowed += self.image.apply_all(records[known_count:])
         self._on_moved()
 
     def restart(self, snapshot: Snapshot) -> None:

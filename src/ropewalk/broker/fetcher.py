@@ -25,9 +25,11 @@ from ropewalk.base.errors import NotLeader, RopewalkError
 from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, TopicId
 from ropewalk.base.limits import (
     CATCH_UP_PARTITIONS_MAX,
+    PARTITIONS_PER_TURN,
     REPLICA_BYTES_PER_TURN,
     REPLICA_FETCH_MS_MAX,
     REPLICA_RETRY_MS,
+    REPLICAS_NAMED_MAX,
 )
 from ropewalk.base.ports import Clock
 from ropewalk.broker.catch_up import CatchUpBudget
@@ -36,6 +38,7 @@ from ropewalk.broker.group_commit import GroupCommit
 from ropewalk.broker.replica import Replica
 from ropewalk.metadata.settings.applied import BrokerSettings
 from ropewalk.replication.follower import Append, Effect, MoveStart, Refusal, Restart, Truncate, Wait
+from ropewalk.runtime.steps import Pace
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.fetch import (
     FetchPartition,
@@ -185,8 +188,10 @@ class Fetcher:
             self._in_session, self._to_forget = {}, {}
         topics: dict[TopicId, list[FetchPartition]] = {}
         settings = self._copier.settings
-        behind_count = 0
+        behind_count = named_count = 0
         for key in list(self._to_name):
+            if named_count >= REPLICAS_NAMED_MAX:
+                break
             copying = self._copyings[key]
             if copying.is_held or copying.rest_until_ms > now_ms:
                 continue
@@ -206,6 +211,7 @@ class Fetcher:
             if question is None:  # a commit is on its way, and the next round comes after it
                 self._copier.commits.note(copying.replica)
                 continue
+            named_count += 1
             topics.setdefault(key[0], []).append(
                 FetchPartition(
                     key[1],
@@ -287,11 +293,13 @@ class Fetcher:
         self._session_id = response.session_id
         self._session_epoch = self._session_epoch + 1 if response.session_id else 0
         waits_for_disk = False
+        pace = Pace(PARTITIONS_PER_TURN)
         for topic in response.topics:
             for data in topic.partitions:
                 key = TopicId(topic.topic_id), data.index
                 copying = self._copyings.get(key)
                 if copying is not None and not copying.replica.is_over:
+                    await pace.next()
                     await self._take_one(key, copying, data)
                     replica = copying.replica
                     waits_for_disk |= replica.durable_first and replica.log.dirty

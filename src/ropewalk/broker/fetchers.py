@@ -12,7 +12,7 @@ from typing import Any
 from ropewalk.base import metrics
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, TopicId
-from ropewalk.base.limits import CATCH_UP_BYTES_PER_SECOND, REPLICA_HURRY_MS_MAX
+from ropewalk.base.limits import CATCH_UP_BYTES_PER_SECOND, PARTITIONS_PER_TURN, REPLICA_HURRY_MS_MAX
 from ropewalk.base.metrics import Sheet
 from ropewalk.base.ports import Clock, Pool
 from ropewalk.broker.catch_up import CatchUpBudget
@@ -26,6 +26,7 @@ from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import Fact, PartitionChanged, PartitionCreated, TopicDeleted
 from ropewalk.metadata.settings.applied import AppliedSettings, BrokerSettings
 from ropewalk.replication.follower import Restart, Truncate
+from ropewalk.runtime.steps import Pace
 from ropewalk.wire.messages import fetch
 from ropewalk.wire.messages.fetch import FetchRequest, FetchResponse
 from ropewalk.wire.peer import hurry_fetch
@@ -87,7 +88,9 @@ class Fetchers:
         sheet.add(metrics.REPLICA_COPIED, sum(fetcher.copied_bytes for fetcher in fetchers))
         yield
 
-    def follow(self, records: Sequence[Fact] | None, opened: Sequence[tuple[TopicId, int]] = ()) -> None:
+    async def follow(
+        self, records: Sequence[Fact] | None, opened: Sequence[tuple[TopicId, int]] = ()
+    ) -> None:
         """The partitions have followed these records, and opened these; with None, look at all of them.
 
         What found no room at first is opened long after the records that named it.
@@ -98,7 +101,9 @@ class Fetchers:
             keys = {(each.topic_id, each.name.partition): None for each in self._partitions.all_followed()}
         else:
             keys = dict.fromkeys([*opened, *self._touched(records)])
+        pace = Pace(PARTITIONS_PER_TURN)
         for topic_id, index in keys:
+            await pace.next()
             self._follow_one(topic_id, index)
         if (
             self.broker_epoch != self._told_epoch

@@ -7,12 +7,15 @@ the image says that the leader is another, the log goes over from the one to the
 What a reader could get wrong
     What the node holds no longer is removed when a committed record says so, which this node has followed itself. That an
     image names the node nowhere is no proof while it is being read: it may be older than the files.
+    A change is followed in turns of some partitions each, and only the partitions that its records name are looked at. Others
+    run in between, and may find a partition that still has the role of before: epochs say so.
 """
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from errno import ENOSPC
 from os import strerror
+from typing import TypeAlias, assert_never
 
 import structlog
 
@@ -25,7 +28,7 @@ from ropewalk.base.errors import (
     UnknownTopicId,
 )
 from ropewalk.base.ids import NodeId, Offset, TopicId, TopicPartition, format_id
-from ropewalk.base.limits import SNAPSHOTS_TOGETHER_BYTES_MAX
+from ropewalk.base.limits import RECORDS_PER_TURN, ROLES_PER_TURN, SNAPSHOTS_TOGETHER_BYTES_MAX
 from ropewalk.base.ports import Clock, Pool
 from ropewalk.base.reserve import is_no_room
 from ropewalk.broker.home import Home
@@ -55,9 +58,17 @@ from ropewalk.metadata.records import (
     ClusterCreated,
     ControllerChanged,
     Fact,
+    LossRecorded,
+    PartitionChanged,
+    PartitionCreated,
     ProducerIdsAllocated,
+    TopicChanged,
+    TopicCreated,
+    TopicDeleted,
+    TopicSettingsChanged,
 )
 from ropewalk.metadata.settings.applied import AppliedSettings, TopicSettings
+from ropewalk.runtime.steps import Pace
 
 _log = structlog.get_logger()
 
@@ -107,6 +118,7 @@ class Partitions:
         self._unopened: dict[tuple[TopicId, int], StorageFailed] = {}
         """Partitions that could not be opened for want of room; tried again by `follow`."""
         self._following = asyncio.Lock()
+        self._pace = Pace(ROLES_PER_TURN)
 
     def __iter__(self) -> Iterator[Hosted]:
         """All that are held here."""
@@ -174,7 +186,7 @@ class Partitions:
                     partition=str(held.name),
                     topic_id=format_id(held.topic_id),
                 )
-        await self._reconcile(list(self._image.topics.values()))
+        await self._reconcile(dict.fromkeys(self._image.topics_by_id))
         # What recovery found may not be on disk yet. Nobody is served before it is: the end of a partition that was
         # once told would seem to have moved back.
         await self._disk.commits.settle()
@@ -200,31 +212,47 @@ class Partitions:
             return await self._follow(records)
 
     async def _follow(self, records: Sequence[Fact]) -> list[tuple[TopicId, int]]:
-        touched: dict[TopicId, None] = dict.fromkeys(topic_id for topic_id, _ in self._unopened)
+        touched = await self._touched(records)
+        topics = self._image.topics_by_id
+        for gone in [topic_id for topic_id in touched if topic_id not in topics]:
+            await self._drop(gone)
+        # One that was deleted while others were being dropped is dropped when that record is followed.
+        return await self._reconcile(touched)
+
+    async def _touched(self, records: Sequence[Fact]) -> "_Touched":
+        """What the records are about, and what is still to be opened."""
+        touched: _Touched = {}
+        for topic_id, index in self._unopened:
+            _touch(touched, topic_id, index)
+        pace = Pace(RECORDS_PER_TURN)
         for record in records:
+            await pace.next()
             match record:
+                case PartitionCreated() | PartitionChanged():
+                    _touch(touched, record.topic_id, record.index)
+                case TopicCreated() | TopicChanged() | TopicSettingsChanged() | TopicDeleted():
+                    touched[record.topic_id] = None
                 case BrokerSettingsChanged():
-                    touched.update(dict.fromkeys(topic.topic_id for topic in self._image.topics.values()))
+                    touched.update(dict.fromkeys(self._image.topics_by_id))
                 case ControllerChanged(settings=settled):
                     if settled:
-                        touched.update(dict.fromkeys(topic.topic_id for topic in self._image.topics.values()))
+                        touched.update(dict.fromkeys(self._image.topics_by_id))
+                case BrokerRegistered(node_id=node_id):
+                    if node_id == self._node_id:  # what it may lead depends on it
+                        touched.update(dict.fromkeys(self._image.topics_by_id))
                 case (
                     ClusterCreated()
-                    | BrokerRegistered()
                     | BrokerStateChanged()
                     | BrokerLeaving()
                     | BrokerRemoved()
+                    | LossRecorded()
                     | ProducerIdsAllocated()
                     | ClientQuotasChanged()
                 ):
                     pass
                 case _:
-                    touched[record.topic_id] = None
-        topics = self._image.topics_by_id
-        for gone in [topic_id for topic_id in touched if topic_id not in topics]:
-            await self._drop(gone)
-        # One that was deleted while others were being dropped is dropped when that record is followed.
-        return await self._reconcile([topics[topic_id] for topic_id in touched if topic_id in topics])
+                    assert_never(record)
+        return touched
 
     async def trim(self, partition: Hosted, offset: Offset) -> None:
         """Delete the records below `offset` here; returns when no restart of this node can bring them back."""
@@ -317,16 +345,25 @@ class Partitions:
                 reason=error.strerror,
             )
 
-    async def _reconcile(self, topics: Sequence[Topic]) -> list[tuple[TopicId, int]]:
+    async def _reconcile(self, touched: "_Touched") -> list[tuple[TopicId, int]]:
+        """In turns. What the image says of a partition counts when its turn comes, which may be more than the records said."""
         broker_settings = self._settings.of_broker
         vacant: list[tuple[Topic, PartitionFacts, TopicSettings]] = []
-        for topic in topics:
-            settings = self._settings.of_topic(topic)
-            self._by_name[topic.name] = self._by_id.setdefault(topic.topic_id, {})
-            for facts in topic.partitions:
-                hosted = self._hosted(topic.topic_id, facts.index)
-                if self._node_id not in facts.holders:
-                    self._unopened.pop((topic.topic_id, facts.index), None)
+        pace = self._pace
+        for topic_id, indexes in touched.items():
+            topic = self._image.topics_by_id.get(topic_id)
+            if topic is None:
+                continue
+            self._by_name[topic.name] = self._by_id.setdefault(topic_id, {})
+            for index in range(len(topic.partitions)) if indexes is None else indexes:
+                await pace.next()
+                topic = self._image.topics_by_id.get(topic_id)
+                if topic is None:  # that record is followed next
+                    break
+                facts, settings = topic.partitions[index], self._settings.of_topic(topic)
+                hosted = self._hosted(topic_id, index)
+                if self._node_id not in facts.replicas and self._node_id not in facts.observers:
+                    self._unopened.pop((topic_id, index), None)
                     if hosted is not None:
                         await self._remove([hosted], _moved_away(hosted))
                 elif hosted is None:
@@ -346,6 +383,7 @@ class Partitions:
         logs = await open_logs(openings, self._pool, now_ms=self._clock.now_ms())
         opened = []
         for (topic, facts, settings), log in zip(vacant, logs, strict=True):
+            await pace.next()
             key, name = (topic.topic_id, facts.index), TopicPartition(topic.name, facts.index)
             if not isinstance(log, Log):
                 self._put_off(key, StorageFailed(f"{name} cannot be opened: {log.strerror}"))
@@ -462,6 +500,16 @@ class Partitions:
         if 0 <= index < len(facts):
             return NotLeader(f"{topic}-{index} is led by node {facts[index].leader}")
         return UnknownPartition(f"{topic} has {len(facts)} partitions, so none is numbered {index}")
+
+
+_Touched: TypeAlias = dict[TopicId, dict[int, None] | None]
+"""Partitions by topic, in the order in which they were named; None stands for all of a topic."""
+
+
+def _touch(touched: _Touched, topic_id: TopicId, index: int) -> None:
+    indexes = touched.setdefault(topic_id, {})
+    if indexes is not None:
+        indexes[index] = None
 
 
 def _moved_away(hosted: Hosted) -> RopewalkError:

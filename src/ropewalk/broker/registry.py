@@ -27,8 +27,9 @@ from ropewalk.controller.alter_partition import (
     decide_alter_partition,
 )
 from ropewalk.controller.brokers import Registration, decide_register_broker, registered_broker
+from ropewalk.controller.elections import InTurns
 from ropewalk.controller.health import NodeReports
-from ropewalk.controller.membership import Heartbeat, decide_fence_broker, decide_heartbeat, may_stop
+from ropewalk.controller.membership import Heartbeat, fence_in_turns, heartbeat_in_turns, is_news, may_stop
 from ropewalk.controller.producer_ids import ProducerIdBlock, allocated_block, decide_allocate_producer_ids
 from ropewalk.controller.sessions import Sessions
 from ropewalk.metadata.image import Image
@@ -122,10 +123,10 @@ class Registry:
             self._connected.add(node_id)
             self.sessions.on_connected(node_id)
 
-        def decide(image: Image) -> Sequence[MetadataRecord]:
-            return decide_heartbeat(image, heartbeat, settings=self._settings, now_ms=self._clock.now_ms())
+        def decide(image: Image) -> InTurns:
+            return heartbeat_in_turns(image, heartbeat, settings=self._settings, now_ms=self._clock.now_ms())
 
-        if decide(image):
+        if is_news(image, heartbeat):
             await self._cluster.commit(decide)
         broker = registered_broker(image, node_id, heartbeat.broker_epoch)
         is_done = heartbeat.wants_to_stop and may_stop(image, node_id)
@@ -213,10 +214,12 @@ class Registry:
             self.fenced_count += 1
             _log.warning("a node is gone; others lead its partitions", node=node_id)
 
-    def _decide_fence(self, image: Image, *, node_id: NodeId, broker_epoch: int) -> Sequence[MetadataRecord]:
+    def _decide_fence(
+        self, image: Image, *, node_id: NodeId, broker_epoch: int
+    ) -> Sequence[MetadataRecord] | InTurns:
         if (node_id, broker_epoch) not in self.sessions.missed(self._now_ms()):
             return ()  # it was heard while this waited its turn
-        return decide_fence_broker(
+        return fence_in_turns(
             image, node_id, broker_epoch, settings=self._settings, now_ms=self._clock.now_ms()
         )
 

@@ -12,21 +12,36 @@ Invariants
     Each change has a partition epoch of its own, each change of the leader a leader epoch of its own.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from msgspec import Struct, structs
 
 from ropewalk.base.ids import LeaderEpoch, NodeId
-from ropewalk.metadata.image import Image, Partition, Topic
-from ropewalk.metadata.records import BrokerState, LossRecorded, MetadataRecord, PartitionChanged
+from ropewalk.metadata.image import Image, Partition, Topic, changed
+from ropewalk.metadata.records import BrokerState, LossRecorded, MetadataRecord
 from ropewalk.metadata.settings.applied import AppliedSettings
 
 Minimum: TypeAlias = Callable[[Partition], int]
 """How many of the partition must be in sync for the high watermark to move."""
 
+InTurns: TypeAlias = Generator[None, None, list[MetadataRecord]]
+"""A decision about many partitions. Where it yields, its caller may let others run; if the image has changed by then, it is made anew."""
+
+T = TypeVar("T")
+
 NOBODY: Final[frozenset[NodeId]] = frozenset()
+
+
+def whole(decision: Generator[None, None, T]) -> T:
+    """The decision, made in one go."""
+    while True:
+        try:
+            next(decision)
+        except StopIteration as end:
+            decided: T = end.value
+            return decided
 
 
 class Standing:
@@ -50,13 +65,16 @@ class Standing:
 class Elections:
     """Settles partitions for one decision and gathers the records of those that change."""
 
-    __slots__ = ("_now_ms", "_settings", "records", "standing")
+    __slots__ = ("_now_ms", "_settings", "_topic", "_unclean", "records", "standing")
 
     def __init__(self, standing: Standing, settings: AppliedSettings, now_ms: int) -> None:
         self.standing = standing
         self.records: list[MetadataRecord] = []
         self._settings = settings
         self._now_ms = now_ms
+        self._topic: Topic | None = None
+        """The one whose setting `_unclean` is: partitions come topic by topic."""
+        self._unclean: str | None = None
 
     def minimum(self, topic: Topic, partition: Partition) -> int:
         return self._settings.minimum_in_sync(topic, partition)
@@ -73,8 +91,11 @@ class Elections:
         unclean: str | None = None,
     ) -> Partition:
         """The partition as it will be. `settle` below has the rules."""
-        if unclean is None and self._settings.of_topic(topic).unclean_leader_election_enable:
-            unclean = "elected out of sync, as unclean.leader.election.enable allows"
+        if topic is not self._topic:
+            is_allowed = self._settings.of_topic(topic).unclean_leader_election_enable
+            self._topic, self._unclean = topic, _UNCLEAN_ALLOWED if is_allowed else None
+        if unclean is None:
+            unclean = self._unclean
         settled = settle(
             before,
             wanted,
@@ -87,7 +108,7 @@ class Elections:
         )
         after = settled.partition
         if after is not before:
-            self.records.append(PartitionChanged(topic.topic_id, **structs.asdict(after)))
+            self.records.append(changed(topic.topic_id, after))
         if settled.loss is not None:
             assert after.leader is not None, "a loss comes of an election"
             epoch = after.leader_epoch
@@ -99,7 +120,7 @@ class Elections:
     def restate(self, topic: Topic, partition: Partition) -> Partition:
         """The same partition in another partition epoch, so that whatever compares with the one before comes too late."""
         restated = structs.replace(partition, partition_epoch=partition.partition_epoch + 1)
-        self.records.append(PartitionChanged(topic.topic_id, **structs.asdict(restated)))
+        self.records.append(changed(topic.topic_id, restated))
         return restated
 
 
@@ -132,7 +153,7 @@ def settle(
         for node_id in wanted.isr
         if node_id in wanted.replicas and standing.serves(node_id) and node_id not in doubtful
     )
-    after = _completed(structs.replace(wanted, isr=isr), standing, minimum)
+    after = _completed(wanted if isr == wanted.isr else structs.replace(wanted, isr=isr), standing, minimum)
     held = tuple(
         node_id
         for node_id in after.replicas
@@ -156,9 +177,24 @@ def settle(
         if elected is not None:
             held = tuple(node_id for node_id in (*isr, *held) if node_id != elected) if loss is None else ()
             isr = (elected,)
-    after = structs.replace(after, isr=isr, leader=elected, last_leader=last if elected is None else None)
-    after = structs.replace(after, eligible=held if len(isr) < minimum(after) else ())
-    return Settled(_with_epochs(before, after, loss), loss)
+    after = structs.replace(
+        after,
+        isr=isr,
+        leader=elected,
+        last_leader=last if elected is None else None,
+        eligible=held if len(isr) < minimum(after) else (),
+        leader_epoch=before.leader_epoch,
+        partition_epoch=before.partition_epoch,
+    )
+    if after == before and loss is None:
+        return Settled(before, None)
+    is_new_reign = elected != before.leader or loss is not None
+    settled = structs.replace(
+        after,
+        leader_epoch=LeaderEpoch(before.leader_epoch + is_new_reign),
+        partition_epoch=before.partition_epoch + 1,
+    )
+    return Settled(settled, loss)
 
 
 def all_partitions(image: Image) -> Iterator[tuple[Topic, Partition]]:
@@ -201,13 +237,4 @@ def _without(nodes: tuple[NodeId, ...], unwanted: Collection[NodeId]) -> tuple[N
     return tuple(node_id for node_id in nodes if node_id not in unwanted)
 
 
-def _with_epochs(before: Partition, after: Partition, loss: str | None) -> Partition:
-    epochs = structs.replace(after, leader_epoch=before.leader_epoch, partition_epoch=before.partition_epoch)
-    if epochs == before and loss is None:
-        return before
-    is_new_reign = after.leader != before.leader or loss is not None
-    return structs.replace(
-        epochs,
-        leader_epoch=LeaderEpoch(before.leader_epoch + is_new_reign),
-        partition_epoch=before.partition_epoch + 1,
-    )
+_UNCLEAN_ALLOWED: Final = "elected out of sync, as unclean.leader.election.enable allows"

@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 from ropewalk.base.errors import InvalidRequest, UnknownBroker
 from ropewalk.base.ids import NodeId
 from ropewalk.controller.brokers import registered_broker
-from ropewalk.controller.elections import Elections, Standing, all_partitions
+from ropewalk.controller.elections import Elections, InTurns, Standing, all_partitions, whole
 from ropewalk.controller.health import Complaint
 from ropewalk.metadata.image import Broker, Image
 from ropewalk.metadata.records import BrokerRemoved, BrokerState, BrokerStateChanged, MetadataRecord
@@ -28,30 +28,48 @@ class Heartbeat(Struct, frozen=True, kw_only=True):
     """What the broker says is wrong with itself."""
 
 
+def is_news(image: Image, heartbeat: Heartbeat) -> bool:
+    """Whether anything may follow from a broker's being alive: mostly nothing does."""
+    broker = registered_broker(image, heartbeat.node_id, heartbeat.broker_epoch)
+    if heartbeat.wants_to_stop:
+        return broker.state is not BrokerState.FENCED
+    return broker.state is BrokerState.FENCED and heartbeat.metadata_offset > broker.epoch
+
+
 def decide_heartbeat(
     image: Image, heartbeat: Heartbeat, *, settings: AppliedSettings, now_ms: int
 ) -> list[MetadataRecord]:
-    """What follows from a broker's being alive: mostly nothing. `may_stop` tells it the rest."""
-    broker = registered_broker(image, heartbeat.node_id, heartbeat.broker_epoch)
-    is_fenced = broker.state is BrokerState.FENCED
+    """What follows from it. `may_stop` tells the broker the rest."""
+    return whole(heartbeat_in_turns(image, heartbeat, settings=settings, now_ms=now_ms))
+
+
+def heartbeat_in_turns(
+    image: Image, heartbeat: Heartbeat, *, settings: AppliedSettings, now_ms: int
+) -> InTurns:
+    if not is_news(image, heartbeat):
+        return []
+    node_id, broker_epoch = heartbeat.node_id, heartbeat.broker_epoch
     if heartbeat.wants_to_stop:
-        return (
-            [] if is_fenced else decide_stop_broker(image, broker.node_id, settings=settings, now_ms=now_ms)
-        )
-    if is_fenced and heartbeat.metadata_offset > broker.epoch:
-        return decide_unfence_broker(image, broker.node_id, broker.epoch, settings=settings, now_ms=now_ms)
-    return []
+        return (yield from stop_in_turns(image, node_id, settings=settings, now_ms=now_ms))
+    return (yield from unfence_in_turns(image, node_id, broker_epoch, settings=settings, now_ms=now_ms))
 
 
 def decide_unfence_broker(
     image: Image, node_id: NodeId, broker_epoch: int, *, settings: AppliedSettings, now_ms: int
 ) -> list[MetadataRecord]:
+    return whole(unfence_in_turns(image, node_id, broker_epoch, settings=settings, now_ms=now_ms))
+
+
+def unfence_in_turns(
+    image: Image, node_id: NodeId, broker_epoch: int, *, settings: AppliedSettings, now_ms: int
+) -> InTurns:
     """Into service; it leads what waited for it."""
     broker = registered_broker(image, node_id, broker_epoch)
     if broker.is_active:
         return []
     elections = Elections(Standing(image, {node_id: BrokerState.ACTIVE}), settings, now_ms)
     for topic, partition in all_partitions(image):
+        yield
         if partition.leader is None and node_id in partition.replicas:
             elections.settle(topic, partition, partition)
     return [_state(broker, BrokerState.ACTIVE), *elections.records]
@@ -60,12 +78,19 @@ def decide_unfence_broker(
 def decide_fence_broker(
     image: Image, node_id: NodeId, broker_epoch: int, *, settings: AppliedSettings, now_ms: int
 ) -> list[MetadataRecord]:
+    return whole(fence_in_turns(image, node_id, broker_epoch, settings=settings, now_ms=now_ms))
+
+
+def fence_in_turns(
+    image: Image, node_id: NodeId, broker_epoch: int, *, settings: AppliedSettings, now_ms: int
+) -> InTurns:
     """Out of service: others lead what it led, and it is in no ISR any more. Nothing if it has started again meanwhile."""
     broker = image.brokers.get(node_id)
     if broker is None or broker.epoch != broker_epoch or broker.state is BrokerState.FENCED:
         return []
     elections = Elections(Standing(image, {node_id: BrokerState.FENCED}), settings, now_ms)
     for topic, partition in all_partitions(image):
+        yield
         if node_id in partition.isr:
             elections.settle(topic, partition, partition)
     return [*elections.records, _state(broker, BrokerState.FENCED)]
@@ -74,6 +99,10 @@ def decide_fence_broker(
 def decide_stop_broker(
     image: Image, node_id: NodeId, *, settings: AppliedSettings, now_ms: int
 ) -> list[MetadataRecord]:
+    return whole(stop_in_turns(image, node_id, settings=settings, now_ms=now_ms))
+
+
+def stop_in_turns(image: Image, node_id: NodeId, *, settings: AppliedSettings, now_ms: int) -> InTurns:
     """Before it stops in order: others lead what they can, and it leaves every ISR that can do without it."""
     broker = image.brokers.get(node_id)
     if broker is None:
@@ -83,6 +112,7 @@ def decide_stop_broker(
 
     elections = Elections(Standing(image, {node_id: BrokerState.STOPPING}), settings, now_ms)
     for topic, partition in all_partitions(image):
+        yield
         if node_id not in partition.isr:
             continue
         others = tuple(member for member in partition.isr if member != node_id)

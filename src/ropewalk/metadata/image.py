@@ -3,6 +3,9 @@
 `apply` writes and never fails: a record that is in the log has been decided, so one that does not fit the image
 is a bug in a decision and an `assert` says so. Everything else only reads. Topics and partitions are replaced,
 never changed in place, so that a caller may keep one across an `await` and compare it afterwards.
+
+A topic is replaced once for all the records of a call that name its partitions (`apply_all`): a change of ten thousand
+partitions would else copy a topic of ten thousand partitions ten thousand times.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -70,7 +73,7 @@ class Broker(Struct, frozen=True):
         return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)
 
 
-class Partition(Struct, frozen=True):
+class Partition(Struct, frozen=True, gc=False):
     index: int
     replicas: tuple[NodeId, ...]
     isr: tuple[NodeId, ...]
@@ -129,6 +132,8 @@ class Image:
         "_change",
         "_change_offset",
         "_deleted",
+        "_drafts",
+        "_prepared",
         "_settings_by_node",
         "_topics_by_id",
         "_topics_by_name",
@@ -172,6 +177,10 @@ class Image:
         """What waits for its `ChangeEnded`."""
         self._change_offset: int = 0
         """Where that began."""
+        self._prepared: list[Partition | None] = []
+        """What these say of partitions. It is made as they come, so that little is left to do when all take effect at once."""
+        self._drafts: dict[TopicId, list[Partition]] = {}
+        """Partitions of topics that are about to be replaced; empty between two calls."""
         self._brokers: dict[NodeId, Broker] = {}
         self._topics_by_name: dict[str, Topic] = {}
         self._topics_by_id: dict[TopicId, Topic] = {}
@@ -235,6 +244,19 @@ class Image:
 
     def apply(self, record: MetadataRecord) -> Sequence[Fact]:
         """Answers what took effect: mostly the record, nothing amid a change, and all of a change at its end."""
+        effective = self._apply(record)
+        self._finish_drafts()
+        return effective
+
+    def apply_all(self, records: Iterable[MetadataRecord]) -> list[Fact]:
+        """As `apply` for each of them; nobody sees the image in between."""
+        effective: list[Fact] = []
+        for record in records:
+            effective += self._apply(record)
+        self._finish_drafts()
+        return effective
+
+    def _apply(self, record: MetadataRecord) -> Sequence[Fact]:
         self.end_offset += 1
         match record:
             case ChangeBegun():
@@ -244,22 +266,34 @@ class Image:
             case ChangeEnded():
                 assert self._change is not None, "a change ends that has not begun"
                 change, self._change = self._change, None
-                for fact in change:
-                    self._take_effect(fact)
+                prepared, self._prepared = self._prepared, []
+                for fact, partition in zip(change, prepared, strict=True):
+                    if partition is not None and type(fact) is PartitionChanged:
+                        self._exchange(fact, partition)  # nearly all of them
+                    else:
+                        self._take_effect(fact, partition)
                 return change
             case ChangeAbandoned():
-                self._change = None
+                self._change, self._prepared = None, []
                 return ()
             case ControllerChanged():
-                self._change = None  # whoever began it can never end it
+                self._change, self._prepared = None, []  # whoever began it can never end it
         if self._change is not None:
             self._change.append(record)
+            self._prepared.append(_prepared(record))
             return ()
         self._take_effect(record)
         return (record,)
 
-    def _take_effect(self, record: Fact) -> None:
+    def _take_effect(self, record: Fact, prepared: Partition | None = None) -> None:
         match record:
+            case PartitionChanged():
+                self._exchange(record, _partition(record))
+            case PartitionCreated(topic_id=topic_id, index=index):
+                partitions = self._draft(topic_id)
+                assert index == len(partitions), f"{self._named(record)} leaves a gap"
+                partitions.append(prepared or _partition(record))
+                self.replica_count += len(record.replicas) + len(record.observers)
             case ClusterCreated(cluster_id=cluster_id):
                 assert self.cluster_id is None, "a cluster is created once"
                 self.cluster_id = cluster_id
@@ -298,27 +332,14 @@ class Image:
                 at_ms = record.created_at_ms
                 self._put(Topic(topic_id, name, (), {}, record.owner, at_ms, at_ms))
             case TopicChanged(topic_id=topic_id, owner=owner, modified_at_ms=modified_at_ms):
-                topic = self._topics_by_id[topic_id]
+                topic = self._finished(topic_id)
                 self._put(structs.replace(topic, owner=owner, modified_at_ms=modified_at_ms))
             case LossRecorded():
                 self.losses = (*self.losses, record)[-LOSSES_REMEMBERED_MAX:]
             case TopicDeleted(topic_id=topic_id):
                 self._on_deleted(topic_id)
-            case PartitionCreated(topic_id=topic_id, index=index):
-                topic = self._topics_by_id[topic_id]
-                assert index == len(topic.partitions), f"{topic.name}-{index} leaves a gap"
-                self._put(structs.replace(topic, partitions=(*topic.partitions, _partition(record))))
-                self.replica_count += len(record.replicas) + len(record.observers)
-            case PartitionChanged(topic_id=topic_id, index=index):
-                topic = self._topics_by_id[topic_id]
-                before = topic.partitions[index]
-                assert record.partition_epoch > before.partition_epoch, f"{topic.name}-{index} went back"
-                assert record.leader_epoch >= before.leader_epoch, f"{topic.name}-{index} went back"
-                partitions = (*topic.partitions[:index], _partition(record), *topic.partitions[index + 1 :])
-                self._put(structs.replace(topic, partitions=partitions))
-                self.replica_count += len(record.replicas) + len(record.observers) - len(before.holders)
             case TopicSettingsChanged(topic_id=topic_id, changes=changes):
-                topic = self._topics_by_id[topic_id]
+                topic = self._finished(topic_id)
                 self._put(structs.replace(topic, settings=_changed(topic.settings, changes)))
             case BrokerSettingsChanged(node_id=node_id, changes=changes):
                 settings = _changed(self.broker_settings(node_id), changes)
@@ -338,7 +359,7 @@ class Image:
     def replace(self, facts: Iterable[MetadataRecord], end_offset: int) -> list[Fact]:
         """Become what a snapshot says, whatever was there before. Answers what took effect."""
         self._clear()
-        effective = [fact for record in facts for fact in self.apply(record)]
+        effective = self.apply_all(facts)
         if self._change is not None:  # a snapshot ends with what was begun
             self._change_offset = end_offset - len(self._change) - 1
         self.end_offset = end_offset
@@ -369,7 +390,7 @@ class Image:
         for topic in self._topics_by_name.values():
             yield TopicCreated(topic.topic_id, topic.name, topic.owner, topic.created_at_ms)
             for partition in topic.partitions:
-                yield PartitionCreated(topic.topic_id, **structs.asdict(partition))
+                yield created(topic.topic_id, partition)
             if topic.settings:
                 yield TopicSettingsChanged(topic.topic_id, dict(topic.settings))
             if topic.modified_at_ms != topic.created_at_ms:
@@ -393,6 +414,7 @@ class Image:
         self.replica_taker_count = sum(known.takes_replicas for known in self._brokers.values())
 
     def _on_deleted(self, topic_id: TopicId) -> None:
+        self._finish_drafts()
         topic = self._topics_by_id.pop(topic_id, None)
         if topic is not None:  # A snapshot remembers the deletion without the topic.
             del self._topics_by_name[topic.name]
@@ -400,6 +422,35 @@ class Image:
         self._deleted[topic_id] = None
         if len(self._deleted) > TOPICS_DELETED_REMEMBERED_MAX:
             del self._deleted[next(iter(self._deleted))]
+
+    def _exchange(self, record: PartitionChanged, after: Partition) -> None:
+        partitions = self._drafts.get(record.topic_id) or self._draft(record.topic_id)
+        before = partitions[after.index]
+        assert after.partition_epoch > before.partition_epoch, f"{self._named(record)} went back"
+        assert after.leader_epoch >= before.leader_epoch, f"{self._named(record)} went back"
+        partitions[after.index] = after
+        if after.replicas != before.replicas or after.observers != before.observers:
+            self.replica_count += len(after.holders) - len(before.holders)
+
+    def _draft(self, topic_id: TopicId) -> list[Partition]:
+        draft = self._drafts.get(topic_id)
+        if draft is None:
+            draft = self._drafts[topic_id] = list(self._topics_by_id[topic_id].partitions)
+        return draft
+
+    def _finish_drafts(self) -> None:
+        if self._drafts:
+            drafts, self._drafts = self._drafts, {}
+            for topic_id, partitions in drafts.items():
+                self._put(structs.replace(self._topics_by_id[topic_id], partitions=tuple(partitions)))
+
+    def _finished(self, topic_id: TopicId) -> Topic:
+        """The topic with all that was said of its partitions so far."""
+        self._finish_drafts()
+        return self._topics_by_id[topic_id]
+
+    def _named(self, record: PartitionCreated | PartitionChanged) -> str:
+        return f"{self._topics_by_id[record.topic_id].name}-{record.index}"
 
     def _put(self, topic: Topic) -> None:
         self._topics_by_name[topic.name] = topic
@@ -409,21 +460,26 @@ class Image:
 _NO_SETTINGS: Final[Mapping[str, str]] = {}
 
 
+def _prepared(record: Fact) -> Partition | None:
+    return _partition(record) if isinstance(record, PartitionCreated | PartitionChanged) else None
+
+
 def _partition(record: PartitionCreated | PartitionChanged) -> Partition:
-    return Partition(
-        index=record.index,
-        replicas=record.replicas,
-        isr=record.isr,
-        leader=record.leader,
-        leader_epoch=record.leader_epoch,
-        partition_epoch=record.partition_epoch,
-        eligible=record.eligible,
-        last_leader=record.last_leader,
-        adding=record.adding,
-        removing=record.removing,
-        observers=record.observers,
-        start_offset=record.start_offset,
-    )
+    return Partition(*structs.astuple(record)[1:])
+
+
+def created(topic_id: TopicId, partition: Partition) -> PartitionCreated:
+    return PartitionCreated(topic_id, *structs.astuple(partition))
+
+
+def changed(topic_id: TopicId, partition: Partition) -> PartitionChanged:
+    return PartitionChanged(topic_id, *structs.astuple(partition))
+
+
+_FIELDS: Final = ("topic_id", *Partition.__struct_fields__)
+assert PartitionCreated.__struct_fields__ == PartitionChanged.__struct_fields__ == _FIELDS, (
+    "one is made of the other"
+)
 
 
 def _changed(settings: Mapping[str, V], changes: Mapping[str, V | None]) -> dict[str, V]:

@@ -256,7 +256,7 @@ async def _join(parts: Parts, held: Sequence[Held]) -> None:
     parts.supervisor.start("damaged copies", parts.wholeness.run(membership.register_again))
     parts.supervisor.start("replicas in sync", parts.partitions.in_sync.run(parts.controller))
     if parts.fetchers is not None:
-        parts.fetchers.follow(None)
+        await parts.fetchers.follow(None)
         parts.supervisor.start(COPYING, parts.fetchers.run())
     await membership.in_service()
 
@@ -275,7 +275,7 @@ async def _follow(parts: Parts, records: Sequence[Fact]) -> None:
     """First the partitions, then what lives on them."""
     opened = await parts.partitions.follow(records)
     if parts.fetchers is not None:
-        parts.fetchers.follow(records, opened)
+        await parts.fetchers.follow(records, opened)
     await parts.groups.follow(records)
     await parts.transactions.follow(records)
 
