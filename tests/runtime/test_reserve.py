@@ -35,15 +35,15 @@ class SmallDisk(MemoryDisk):
         self.make_directory(DIRECTORY)
 
     def open(self, path: str, *, create: bool = False) -> MemoryFile:
-        file = self._files.get(path)
-        if file is None and create:
-            file = self._files[path] = SmallFile()
+        if create and not self.exists(path):
+            file = SmallFile()
             file.disk = self
+            self.put(path, file)
         return super().open(path)
 
     @property
     def used_bytes(self) -> int:
-        return sum(file.size() for file in self._files.values())
+        return sum(self.open(f"{DIRECTORY}/{name}").size() for name in self.list(DIRECTORY))
 
     def take(self, size: int) -> int:
         left = max(0, self.capacity_bytes - self.used_bytes)

@@ -70,9 +70,10 @@ def test_a_process_that_was_stopped_is_not_to_blame(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", program], env={**os.environ, STALLS_FILE: str(path)}, stdout=subprocess.PIPE
     )
+    output = process.stdout
+    assert output is not None
     try:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
+        assert output.readline() == b"ready\n"
         while not any(stall.late_ms >= 500 for stall in read_stalls(path)):
             process.send_signal(signal.SIGSTOP)
             time.sleep(0.7)
@@ -82,7 +83,7 @@ def test_a_process_that_was_stopped_is_not_to_blame(tmp_path: Path) -> None:
     finally:
         process.kill()
         process.wait()
-        process.stdout.close()
+        output.close()
 
 
 def test_nothing_is_watched_unless_it_is_wanted() -> None:
