@@ -31,6 +31,7 @@ class SharedLog:
 
 class SharedLogHandle:
     snapshot_due = False
+    parted: str | None = None
 
     def __init__(self, shared: SharedLog) -> None:
         self._shared = shared

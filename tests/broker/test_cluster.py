@@ -32,6 +32,7 @@ class ScriptedLog:
     holder: Holder | None = None
     trouble: str | None = None
     unheard: str | None = None
+    parted: str | None = None
 
     def __init__(self, *outcomes: str) -> None:
         self._outcomes = list(outcomes)

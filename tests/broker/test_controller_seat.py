@@ -50,6 +50,7 @@ class Candidate:
             settle_settings=lambda _image: {},
             create_cluster=create_cluster,
             others_agree=self._others_agree,
+            name_reign=lambda: f"{node_id} {self.log.epoch}",
         )
         self.others_agree = True
         self.seated_after: list[NodeId | None] = []
@@ -91,7 +92,10 @@ def test_the_first_decides_and_the_second_stands_by() -> None:
         assert list(second.facts.image.facts()) == list(first.facts.image.facts())
         with pytest.raises(NotController, match="node 0 decides"):
             await second.cluster.propose(allocate)
-        assert shared.records[:2] == [ClusterCreated("the cluster"), ControllerChanged(NodeId(0), 1)]
+        assert shared.records[:2] == [
+            ClusterCreated("the cluster"),
+            ControllerChanged(NodeId(0), 1, reign="0 1"),
+        ]
 
     tell(story)
 

@@ -14,6 +14,7 @@ from ropewalk.broker.registry import Registry
 from ropewalk.controller.brokers import Registration
 from ropewalk.controller.membership import Heartbeat
 from ropewalk.controller.sessions import Sessions
+from ropewalk.metadata.lineage import Position
 from ropewalk.metadata.records import decode_records
 from ropewalk.metadata.settings.applied import AppliedSettings
 from ropewalk.metadata.settings.effective import SettingsView
@@ -177,11 +178,11 @@ def test_who_takes_over_grants_all_a_session_but_the_one_it_took_over_from() -> 
 def test_the_feed_gives_what_is_there_waits_for_what_comes_and_says_when_nothing_does() -> None:
     async def story(world: World, shared: SharedLog, supervisor: Supervisor) -> None:
         controller = await Controller(0, shared, world).serve(supervisor)
-        page = await controller.feed.fetch(0, 0)
+        page = await controller.feed.fetch(Position(0), 0)
         assert page.end_offset == controller.facts.image.end_offset
         assert page.records is not None
         assert list(decode_records(page.records)) == shared.records
-        waiting = asyncio.ensure_future(controller.feed.fetch(page.end_offset, 5_000))
+        waiting = asyncio.ensure_future(controller.feed.fetch(Position(page.end_offset), 5_000))
         await asyncio.sleep(1)
         assert not waiting.done()
         await controller.cluster.propose(allocate)
@@ -189,7 +190,7 @@ def test_the_feed_gives_what_is_there_waits_for_what_comes_and_says_when_nothing
         assert news.records is not None
         assert decode_records(news.records) == tuple(shared.records[page.end_offset :])
         began_s = world.now_s
-        nothing = await controller.feed.fetch(news.end_offset, 3_000)
+        nothing = await controller.feed.fetch(Position(news.end_offset), 3_000)
         assert nothing.records == b""
         assert world.now_s - began_s == pytest.approx(3, abs=0.1)
 

@@ -27,6 +27,7 @@ from ropewalk.kafka.peer.introduction import Door
 from ropewalk.kafka.peer.listener import listen_to_peers, peer_connections
 from ropewalk.kafka.served import ServedApi
 from ropewalk.metadata.image import Image
+from ropewalk.metadata.lineage import Position
 from ropewalk.metadata.records import BrokerRegistered, ControllerChanged, Endpoint
 from ropewalk.runtime.errands import Errands
 from ropewalk.runtime.tasks import Supervisor
@@ -92,12 +93,12 @@ class Services:
         self.heard.append(f"allocation for {node_id} in {broker_epoch}")
         return ProducerIdBlock(ProducerId(1000), ProducerId(1010))
 
-    async def fetch(self, start_offset: int, wait_ms: int) -> "Page":
+    async def fetch(self, position: Position, wait_ms: int) -> "Page":
         """Waits as only a task can."""
         self._check()
         async with asyncio.timeout(wait_ms / 1000 + 1):
             await asyncio.sleep(wait_ms / 1000)
-        return Page(1, start_offset + 1, None, b"records")
+        return Page(1, position.end_offset + 1, None, b"records")
 
 
 class Let(Struct, frozen=True):
@@ -111,6 +112,7 @@ class Beaten(Struct, frozen=True):
     controller_id: NodeId
     metadata_end_offset: int = 7
     clock_ms: int = 1_000
+    hindrance: str | None = None
 
 
 class Page(Struct, frozen=True):
@@ -169,6 +171,7 @@ class Peer:
             write_markers=_nothing,
             hears_controller=lambda: True,
             health=services,
+            has_parted=lambda: False,
         )
         self.door = Door(
             node_id=self.node_id,

@@ -8,11 +8,13 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import TypeVar
 
 import pytest
 
 from ropewalk.base.errors import CorruptMetadata, MetadataUnavailable
 from ropewalk.base.ids import NodeId, ProducerId
+from ropewalk.base.limits import ETCD_TELL_MS_MAX
 from ropewalk.metadata.etcd.client import Access, EtcdClient, parse_members
 from ropewalk.metadata.etcd.keys import Batch
 from ropewalk.metadata.etcd.log import EtcdMetadataLog
@@ -24,6 +26,8 @@ from ropewalk.metadata.records import MetadataRecord, ProducerIdsAllocated
 from ropewalk.sim.etcd import EXPECTED, EtcdFaults, ModelledEtcd
 from ropewalk.sim.world import World
 
+M = TypeVar("M")
+
 FAULTS = EtcdFaults(
     request_lost=0.02,
     answer_lost=0.03,
@@ -34,7 +38,7 @@ FAULTS = EtcdFaults(
 )
 CONTROLLERS = 3
 SECONDS = 40.0
-SEEDS = (0, 1, 2, 3, 4, 5, 32, 84)
+SEEDS = (0, 1, 2, 3, 4, 5, 45, 117)
 """In the last two a switch to a snapshot is carried out after a later one, which once lost the log."""
 
 
@@ -143,7 +147,7 @@ class Contest:
         while self.world.now_s < SECONDS:
             await asyncio.sleep(self.rng.uniform(1, 4))
             number = self.rng.randrange(0, 3)
-            match self.rng.randrange(0, 7):
+            match self.rng.randrange(0, 9):
                 case 0 if self.etcd.machines[number].is_running:
                     self.etcd.kill_member(number)
                 case 1:
@@ -154,12 +158,15 @@ class Contest:
                     self.world.network.partition(f"node{number}", f"etcd{self.rng.randrange(0, 3)}")
                 case 4:
                     self.etcd.compact()
+                case 5:
+                    self.etcd.state.fill(on_its_way_count=self.rng.randrange(0, 3))
                 case _:
                     await self.heal()
         await self.heal()
 
     async def heal(self) -> None:
         self.etcd.mend()
+        self.etcd.state.make_room()
         self.world.network.mend_all()
         for number, machine in enumerate(self.etcd.machines):
             if not machine.is_running:
@@ -218,6 +225,15 @@ def with_silence_taken_for_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ropewalk.metadata.etcd.log.Unknown", lambda _: Raced(1, 0))
 
 
+def with_no_space_taken_for_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What etcd carried out as it ran full is said to be not there."""
+
+    async def broken(self: EtcdClient, path: str, request: Message, kind: type[M]) -> M:
+        return await self._call(path, request, kind, attempt_ms=ETCD_TELL_MS_MAX)
+
+    monkeypatch.setattr(EtcdClient, "tell", broken)
+
+
 def with_snapshots_switched_late(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pointer that nobody waits for any more replaces one whose log is gone."""
     whole = Store.write_as
@@ -236,6 +252,7 @@ def with_snapshots_switched_late(monkeypatch: pytest.MonkeyPatch) -> None:
         without_comparing_the_end,
         with_appends_sent_again,
         with_silence_taken_for_refusal,
+        with_no_space_taken_for_refusal,
         with_snapshots_switched_late,
     ],
 )

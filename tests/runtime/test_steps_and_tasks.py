@@ -79,3 +79,22 @@ def test_the_first_failing_task_is_reported_and_stop_cancels_the_rest() -> None:
         return failures, cancelled
 
     assert asyncio.run(main()) == (["fails: no disk"], True)
+
+
+@pytest.mark.parametrize("are_errands", [False, True])
+def test_a_task_that_returns_is_reported_unless_it_was_an_errand(are_errands: bool) -> None:
+    async def main() -> list[str]:
+        failures: list[str] = []
+        supervisor = Supervisor(lambda name, error: failures.append(repr(error)), are_errands=are_errands)
+
+        async def returns() -> None:
+            await asyncio.sleep(0)
+
+        supervisor.start("the controller", returns())
+        for _ in range(5):
+            await asyncio.sleep(0)
+        return failures
+
+    assert asyncio.run(main()) == (
+        [] if are_errands else ["TaskReturned('the controller has ended by itself')"]
+    )

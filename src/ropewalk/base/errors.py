@@ -52,6 +52,7 @@
       DiskFull                  only the reserve is left on the disk: nothing is written until there is room; nothing was changed
       CorruptMetadata           acknowledged facts about the cluster cannot be read back; the node does not start
       MetadataUnavailable       the home of the cluster's facts cannot be reached; nothing was changed
+      HistoryParted             the cluster's facts were put back to an earlier state; what was followed since is no more
       DirectoryInUse            another process holds the data directory
       DirectoryRefused          the data directory is another node's, or of a layout that is not known
       TimedOut                  not done in the time the client allowed; it may still be done later
@@ -283,6 +284,10 @@ class CorruptMetadata(RopewalkError):
 
 class MetadataUnavailable(RopewalkError):
     """Facts can neither be changed nor read anew until the home is back; what is known already goes on to count."""
+
+
+class HistoryParted(RopewalkError):
+    """Whoever has followed the other history leaves service: it can never follow this one."""
 
 
 class DirectoryInUse(RopewalkError):

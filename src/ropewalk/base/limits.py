@@ -442,6 +442,13 @@ BALANCE_CHANGES_MAX: Final = 200
 LOSSES_REMEMBERED_MAX: Final = 200
 """Elections that may have lost records, of which the metadata tells. An operator has read the older ones, or never will."""
 
+REIGNS_REMEMBERED_MAX: Final = 500
+"""Controllers of which the metadata tells where they began. Whoever was away for longer cannot be told that it has followed
+another history; one that takes over every hour, for three weeks."""
+
+REIGN_BYTES: Final = 12
+"""Of the random name of a reign: never the same twice."""
+
 TOPICS_DELETED_REMEMBERED_MAX: Final = 10_000
 """Deleted topics whose ids are kept, so that a node that was away removes their records, and only theirs. What
 it holds of older ones is left alone."""

@@ -253,6 +253,13 @@ METADATA_OFFSET: Final = _gauge(
     "ropewalk_metadata_offset",
     "How much of the metadata log this node has followed; nodes that differ for long are behind.",
 )
+METADATA_LOST: Final = _gauge(
+    "ropewalk_metadata_lost", "1 while this node cannot follow the metadata, for whatever reason."
+)
+METADATA_PARTED: Final = _gauge(
+    "ropewalk_metadata_parted",
+    "1 if the metadata was put back to an earlier state under this node: it is out of service until it is started again.",
+)
 NODE_FENCED: Final = _gauge(
     "ropewalk_node_fenced", "1 while the node is out of service: others lead its partitions."
 )

@@ -99,6 +99,12 @@ class ControllerLink:
         """To the node that is believed to decide: for whoever wants to know when it is lost."""
         return self._link_to(self._believed() or await self._ask_around(deadline_ms), lane)
 
+    def hang_up(self, lane: Lane) -> None:
+        """Close the connection to the node that is believed to decide, for good: it misses this node soon."""
+        controller = self._believed()
+        if controller is not None:
+            self._link_to(controller, lane).close()
+
     async def _call_at(
         self, controller: Controller, api: Api[Q, A], request: Q, deadline_ms: float, lane: Lane
     ) -> A:

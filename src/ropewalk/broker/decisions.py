@@ -20,6 +20,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from ropewalk.base.errors import (
+    HistoryParted,
     MetadataUnavailable,
     NodeStopping,
     NotController,
@@ -152,11 +153,15 @@ class Decisions:
                 self._facts.apply(records, start_offset=end_offset)
                 return True
             case Unknown(reason=reason):
-                with suppress(MetadataUnavailable):  # the next append will find that the log has moved on
+                # The next append will find that the log has moved on, or is another.
+                with suppress(MetadataUnavailable, HistoryParted):
                     await self.catch_up()
                 raise TimedOut(f"whether the change was made is not known: {reason}")
             case Raced():
-                await self.catch_up()
+                try:
+                    await self.catch_up()
+                except HistoryParted as error:  # nothing was written, and this node will never write again
+                    raise NotController(str(error)) from None
                 if outcome.epoch != epoch:
                     raise NotController(f"another controller has taken over in epoch {outcome.epoch}")
                 return False

@@ -8,6 +8,8 @@ few trips to the disk.
 What a reader could get wrong
     The image may be ahead of the node: a topic that it names may have partitions that are not open yet, or no more.
     The image may be behind the cluster. What it says was true once; epochs say whether it still is.
+    The metadata may be put back to an earlier state while this node runs. What it has followed cannot be taken back, so it
+    parts: nothing more is applied, and the node is out of service until it is started again.
 """
 
 import asyncio
@@ -16,8 +18,9 @@ from typing import TypeAlias
 
 import structlog
 
-from ropewalk.base.errors import NodeStopping, RopewalkError
-from ropewalk.metadata.image import Image
+from ropewalk.base.errors import HistoryParted, NodeStopping, RopewalkError
+from ropewalk.metadata.image import Image, reigns_in
+from ropewalk.metadata.lineage import complaint, holds
 from ropewalk.metadata.log import Snapshot
 from ropewalk.metadata.records import Fact, MetadataRecord, TopicDeleted
 
@@ -43,6 +46,17 @@ class Facts:
         self._reading: list[tuple[int, asyncio.Future[None]]] = []
         """Those who wait until the image ends at an offset, or beyond: they pass on what is read, in effect or not."""
         self._is_stopped = False
+        self.parted: str | None = None
+        """Why this node can never follow the metadata again, for people; None while it can."""
+
+    def part(self, reason: str) -> None:
+        """What this node has followed is no more. It leaves service for as long as the process lives."""
+        if self.parted is None:
+            self.parted = reason
+            _log.error(
+                "this node leaves service: its metadata is of a history that is no more", reason=reason
+            )
+            self.follow_soon()
 
     def apply(self, records: Sequence[MetadataRecord], *, start_offset: int) -> None:
         """Records of the log from `start_offset` on, which the image has reached. What it has already is left out."""
@@ -52,9 +66,15 @@ class Facts:
         self._on_moved()
 
     def restart(self, snapshot: Snapshot) -> None:
-        """Go on from a snapshot. One that the image is ahead of changes nothing; what it no longer names is followed as deleted."""
+        """Go on from a snapshot. One that the image is ahead of changes nothing; what it no longer names is followed as deleted.
+
+        Raises `HistoryParted` for one of another history than the image's.
+        """
         if snapshot.end_offset < self.image.end_offset:
             return
+        position = self.image.position
+        if not holds(reigns_in(snapshot.facts, snapshot.end_offset), position):
+            raise HistoryParted(complaint(position, "this node"))
         before = dict(self.image.topics_by_id)
         facts = self.image.replace(snapshot.facts, snapshot.end_offset)
         gone = [topic_id for topic_id in before if topic_id not in self.image.topics_by_id]

@@ -4,6 +4,8 @@ What a reader could get wrong
     To be fenced, or not to hear of the controller, does not stop a leader: what it may acknowledge is bounded by the replicas
     in sync, which nobody else can change either. It is told to people, and to whoever routes to this node.
     A node registers again in the same life only where the controller no longer knows its epoch.
+    Whatever a controller refuses a running node for may pass: a full home of the metadata, a queue that is too long, a bug. The node says so and
+    goes on; only what keeps it from following the metadata ever again takes it out of service.
 """
 
 import asyncio
@@ -15,8 +17,11 @@ from msgspec import structs
 from ropewalk.base.errors import (
     ControllerUnavailable,
     DuplicateBroker,
+    HistoryParted,
+    InvalidRequest,
     MetadataUnavailable,
     NotController,
+    OtherCluster,
     RopewalkError,
     StaleBrokerEpoch,
     TimedOut,
@@ -40,8 +45,11 @@ from ropewalk.wire.peer.node_heartbeat import NodeLoad
 
 _log = structlog.get_logger()
 
-_PASSING = (ControllerUnavailable, ConnectionLost, MetadataUnavailable, NotController, TimedOut)
-"""What goes away by itself when the controller, or the way to it, is back."""
+_UNHEARD = (ControllerUnavailable, ConnectionLost, MetadataUnavailable, NotController, TimedOut)
+"""After these nobody has heard a controller. Whatever else it refuses with, it has answered."""
+
+_FOR_GOOD = (HistoryParted, InvalidRequest, OtherCluster)
+"""Somebody has to put these right before the node can be let in."""
 
 
 class Membership:
@@ -93,12 +101,24 @@ class Membership:
         self.is_fenced = True
         self.trouble: str | None = None
         """Why the controller is not heard at present. Leaders go on; what cannot be done meanwhile is to change the cluster."""
+        self.hindrance: str | None = None
+        """Why the controller, which answers, does not do what this node needs."""
         self.controller_heard_at_ms: float | None = None
         """When a controller last answered, by the monotonic clock; None before the first answer."""
         self.controller_offset = 0
         """Where the metadata ended then, at the controller."""
         self.clock_difference_ms = 0
         """By how much the controller's clock was ahead of this node's then; below 0: behind."""
+
+    @property
+    def metadata_offset(self) -> int:
+        """How far the metadata is applied here."""
+        return self._facts.image.end_offset
+
+    @property
+    def parted(self) -> str | None:
+        """Why this node can never follow the metadata again; None while it can."""
+        return self._facts.parted
 
     @property
     def is_in_image(self) -> bool:
@@ -108,9 +128,16 @@ class Membership:
     @property
     def standing(self) -> str | None:
         """What keeps clients from being sent here, for a person; None where the node is in service, as far as it knows."""
+        if self.parted is not None:
+            return f"it has left service until it is started again: {self.parted}"
         if self.broker_epoch < 0:
-            return self.trouble or "it has not registered yet"
-        return "it is fenced: others lead its partitions" if self.is_fenced else None
+            return self.trouble or self.hindrance or "it has not registered yet"
+        if not self.is_fenced:
+            return None
+        text = "it is fenced: others lead its partitions"
+        return (
+            text if self.hindrance is None else f"{text}; the controller cannot change that: {self.hindrance}"
+        )
 
     async def join(self) -> None:
         """Register, however long it takes to find a controller. Raises what the controller refuses for good."""
@@ -123,14 +150,19 @@ class Membership:
                 # Perhaps it is this node's own former life, with a disk that was replaced: its session ends soon.
                 if self._clock.monotonic_ms() - began_ms > 2 * self._session_timeout_ms:
                     raise
-            except _PASSING as error:
-                self._on_trouble(error)
+            except _FOR_GOOD:
+                raise
+            except RopewalkError as error:
+                self._on_error(error)
             await asyncio.sleep(JOIN_RETRY_MS / 1000)
 
     async def run(self) -> None:
-        """Heartbeats, until cancelled."""
+        """Heartbeats, until cancelled. A node that has left service is silent, and the controller will miss it."""
         await self._facts.reached(self.broker_epoch + 1)
         while True:
+            if self.parted is not None:
+                self._controller.hang_up()
+                await asyncio.get_running_loop().create_future()
             if self._is_to_register:
                 self._is_to_register = False
                 await self._register_again()
@@ -160,9 +192,14 @@ class Membership:
         self._wants_to_stop = True
         self._hurry()
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
-        while not self._may_stop and self._clock.monotonic_ms() < deadline_ms and self.trouble is None:
+        while not self._may_stop and self._clock.monotonic_ms() < deadline_ms and self._is_listened_to:
             await asyncio.sleep(JOIN_RETRY_MS / 1000)
             self._hurry()
+
+    @property
+    def _is_listened_to(self) -> bool:
+        """Whether a controller answers and does what it is asked for."""
+        return self.trouble is None and self.hindrance is None and self.parted is None
 
     async def _register(self) -> None:
         registration = self._registration(not self._has_registered)
@@ -181,14 +218,17 @@ class Membership:
             metadata_offset=self._facts.followed_offset,
             wants_to_stop=self._wants_to_stop,
             complaints=self._complaints(),
+            position=self._facts.image.position,
         )
         try:
             pulse = await self._controller.heartbeat(heartbeat, self._load(), timeout_ms=self._patience_ms())
         except (StaleBrokerEpoch, UnknownBroker) as error:
             _log.warning("the controller does not know this node; it registers again", reason=str(error))
             await self._register_again()
-        except _PASSING as error:
-            self._on_trouble(error)
+        except HistoryParted as error:
+            self._facts.part(str(error))
+        except RopewalkError as error:
+            self._on_error(error)
         else:
             self._heard_of = pulse.controller_id
             self.controller_offset = pulse.metadata_end_offset
@@ -202,13 +242,13 @@ class Membership:
             if not pulse.is_fenced:
                 self._in_service.set()
             self._may_stop = pulse.may_stop
-            self._on_well()
+            self._on_well(pulse.hindrance)
 
     async def _register_again(self) -> None:
         try:
             await self._register()
-        except _PASSING as error:
-            self._on_trouble(error)
+        except RopewalkError as error:
+            self._on_error(error)
 
     async def _rest(self) -> None:
         """Until the next heartbeat is due: at once where the node has just followed what it is waited for."""
@@ -239,6 +279,12 @@ class Membership:
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
 
+    def _on_error(self, error: RopewalkError) -> None:
+        if isinstance(error, _UNHEARD):
+            self._on_trouble(error)
+        else:
+            self._on_well(str(error))
+
     def _on_trouble(self, error: RopewalkError) -> None:
         now_ms = self._clock.monotonic_ms()
         if self._silent_since_ms is None:
@@ -257,9 +303,15 @@ class Membership:
         ):
             self._on_controller_lost(self._heard_of)
 
-    def _on_well(self) -> None:
+    def _on_well(self, hindrance: str | None = None) -> None:
+        """The controller has answered; `hindrance` is why it did not do what was asked of it."""
         if self.trouble is not None:
             _log.info("the controller is reached again")
+        if hindrance is not None and self.hindrance is None:
+            _log.warning("the controller cannot do what this node needs", reason=hindrance)
+        elif hindrance is None and self.hindrance is not None:
+            _log.info("the controller can do what this node needs again")
+        self.hindrance = hindrance
         self.trouble = self._lost_since_ms = self._silent_since_ms = None
         self.controller_heard_at_ms = self._clock.monotonic_ms()
         self._on_controller_back()

@@ -85,9 +85,11 @@ class Partitions:
         pool: Pool,
         clock: Clock,
         may_lead: Callable[[], bool] = lambda: True,
+        is_withdrawn: Callable[[], bool] = lambda: False,
         is_out_of_touch: Callable[[], bool] = lambda: False,
     ) -> None:
         """`may_lead`: whether the image has reached this process's registration; a node that is alone always may.
+        `is_withdrawn`: whether the node has left service, for as long as the process lives: it neither leads nor follows nor is read from.
         `is_out_of_touch`: whether no controller has answered for a whole session."""
         self._image = image
         self._settings = settings
@@ -108,7 +110,10 @@ class Partitions:
             in_sync=self.in_sync,
             clock=clock,
             may_lead=may_lead,
+            is_withdrawn=is_withdrawn,
         )
+        self._is_withdrawn = is_withdrawn
+        self._has_withdrawn = False
         self.log_work = LogWork()
         self._starts = Starts(self.log_work, pool, clock)
         self._by_name: dict[str, dict[int, Partition]] = {}
@@ -154,11 +159,15 @@ class Partitions:
 
     def find_copy(self, topic: str, index: int) -> Hosted:
         """The partition, whether it is led here or copied."""
+        if self._is_withdrawn():
+            raise _withdrawn()
         facts = self._image.topics.get(topic)
         copy = None if facts is None else self.followed(facts.topic_id, index)
         return self.find(topic, index) if copy is None else copy
 
     def find_copy_by_id(self, topic_id: TopicId, index: int) -> Hosted:
+        if self._is_withdrawn():
+            raise _withdrawn()
         return self.followed(topic_id, index) or self.find_by_id(topic_id, index)
 
     def led(self, topic_id: TopicId, index: int) -> Partition | None:
@@ -212,6 +221,9 @@ class Partitions:
             return await self._follow(records)
 
     async def _follow(self, records: Sequence[Fact]) -> list[tuple[TopicId, int]]:
+        if self._is_withdrawn():
+            await self._withdraw()
+            return []
         touched = await self._touched(records)
         topics = self._image.topics_by_id
         for gone in [topic_id for topic_id in touched if topic_id not in topics]:
@@ -253,6 +265,15 @@ class Partitions:
                 case _:
                     assert_never(record)
         return touched
+
+    async def _withdraw(self) -> None:
+        """Lead nothing and follow nobody. What is held stays as it is: nothing is opened or removed by an image that counts no more."""
+        if self._has_withdrawn:
+            return
+        self._has_withdrawn = True
+        for hosted in list(self):
+            await self._send_away(hosted, _withdrawn())
+            self._put(self._roles.retire(hosted))
 
     async def trim(self, partition: Hosted, offset: Offset) -> None:
         """Delete the records below `offset` here; returns when no restart of this node can bring them back."""
@@ -510,6 +531,10 @@ def _touch(touched: _Touched, topic_id: TopicId, index: int) -> None:
     indexes = touched.setdefault(topic_id, {})
     if indexes is not None:
         indexes[index] = None
+
+
+def _withdrawn() -> NotLeader:
+    return NotLeader("this node has left service: its metadata is of a history that is no more")
 
 
 def _moved_away(hosted: Hosted) -> RopewalkError:

@@ -1,7 +1,8 @@
 """What the active controller answers to the nodes of its cluster, and does about those it no longer hears.
 
 Behaviour worth knowing
-    A heartbeat that changes nothing is answered from the image, without the metadata log.
+    A heartbeat that changes nothing is answered from the image, without the metadata log. One that should change something is
+    answered all the same while the log takes no records: the node is heard, is told why, and the next heartbeat tries again.
     A node is missed when its heartbeats are silent, or soon after the connection that they came by has closed. Fencing it
     is always safe, so nobody has to be sure.
     A controller that takes over has heard from nobody yet: everybody has a short while to find it, except the node whose
@@ -16,7 +17,7 @@ import structlog
 from msgspec import Struct
 
 from ropewalk.base.complaints import Complaints
-from ropewalk.base.errors import RopewalkError
+from ropewalk.base.errors import MetadataUnavailable, RopewalkError, StorageFailed, Throttled, TimedOut
 from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import CONNECTION_GRACE_MS, SESSION_CHECK_MS
 from ropewalk.base.ports import Clock
@@ -29,7 +30,14 @@ from ropewalk.controller.alter_partition import (
 from ropewalk.controller.brokers import Registration, decide_register_broker, registered_broker
 from ropewalk.controller.elections import InTurns
 from ropewalk.controller.health import NodeReports
-from ropewalk.controller.membership import Heartbeat, fence_in_turns, heartbeat_in_turns, is_news, may_stop
+from ropewalk.controller.membership import (
+    Heartbeat,
+    check_history,
+    fence_in_turns,
+    heartbeat_in_turns,
+    is_news,
+    may_stop,
+)
 from ropewalk.controller.producer_ids import ProducerIdBlock, allocated_block, decide_allocate_producer_ids
 from ropewalk.controller.sessions import Sessions
 from ropewalk.metadata.image import Image
@@ -38,6 +46,9 @@ from ropewalk.metadata.settings.applied import AppliedSettings
 from ropewalk.wire.peer.node_heartbeat import NodeLoad
 
 _log = structlog.get_logger()
+
+_PASSING = (MetadataUnavailable, StorageFailed, Throttled, TimedOut)
+"""The metadata log takes no records at present, or nobody knows whether it did."""
 
 
 class Registered(Struct, frozen=True):
@@ -55,6 +66,8 @@ class Pulse(Struct, frozen=True):
     """Where the metadata ends, as the controller has it; -1 where it does not say."""
     clock_ms: int
     """The controller's clock; -1 where it does not say."""
+    hindrance: str | None = None
+    """Why the controller cannot do at present what follows from the heartbeat."""
 
 
 class Registry:
@@ -110,6 +123,7 @@ class Registry:
     async def heartbeat(self, heartbeat: Heartbeat, load: NodeLoad | None = None) -> Pulse:
         self._cluster.check_decides()
         image, node_id = self._cluster.image, heartbeat.node_id
+        check_history(image, node_id, heartbeat.position)
         registered_broker(image, node_id, heartbeat.broker_epoch)
         self.sessions.on_heartbeat(node_id, heartbeat.broker_epoch, self._now_ms(), load)
         self.reports.on_heartbeat(
@@ -126,8 +140,14 @@ class Registry:
         def decide(image: Image) -> InTurns:
             return heartbeat_in_turns(image, heartbeat, settings=self._settings, now_ms=self._clock.now_ms())
 
+        hindrance = None
         if is_news(image, heartbeat):
-            await self._cluster.commit(decide)
+            try:
+                await self._cluster.commit(decide)
+            except _PASSING as error:
+                hindrance = str(error)
+                if self._complaints.is_due(hindrance, self._now_ms()):
+                    _log.warning("what a heartbeat asks for cannot be done", node=node_id, reason=hindrance)
         broker = registered_broker(image, node_id, heartbeat.broker_epoch)
         is_done = heartbeat.wants_to_stop and may_stop(image, node_id)
         return Pulse(
@@ -136,6 +156,7 @@ class Registry:
             self._node_id,
             image.end_offset,
             self._clock.now_ms(),
+            hindrance,
         )
 
     def on_disconnected(self, node_id: NodeId) -> None:

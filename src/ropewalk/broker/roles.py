@@ -37,10 +37,12 @@ class Roles:
         in_sync: InSync,
         clock: Clock,
         may_lead: Callable[[], bool],
+        is_withdrawn: Callable[[], bool],
     ) -> None:
-        """`may_lead`: whether the image has this process's registration."""
+        """`may_lead`: whether the image has this process's registration. `is_withdrawn`: whether it counts no more, whatever it has."""
         self._node_id = node_id
         self._may_lead = may_lead
+        self._is_withdrawn = is_withdrawn
         self._image = image
         self._settings = settings
         self._disk = disk
@@ -101,12 +103,26 @@ class Roles:
             self._marks.note(hosted, settings.flush)
         return hosted
 
+    def retire(self, former: Hosted) -> Replica:
+        """A copy of nobody's over the log of one that has ended."""
+        return Replica(
+            former.name,
+            former.topic_id,
+            former.log,
+            leader=None,
+            leader_epoch=former.leader_epoch,
+            high_watermark=former.high_watermark,
+            durable_first=former.durable_first,
+            in_memory=former.in_memory,
+            commits=(self._memory if former.in_memory else self._disk).commits,
+        )
+
     def leads(self, facts: PartitionFacts) -> bool:
-        return facts.leader == self._node_id and self._may_lead()
+        return facts.leader == self._node_id and self._may_lead() and not self._is_withdrawn()
 
     def _elsewhere(self, facts: PartitionFacts) -> NodeId | None:
-        """Whom to follow: nobody, where the image means a former process of this node."""
-        return None if facts.leader == self._node_id else facts.leader
+        """Whom to follow: nobody, where the image means a former process of this node, or counts no more."""
+        return None if facts.leader == self._node_id or self._is_withdrawn() else facts.leader
 
     def update(self, hosted: Hosted, facts: PartitionFacts, settings: TopicSettings) -> bool:
         """Tell a role what has changed; False if it must be replaced, since the leader is another."""

@@ -57,6 +57,11 @@ class ToController:
             return
         await link.wait_lost()
 
+    def hang_up(self) -> None:
+        """No heartbeat will come any more: let the controller hear so."""
+        if self._link is not None:
+            self._link.hang_up(Lane.HEARTBEATS)
+
     async def register(self, registration: Registration, *, timeout_ms: float) -> Registered:
         if (registry := self.local) is not None:
             return await registry.register(registration)
@@ -98,6 +103,9 @@ class ToController:
             heartbeat.wants_to_stop,
             load,
             tuple(node_heartbeat.NodeComplaint(each.check, each.problem) for each in heartbeat.complaints),
+            heartbeat.position.end_offset,
+            heartbeat.position.epoch,
+            heartbeat.position.reign,
         )
         answer = await self._call(node_heartbeat.API, request, timeout_ms, Lane.HEARTBEATS)
         return Pulse(
@@ -106,6 +114,7 @@ class ToController:
             NodeId(answer.controller_id),
             answer.metadata_end_offset,
             answer.clock_ms,
+            answer.hindrance,
         )
 
     async def alter_partitions(
@@ -189,6 +198,8 @@ _REFUSALS: Final[dict[ErrorCode, type[RopewalkError]]] = {
     ErrorCode.UNKNOWN_LEADER_EPOCH: errors.UnknownEpoch,
     ErrorCode.UNKNOWN_TOPIC_ID: errors.UnknownTopicId,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: errors.UnknownPartition,
+    ErrorCode.OFFSET_OUT_OF_RANGE: errors.HistoryParted,
+    ErrorCode.KAFKA_STORAGE_ERROR: errors.StorageFailed,
     ErrorCode.REQUEST_TIMED_OUT: errors.TimedOut,
     ErrorCode.INVALID_REQUEST: errors.InvalidRequest,
     ErrorCode.THROTTLING_QUOTA_EXCEEDED: errors.Throttled,

@@ -75,7 +75,7 @@ def decide_create_cluster(
     if partitions_held_count > 0:
         raise CorruptMetadata(
             f"the data directory holds {partitions_held_count} partitions, but its metadata is empty; "
-            "restore the metadata directory from a backup"
+            "stop every node of the cluster and restore the metadata directory from a backup"
         )
     return [ClusterCreated(cluster_id or format_id(rng.randbytes(16)))]
 

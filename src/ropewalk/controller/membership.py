@@ -8,12 +8,13 @@ Behaviour worth knowing
 
 from msgspec import Struct, structs
 
-from ropewalk.base.errors import InvalidRequest, UnknownBroker
+from ropewalk.base.errors import HistoryParted, InvalidRequest, UnknownBroker
 from ropewalk.base.ids import NodeId
 from ropewalk.controller.brokers import registered_broker
 from ropewalk.controller.elections import Elections, InTurns, Standing, all_partitions, whole
 from ropewalk.controller.health import Complaint
 from ropewalk.metadata.image import Broker, Image
+from ropewalk.metadata.lineage import Position, complaint
 from ropewalk.metadata.records import BrokerRemoved, BrokerState, BrokerStateChanged, MetadataRecord
 from ropewalk.metadata.settings.applied import AppliedSettings
 
@@ -26,6 +27,14 @@ class Heartbeat(Struct, frozen=True, kw_only=True):
     wants_to_stop: bool = False
     complaints: tuple[Complaint, ...] = ()
     """What the broker says is wrong with itself."""
+    position: Position = Position(0)
+    """How far the broker has applied the metadata, and of which history that is."""
+
+
+def check_history(image: Image, node_id: NodeId, position: Position) -> None:
+    """Refuse a node that has followed another history than this image's, as far as the image reaches."""
+    if position.end_offset <= image.end_offset and not image.holds(position):
+        raise HistoryParted(complaint(position, f"node {node_id}"))
 
 
 def is_news(image: Image, heartbeat: Heartbeat) -> bool:

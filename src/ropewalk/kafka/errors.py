@@ -58,6 +58,7 @@ CODES: Final[dict[type[RopewalkError], ErrorCode]] = {
     errors.StorageFailed: ErrorCode.KAFKA_STORAGE_ERROR,
     errors.DiskFull: ErrorCode.KAFKA_STORAGE_ERROR,
     errors.MetadataUnavailable: ErrorCode.REQUEST_TIMED_OUT,
+    errors.HistoryParted: ErrorCode.OFFSET_OUT_OF_RANGE,
     errors.TimedOut: ErrorCode.REQUEST_TIMED_OUT,
     errors.NodeStopping: ErrorCode.NOT_LEADER_OR_FOLLOWER,
     errors.Throttled: ErrorCode.THROTTLING_QUOTA_EXCEEDED,

@@ -15,7 +15,8 @@ from msgspec import Struct, structs
 
 from ropewalk.base.errors import UnknownPartition, UnknownTopic, UnknownTopicId
 from ropewalk.base.ids import LeaderEpoch, NodeId, ProducerId, TopicId, format_id
-from ropewalk.base.limits import LOSSES_REMEMBERED_MAX, TOPICS_DELETED_REMEMBERED_MAX
+from ropewalk.base.limits import LOSSES_REMEMBERED_MAX, REIGNS_REMEMBERED_MAX, TOPICS_DELETED_REMEMBERED_MAX
+from ropewalk.metadata.lineage import Position, Reign, holds, position_of
 from ropewalk.metadata.records import (
     ALL_ROLES,
     BrokerLeaving,
@@ -145,6 +146,7 @@ class Image:
         "end_offset",
         "end_producer_id",
         "losses",
+        "reigns",
         "replica_count",
         "replica_taker_count",
     )
@@ -163,6 +165,8 @@ class Image:
         self.agreed_settings: Mapping[str, str | None] = {}
         """What a controller's configuration said of settings that all nodes must agree on; None for the default. Another mapping
         after every change."""
+        self.reigns: tuple[Reign, ...] = ()
+        """The newest controllers and where each began, by which one history of the metadata is told from another."""
         self.losses: tuple[LossRecorded, ...] = ()
         """The newest elections that may have lost records."""
         self.end_producer_id: ProducerId = ProducerId(0)
@@ -231,6 +235,15 @@ class Image:
     def broker_settings(self, node_id: NodeId | None) -> Mapping[str, str]:
         """Overrides of one broker, or with None those of all brokers."""
         return self._settings_by_node.get(node_id, _NO_SETTINGS)
+
+    @property
+    def position(self) -> Position:
+        """How far this image has come, and in which history."""
+        return position_of(self.reigns, self.end_offset)
+
+    def holds(self, position: Position) -> bool:
+        """Whether somebody at `position`, which is not beyond the end, has followed the history that this image is of."""
+        return holds(self.reigns, position)
 
     @property
     def is_amid_change(self) -> bool:
@@ -303,6 +316,9 @@ class Image:
                 if settled:
                     agreed = {**self.agreed_settings, **settled}
                     self.agreed_settings = {name: agreed[name] for name in sorted(agreed)}
+                offset = self.end_offset - 1 if record.offset is None else record.offset
+                reign = Reign(offset, node_id, epoch, record.reign)
+                self.reigns = (*self.reigns, reign)[-REIGNS_REMEMBERED_MAX:]
             case BrokerRegistered():
                 known = self._brokers.get(record.node_id)
                 self._on_broker(
@@ -359,7 +375,7 @@ class Image:
     def replace(self, facts: Iterable[MetadataRecord], end_offset: int) -> list[Fact]:
         """Become what a snapshot says, whatever was there before. Answers what took effect."""
         self._clear()
-        effective = self.apply_all(facts)
+        effective = self.apply_all(placed(facts, end_offset))
         if self._change is not None:  # a snapshot ends with what was begun
             self._change_offset = end_offset - len(self._change) - 1
         self.end_offset = end_offset
@@ -369,8 +385,10 @@ class Image:
         """The fewest records that rebuild this image, `end_offset` apart: what a snapshot holds."""
         if self.cluster_id is not None:
             yield ClusterCreated(self.cluster_id)
-        if self.controller_id is not None:
-            yield ControllerChanged(self.controller_id, self.controller_epoch, dict(self.agreed_settings))
+        for reign in self.reigns:
+            is_last = reign.epoch == self.controller_epoch
+            agreed = dict(self.agreed_settings) if is_last else {}
+            yield ControllerChanged(reign.node_id, reign.epoch, agreed, reign.name, reign.offset)
         for broker in self._brokers.values():
             yield BrokerRegistered(
                 broker.node_id,
@@ -455,6 +473,24 @@ class Image:
     def _put(self, topic: Topic) -> None:
         self._topics_by_name[topic.name] = topic
         self._topics_by_id[topic.topic_id] = topic
+
+
+def reigns_in(facts: Iterable[MetadataRecord], end_offset: int) -> tuple[Reign, ...]:
+    """Those that a snapshot names which ends at `end_offset`."""
+    return tuple(
+        Reign(record.offset or 0, record.node_id, record.epoch, record.reign)
+        for record in placed(facts, end_offset)
+        if isinstance(record, ControllerChanged)
+    )
+
+
+def placed(facts: Iterable[MetadataRecord], end_offset: int) -> Iterator[MetadataRecord]:
+    """The facts of a snapshot. One from before reigns were remembered does not say where the last one began: since its end, at least."""
+    for record in facts:
+        if isinstance(record, ControllerChanged) and record.offset is None:
+            yield structs.replace(record, offset=max(0, end_offset - 1))
+        else:
+            yield record
 
 
 _NO_SETTINGS: Final[Mapping[str, str]] = {}

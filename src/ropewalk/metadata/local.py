@@ -101,6 +101,11 @@ class LocalMetadataLog:
         return self._holder
 
     @property
+    def parted(self) -> None:
+        """The file is in nobody else's hands while it is open."""
+        return
+
+    @property
     def trouble(self) -> str | None:
         return None if self._is_busy else self._broken
 
@@ -263,7 +268,8 @@ class LocalMetadataLog:
             if frame.base_offset > self.end_offset:
                 raise CorruptMetadata(
                     f"{self._path} is damaged between bytes {position} and {frame.position}: records "
-                    f"{self.end_offset} to {frame.base_offset - 1} are missing; restore the file from a backup"
+                    f"{self.end_offset} to {frame.base_offset - 1} are missing; stop every node of the cluster and "
+                    "restore the metadata directory from a backup"
                 )
             self._take(frame)
             self._epoch = max(self._epoch, frame.epoch)

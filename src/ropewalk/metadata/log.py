@@ -83,6 +83,10 @@ class MetadataLog(Protocol):
         """Why nothing that others append is heard at present; None while it would be. A log that is full is heard."""
 
     @property
+    def parted(self) -> str | None:
+        """Why this process can never go on with the log, in a sentence for people: it was put back to an earlier state."""
+
+    @property
     def end_offset(self) -> int:
         """The end as far as this process has heard; another may have appended since."""
 
@@ -110,7 +114,7 @@ class MetadataLog(Protocol):
 
     async def tail(self, start_offset: int) -> tuple[MetadataRecord, ...] | None:
         """Every committed record from `start_offset` on; empty at the end. Nothing that was acknowledged to anybody
-        before the call is missing. Raises `MetadataUnavailable` if it cannot be read.
+        before the call is missing. Raises `MetadataUnavailable` if it cannot be read, `HistoryParted` if it is another log.
 
         None if the log no longer reaches back that far: start again from `snapshot`.
         """

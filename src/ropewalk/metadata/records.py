@@ -94,6 +94,10 @@ class ControllerChanged(Struct, frozen=True, gc=False, tag="controller_changed",
     node_id: NodeId
     epoch: int
     settings: dict[str, str | None] = {}
+    reign: str = ""
+    """A name that no other controller has, nor the same one another time: epochs may come again in a log that was put back."""
+    offset: int | None = None
+    """Its own, in a snapshot. None in the log, where it is known."""
 
 
 class TopicCreated(Struct, frozen=True, gc=False, tag="topic_created", tag_field="type"):

@@ -19,7 +19,9 @@ def encode_snapshot(snapshot: Snapshot) -> bytes:
 def decode_snapshot(path: str, data: bytes) -> Snapshot:
     """`path` says where it was found. Raises `CorruptMetadata`."""
     if data[:8] != _MAGIC or crc32c(data[12:]) != int.from_bytes(data[8:12], "big"):
-        raise CorruptMetadata(f"{path} fails its checksum at byte 0; restore the file from a backup")
+        raise CorruptMetadata(
+            f"{path} fails its checksum at byte 0; stop every node of the cluster and restore the metadata from a backup"
+        )
     try:
         return msgspec.msgpack.decode(data[12:], type=Snapshot)
     except ValueError as error:

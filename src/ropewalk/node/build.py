@@ -275,7 +275,7 @@ async def _follow(parts: Parts, records: Sequence[Fact]) -> None:
     """First the partitions, then what lives on them."""
     opened = await parts.partitions.follow(records)
     if parts.fetchers is not None:
-        await parts.fetchers.follow(records, opened)
+        await parts.fetchers.follow(None if parts.facts.parted is not None else records, opened)
     await parts.groups.follow(records)
     await parts.transactions.follow(records)
 

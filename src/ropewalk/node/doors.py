@@ -152,6 +152,7 @@ async def _listen_to_peers(parts: Parts, served: dict[int, ServedApi]) -> KafkaL
         write_markers=partial(write_txn_markers.handle, writing=parts.marker_writing),
         hears_controller=lambda: parts.cluster.decides or parts.membership.trouble is None,
         health=parts.cluster_health,
+        has_parted=lambda: parts.facts.parted is not None,
     )
     door = Door(
         node_id=parts.config.node_id,

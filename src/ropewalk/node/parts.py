@@ -115,6 +115,7 @@ def assemble(
         pool=ports.pool,
         clock=clock,
         may_lead=lambda: config.is_alone or membership.is_in_image,
+        is_withdrawn=lambda: place.facts.parted is not None,
         is_out_of_touch=lambda: not config.is_alone and membership.is_out_of_touch,
     )
     fetchers = None
@@ -130,10 +131,6 @@ def assemble(
             clock=clock,
         )
     errands = Errands(count_max=ERRANDS_MAX)
-
-    def metadata_trouble() -> str | None:
-        return None if place.log is None else place.log.trouble
-
     forwarding = None if place.link is None else Forwarding(cluster, place.link, errands, clock)
     if forwarding is not None:
         topics.forward_with(forwarding)
@@ -174,7 +171,7 @@ def assemble(
     knowledge = Knowledge(
         place.facts,
         None if config.is_alone else membership,
-        lambda: None if place.log is None else place.log.unheard,
+        place.unheard,
         clock,
         session_timeout_ms=int(config["node.session.timeout.ms"]),
     )
@@ -200,7 +197,7 @@ def assemble(
         transactions=transactions,
         finisher=finisher,
         membership=None if config.is_alone else membership,
-        metadata_trouble=metadata_trouble,
+        metadata_trouble=place.metadata_trouble,
         lack=lambda: knowledge.lack,
         cluster_health=cluster_health,
         home=disk,
@@ -209,7 +206,7 @@ def assemble(
     )
     instruments.add_source(cluster_health)
     if not config.is_alone:
-        instruments.add_source(MembershipFigures(cluster, membership, registry))
+        instruments.add_source(MembershipFigures(cluster, membership, registry, place.metadata_trouble))
     instruments.add_source(partitions.in_sync)
     if fetchers is not None:
         instruments.add_source(fetchers)

@@ -18,8 +18,8 @@ from typing import TypeVar
 
 import structlog
 
-from ropewalk.base.errors import DirectoryRefused, MetadataUnavailable, RopewalkError
-from ropewalk.base.limits import CONTROLLER_TAKE_OVER_RETRY_MS, JOIN_RETRY_MS
+from ropewalk.base.errors import DirectoryRefused, HistoryParted, MetadataUnavailable, RopewalkError
+from ropewalk.base.limits import CONTROLLER_TAKE_OVER_RETRY_MS, JOIN_RETRY_MS, REIGN_BYTES
 from ropewalk.base.ports import Ports
 from ropewalk.base.reserve import Reserve
 from ropewalk.broker.cluster import Cluster
@@ -60,6 +60,22 @@ class Place:
     links: PeerLinks | None
     """None on a node that is alone; so is `link`."""
     link: ControllerLink | None
+    tail: MetadataTail | None
+    """None on a node that may decide: it hears of the metadata at its home."""
+
+    def metadata_trouble(self) -> str | None:
+        """Why this node cannot follow the metadata at present, in a sentence for people; None while it can."""
+        if self.facts.parted is not None:
+            return self.facts.parted
+        if self.log is not None:
+            return self.log.trouble
+        return None if self.tail is None else self.tail.trouble
+
+    def unheard(self) -> str | None:
+        """As `metadata_trouble`, but a home that cannot be written to is heard."""
+        if self.facts.parted is not None or self.log is None:
+            return self.metadata_trouble()
+        return self.log.unheard
 
     def stop(self) -> None:
         """Send everybody away; call after the background work has ended."""
@@ -88,6 +104,7 @@ async def find_place(config: Config, ports: Ports, supervisor: Supervisor, facts
     decisions: Decisions | None = None
     seat: ControllerSeat | None = None
     feed = MetadataFeed(None, facts)
+    tail: MetadataTail | None = None
     if config.keeps_metadata or await ports.pool.run(ports.disk.exists, f"{data_path(config)}/identity"):
         directory = await _claim_directory(config, ports, cluster_id=None)
     if "controller" in config.roles:
@@ -115,6 +132,7 @@ async def find_place(config: Config, ports: Ports, supervisor: Supervisor, facts
             others_agree=_nobody_else
             if links is None
             else SecondOpinion(config.node_id, facts.image, links).agrees,
+            name_reign=lambda: ports.rng.randbytes(REIGN_BYTES).hex(),
         )
         supervisor.start("hearing the metadata", log.run())
         supervisor.start("metadata", decisions.run())
@@ -146,6 +164,7 @@ async def find_place(config: Config, ports: Ports, supervisor: Supervisor, facts
         feed=feed,
         links=links,
         link=link,
+        tail=tail,
     )
 
 
@@ -196,6 +215,8 @@ async def _catch_up(tail: MetadataTail) -> None:
         try:
             if not await tail.step(wait_ms=0):
                 return
+        except HistoryParted:
+            raise  # it was put back while it was being read: the next start reads it from its beginning
         except RopewalkError as error:
             if complaint is None:
                 complaint = str(error)

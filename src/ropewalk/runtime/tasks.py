@@ -2,6 +2,10 @@
 
 Nobody calls `create_task` bare: a task whose failure nobody sees is a feature that has silently
 stopped. Here the first failure is kept, reported once, and ends the node.
+
+What a reader could get wrong
+    What is started here runs until it is cancelled, unless it is said to be errands. A task that returns has stopped as
+    surely as one that raises, and is reported like it.
 """
 
 import asyncio
@@ -13,11 +17,19 @@ from ropewalk.base.errors import StorageFailed
 T = TypeVar("T")
 
 
-class Supervisor:
-    """Starts tasks by name; `on_failure` hears of the first one that ends with an error."""
+class TaskReturned(Exception):
+    """Work that goes on for as long as the node does has come to an end by itself: a bug."""
 
-    def __init__(self, on_failure: Callable[[str, BaseException], None]) -> None:
+
+class Supervisor:
+    """Starts tasks by name; `on_failure` hears of the first one that ends uncancelled, with an error or without."""
+
+    def __init__(
+        self, on_failure: Callable[[str, BaseException], None], *, are_errands: bool = False
+    ) -> None:
+        """`are_errands`: the tasks come to an end by themselves."""
         self._on_failure = on_failure
+        self._are_errands = are_errands
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._stopping = False
 
@@ -38,6 +50,8 @@ class Supervisor:
         if task.cancelled():
             return
         error = task.exception()
+        if error is None and not self._are_errands:
+            error = TaskReturned(f"{task.get_name()} has ended by itself")
         if error is not None and not self._stopping:
             self._stopping = True
             self._on_failure(task.get_name(), error)

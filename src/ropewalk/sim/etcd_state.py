@@ -3,6 +3,10 @@
 It takes and gives the messages of etcd's gateway, so that what the metadata log says to it is what it says to etcd. Only
 what the log needs is there, with etcd's own refusals: a key written twice in one transaction, a request that is too large,
 a history that was compacted, a store that is full.
+
+What a reader could get wrong
+    etcd looks whether it is full twice. Before a request is proposed, or once the alarm is raised, nothing is done. What was on its way
+    when it ran full is carried out, and refused in the same words. It stays full until somebody makes room.
 """
 
 from base64 import b64decode
@@ -41,6 +45,11 @@ class Change(Struct, frozen=True):
     """None: deleted."""
 
 
+class Copy(Struct, frozen=True):
+    revision: int
+    keys: dict[bytes, Kept]
+
+
 class EtcdState:
     def __init__(self) -> None:
         self.revision = 1
@@ -48,6 +57,8 @@ class EtcdState:
         self.history: list[Change] = []
         self.compacted = 0
         self.is_full = False
+        self.on_its_way_count = 0
+        """Writes that are carried out all the same once it is full, and refused."""
         self.leases: dict[int, tuple[float, float]] = {}
         """Ends at, and lasts, in seconds."""
         self._lease_next = 1000
@@ -57,9 +68,9 @@ class EtcdState:
         operations = _bodies(request.get("success" if holds else "failure"))
         self._check(_bodies(request.get("success")))
         self._check(_bodies(request.get("failure")))
-        writes = any("request_range" not in operation for operation in operations)
-        if writes and self.is_full and any("request_put" in operation for operation in operations):
-            raise Refusal(8, 429, "etcdserver: mvcc: database space exceeded")
+        # By what it may come to cost, whatever is compared.
+        both = [*_bodies(request.get("success")), *_bodies(request.get("failure"))]
+        is_refused = any("request_put" in operation for operation in both) and self._refuses()
         before = len(self.history)
         revision = self.revision + 1
         responses = [self._operate(operation, revision) for operation in operations]
@@ -68,7 +79,35 @@ class EtcdState:
         answer: Body = {"header": {"revision": str(self.revision)}, "responses": responses}
         if holds:
             answer["succeeded"] = True
+        if is_refused:
+            raise _no_space()
         return answer
+
+    def fill(self, on_its_way_count: int) -> None:
+        self.is_full, self.on_its_way_count = True, on_its_way_count
+
+    def make_room(self) -> None:
+        self.is_full, self.on_its_way_count = False, 0
+
+    def copy(self) -> "Copy":
+        """As an operator may take one. Leases are not worth keeping: theirs have long run out when it is put back."""
+        return Copy(self.revision, dict(self.keys))
+
+    def put_back(self, copy: "Copy") -> None:
+        """What was written since is no more, and revisions are given again."""
+        self.revision, self.compacted = copy.revision, copy.revision
+        self.keys = {key: kept for key, kept in copy.keys.items() if not kept.lease}
+        self.history.clear()
+        self.leases.clear()
+
+    def _refuses(self) -> bool:
+        """Whether what is asked for is refused after it was done. Raises where it is before."""
+        if not self.is_full:
+            return False
+        if self.on_its_way_count == 0:
+            raise _no_space()
+        self.on_its_way_count -= 1
+        return True
 
     def compact(self, revision: int) -> Body:
         if revision <= self.compacted:
@@ -80,6 +119,8 @@ class EtcdState:
         return {"header": {"revision": str(self.revision)}}
 
     def grant(self, ttl_s: float, now_s: float) -> Body:
+        if self.is_full:  # to be kept, a lease takes room as well
+            raise _no_space()
         self._lease_next += 1
         self.leases[self._lease_next] = (now_s + ttl_s, ttl_s)
         return {"ID": str(self._lease_next), "TTL": str(int(ttl_s))}
@@ -177,6 +218,10 @@ class EtcdState:
     def _remove(self, key: bytes, revision: int) -> None:
         del self.keys[key]
         self.history.append(Change(revision, key, None))
+
+
+def _no_space() -> Refusal:
+    return Refusal(8, 429, "etcdserver: mvcc: database space exceeded")
 
 
 def as_message(key: bytes, kept: Kept) -> Body:

@@ -71,7 +71,7 @@ class Consumer:
         self._group = group
         self._key_format = key_format
         self._value_format = value_format
-        self._tasks = Supervisor(self._on_bug)
+        self._tasks = Supervisor(self._on_bug, are_errands=True)
         self._bug: BaseException | None = None
         self._assignment = Assignment()
         self._news: asyncio.Event = asyncio.Event()

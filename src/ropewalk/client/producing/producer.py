@@ -68,7 +68,7 @@ class Producer:
         self._session = self._client.session
         self._key_format = key_format
         self._value_format = value_format
-        self._tasks = Supervisor(self._on_bug)
+        self._tasks = Supervisor(self._on_bug, are_errands=True)
         self._bug: BaseException | None = None
         self._outbox = Outbox(self.settings, self._on_settled)
         self._transactions: Transactions | None = None

@@ -89,6 +89,7 @@ def serve_peers(
     write_markers: Handle,
     hears_controller: Callable[[], bool],
     health: Account,
+    has_parted: Callable[[], bool],
 ) -> dict[int, ServedApi]:
     """`clients` is what the client listener serves without forwarding; `forwarded` are the keys that may come from other nodes.
     `fetch` answers replicas, whose sessions are `replica_sessions`; `add_partitions` leaders and `write_markers` coordinators."""
@@ -100,7 +101,10 @@ def serve_peers(
         ADD_PARTITIONS_TO_TXN.key: add_partitions,
         WRITE_TXN_MARKERS.key: write_markers,
         FIND_CONTROLLER.key: partial(
-            find_controller.handle, image=cluster.image, hears_controller=hears_controller
+            find_controller.handle,
+            image=cluster.image,
+            hears_controller=hears_controller,
+            has_parted=has_parted,
         ),
         REGISTER_NODE.key: partial(register_node.handle, registrations=controller),
         NODE_HEARTBEAT.key: Heartbeats(controller).handle,

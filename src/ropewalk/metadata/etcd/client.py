@@ -5,6 +5,7 @@ Three kinds of failure, because the difference is what safety rests on:
     Refused       etcd has answered, and the answer is no: nothing was done
     Unreachable   no member took the request: nothing was done
     Unanswered    it was sent, and no answer came that says what happened: it may be done, even later
+    NoSpace       an Unanswered that etcd did answer: it has no space, and may have done it all the same, but not later
 
 What a reader could get wrong
     `ask` repeats a request until somebody answers, so it is for what may be repeated. `tell` sends it once.
@@ -56,7 +57,9 @@ DEFINITE: Final = frozenset(
         _UNAUTHENTICATED,
     }
 )
-"""gRPC codes with which etcd says no before or instead of doing anything. All others may come after it was done."""
+"""gRPC codes with which etcd says no before or instead of doing anything. All others may come after it was done.
+
+One text of RESOURCE_EXHAUSTED is an exception, see `NoSpace`."""
 _TOKEN_IS_STALE: Final = ("invalid auth token", "revision of auth store is old", "user name is empty")
 
 
@@ -80,6 +83,11 @@ class Unreachable(Exception):
 
 class Unanswered(Exception):
     pass
+
+
+class NoSpace(Unanswered):
+    """etcd looks at its quota before a request is proposed, and again after it was applied: the second time it says that there
+    is no space, and what was asked for is done."""
 
 
 class Member(Struct, frozen=True):
@@ -130,7 +138,12 @@ class EtcdClient:
 
     async def tell(self, path: str, request: Message, kind: type[M]) -> M:
         """For what must not be done twice: sent to one member, once."""
-        return await self._call(path, request, kind, attempt_ms=ETCD_TELL_MS_MAX)
+        try:
+            return await self._call(path, request, kind, attempt_ms=ETCD_TELL_MS_MAX)
+        except Refused as refused:
+            if not refused.is_full:
+                raise
+            raise NoSpace(str(refused)) from refused
 
     async def watch(self, request: Message) -> "Watch":
         """Events of etcd's leader: a member that has lost it ends the watch instead of being silent."""

@@ -38,6 +38,8 @@ class Pointer(Struct, frozen=True):
     chunk_count: int
     end_offset: int
     size_bytes: int
+    reign: str = ""
+    """In which the last record before `end_offset` was appended."""
 
 
 class Batch(Struct, frozen=True):
@@ -87,7 +89,9 @@ def decode_batch(key: bytes, value: bytes) -> Batch:
     """Raises `CorruptMetadata`: what is in the log was acknowledged, so going on without it would forget facts."""
     frame = find_frame(value, 0)
     if frame is None or frame.end_position != len(value) or frame.position != 0:
-        raise CorruptMetadata(f"{key.decode()} in etcd fails its checksum; restore etcd from a backup")
+        raise CorruptMetadata(
+            f"{key.decode()} in etcd fails its checksum; stop every node and restore etcd from a backup"
+        )
     try:
         records = decode_records(frame.payload)
     except ValueError as error:

@@ -8,7 +8,7 @@ import asyncio
 from contextlib import suppress
 from typing import Final
 
-from ropewalk.base.errors import CorruptMetadata, MetadataUnavailable, RopewalkError
+from ropewalk.base.errors import CorruptMetadata, HistoryParted, MetadataUnavailable, RopewalkError
 from ropewalk.base.limits import ETCD_LEASE_S, ETCD_WATCH_SILENT_MS_MAX
 from ropewalk.metadata.etcd import messages
 from ropewalk.metadata.etcd.client import Refused, Unanswered, Unreachable, Watch
@@ -42,6 +42,8 @@ class Listening:
                 await self._watch(revision + 1)
             except (MetadataUnavailable, CorruptMetadata, Unreachable, Unanswered):
                 await asyncio.sleep(_PAUSE_S)
+            except HistoryParted:
+                await asyncio.get_running_loop().create_future()  # there is nothing to hear any more
 
     async def _watch(self, start_revision: int) -> None:
         """Until it has ended, or proved deaf."""
@@ -73,7 +75,8 @@ class Listening:
     async def _keep_alive(self) -> None:
         while True:
             pause_s = ETCD_LEASE_S / 3
-            if self._seat is not None and self._store.mirror.seat == self._seat:
+            is_held = self._seat is not None and self._store.mirror.seat == self._seat
+            if self._seat is not None and is_held and self._store.parted is None:
                 try:
                     await self._renew(self._seat)
                 except (RopewalkError, Refused, Unreachable, Unanswered):

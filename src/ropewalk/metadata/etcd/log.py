@@ -68,6 +68,10 @@ class EtcdMetadataLog:
         return self._store.unheard
 
     @property
+    def parted(self) -> str | None:
+        return self._store.parted
+
+    @property
     def end_offset(self) -> int:
         return self._store.mirror.end_offset
 
@@ -112,9 +116,9 @@ class EtcdMetadataLog:
         try:
             answer = await self._store.write(self._appending(batch, value, seat))
         except Unanswered as error:
-            return Unknown(f"etcd has not said so: {error}")
+            return Unknown(str(error))
         if answer.succeeded:
-            mirror.on_batch(batch, len(value))
+            mirror.on_batch(batch, len(value), answer.header.revision)
             self._store.bell.ring()
             return Committed(batch.end_offset)
         return self._lost(answer)
@@ -150,6 +154,9 @@ class EtcdMetadataLog:
         return messages.txn(
             compare=[
                 messages.has_revision(keys.controller, seat.revision),
+                messages.has_value(
+                    keys.controller, encode(seat.held)
+                ),  # revisions come again after a restore
                 messages.has_value(keys.end, b"%d" % batch.base_offset),
                 messages.has_revision(key, 0),
             ],
@@ -162,7 +169,8 @@ class EtcdMetadataLog:
         controllers, ends = answer.found(0), answer.found(1)
         if not controllers or not ends:
             raise CorruptMetadata(
-                f"etcd has lost the keys under {self._store.keys.first.decode()}; restore it from a backup"
+                f"etcd has lost the keys under {self._store.keys.first.decode()}; stop every node and "
+                "restore it from a backup"
             )
         held = decode_held(controllers[0].value)
         self._store.mirror.on_seat(Seat(held, controllers[0].mod_revision))

@@ -4,13 +4,15 @@ Keys come from two sides, in answers to questions and as events of a watch, so t
 older after what is newer. Each carries the revision it was written at.
 
 Invariants
-    `records` are a part of the committed log without gaps, ending at `end_offset`; neither ever changes or goes back.
+    `records` are a part of the committed log without gaps, ending at `end_offset`; neither ever changes or goes back. An etcd whose
+    data were put back has another log; `known` is by what that is noticed.
     What is kept in memory reaches back to the snapshot before the newest one, at least if it was all heard.
 """
 
 from msgspec import Struct
 
-from ropewalk.base.errors import CorruptMetadata
+from ropewalk.base.errors import HistoryParted
+from ropewalk.metadata.etcd.history import Known
 from ropewalk.metadata.etcd.keys import (
     Batch,
     Held,
@@ -23,7 +25,7 @@ from ropewalk.metadata.etcd.keys import (
 )
 from ropewalk.metadata.etcd.messages import Event, KeyValue
 from ropewalk.metadata.log import Holder
-from ropewalk.metadata.records import MetadataRecord
+from ropewalk.metadata.records import ControllerChanged, MetadataRecord
 
 
 class Seat(Struct, frozen=True):
@@ -45,6 +47,10 @@ class Mirror:
         self.pointer_revision = 0
         self.former_pointer_revision = 0
         """That of the snapshot before: what is older is of use to nobody who was heard of lately."""
+        self.last: tuple[Batch, int] | None = None
+        """The newest append and the revision it was written at; None while nothing but a snapshot was heard of."""
+        self.reign = ""
+        """The name of the controller who appended last, as far as it has one and was heard of."""
         self._alive_epoch = 0
         self._alive_revision = 0
 
@@ -87,8 +93,13 @@ class Mirror:
         elif kv.key == keys.snapshot:
             self.on_pointer(decode_pointer(kv.value), kv.mod_revision)
         elif kv.key.startswith(keys.log):
-            return self.on_batch(decode_batch(kv.key, kv.value), len(kv.value))
+            return self.on_batch(decode_batch(kv.key, kv.value), len(kv.value), kv.mod_revision)
         return True
+
+    def known(self, revision: int) -> Known:
+        """What has been heard so far, from an etcd that was at `revision`."""
+        held = None if self.seat is None else self.seat.held
+        return Known(revision, self.end_offset, held, self.reign, self.last)
 
     def on_seat(self, seat: Seat) -> None:
         if self.seat is None or seat.revision > self.seat.revision:
@@ -108,21 +119,26 @@ class Mirror:
         if pointer.end_offset > self.end_offset:  # what lies between is gone from etcd
             self.records.clear()
             self.records_offset = pointer.end_offset
+            self.last, self.reign = None, pointer.reign
         elif former is not None and former.end_offset > self.records_offset:
             del self.records[: former.end_offset - self.records_offset]
             self.records_offset = former.end_offset
 
-    def on_batch(self, batch: Batch, size_bytes: int) -> bool:
+    def on_batch(self, batch: Batch, size_bytes: int, revision: int) -> bool:
         """False if something before it is missing."""
         if batch.end_offset <= self.end_offset:
             return True
         if batch.base_offset > self.end_offset:
             return False
         if batch.base_offset < self.end_offset:
-            raise CorruptMetadata(
+            raise HistoryParted(
                 f"etcd holds records {batch.base_offset} to {batch.end_offset - 1} in one append, and {self.end_offset} "
                 "was the end before; its data were put back to another state"
             )
         self.records.extend(batch.records)
+        self.last = batch, revision
+        for record in batch.records:
+            if isinstance(record, ControllerChanged):
+                self.reign = record.reign
         self.log_bytes += size_bytes
         return True

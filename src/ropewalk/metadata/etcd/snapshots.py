@@ -32,7 +32,7 @@ async def keep_snapshot(store: Store, seat: Seat, snapshot: Snapshot, nonce: str
     name = f"{snapshot.end_offset:020d}-{nonce}"
     for index, piece in enumerate(pieces):
         await _write(store, seat, messages.put(store.keys.chunk(name, index), piece))
-    pointer = Pointer(name, len(pieces), snapshot.end_offset, len(data))
+    pointer = Pointer(name, len(pieces), snapshot.end_offset, len(data), store.mirror.reign)
     switch = messages.put(store.keys.snapshot, encode(pointer))
     revision = await _write(store, seat, switch, replacing=store.mirror.pointer_revision)
     store.mirror.on_pointer(pointer, revision)
@@ -58,7 +58,7 @@ async def read_snapshot(store: Store) -> Snapshot:
         if not await _was_replaced(store, pointer):
             raise CorruptMetadata(
                 f"the snapshot {pointer.name} in etcd has {len(data)} of {pointer.size_bytes} bytes; "
-                "restore etcd from a backup"
+                "stop every node and restore etcd from a backup"
             )
     raise MetadataUnavailable("snapshots in etcd were replaced faster than they could be read")
 

@@ -6,12 +6,13 @@ What a reader could get wrong
 
 from collections.abc import Sequence
 
-from ropewalk.base.errors import CorruptMetadata, MetadataUnavailable, StorageFailed
+from ropewalk.base.errors import CorruptMetadata, HistoryParted, MetadataUnavailable
 from ropewalk.base.limits import ETCD_APPENDS_READ_MAX, ETCD_LEASE_S
 from ropewalk.metadata.bell import Bell
 from ropewalk.metadata.etcd import messages
-from ropewalk.metadata.etcd.client import EtcdClient, Refused, Unanswered, Unreachable
-from ropewalk.metadata.etcd.keys import Held, Keys, decode_number
+from ropewalk.metadata.etcd.client import EtcdClient, NoSpace, Refused, Unanswered, Unreachable
+from ropewalk.metadata.etcd.history import Found, Known, parting
+from ropewalk.metadata.etcd.keys import Held, Keys, decode_held, decode_number, decode_pointer
 from ropewalk.metadata.etcd.messages import Alarms, Event, Granted, KeyValue, Message, TxnAnswer
 from ropewalk.metadata.etcd.mirror import Mirror
 
@@ -24,31 +25,42 @@ class Store:
         self.bell = Bell()
         """Rings when something was heard that was not known."""
         self.end_is_there = False
+        self.parted: str | None = None
+        """Why this process can never go on with what etcd holds; None while it can."""
+        self._revision = 0
         self._out_of_reach: str | None = None
         self._full: str | None = None
 
     @property
     def trouble(self) -> str | None:
-        return self._out_of_reach or self._full
+        return self.parted or self._out_of_reach or self._full
 
     @property
     def unheard(self) -> str | None:
-        return self._out_of_reach
+        return self.parted or self._out_of_reach
 
     async def read(self) -> int:
         """Bring the mirror up to date; answers the revision of etcd that it stands for.
 
-        Raises `MetadataUnavailable` if etcd does not answer, `CorruptMetadata` if it has lost what it said before.
+        Raises `MetadataUnavailable` if etcd does not answer, `HistoryParted` if it has lost what it said before, and
+        `CorruptMetadata` if it has lost what it says that it has.
         """
+        if self.parted is not None:
+            raise HistoryParted(self.parted)
         try:
             return await self._read()
         except CorruptMetadata as error:
             self._out_of_reach = str(error)
             raise
+        except HistoryParted as error:
+            self._on_parted(str(error))
+            raise
 
     async def _read(self) -> int:
         while True:
-            end_before = self.mirror.end_offset
+            known = self.mirror.known(self._revision)
+            end_before = known.end_offset
+            last_at = end_before if known.last is None else known.last[0].base_offset
             answer = await self.ask(
                 messages.txn(
                     success=[
@@ -61,17 +73,14 @@ class Store:
                             limit=ETCD_APPENDS_READ_MAX,
                         ),
                         messages.get(self.keys.snapshot),
+                        messages.get(self.keys.append_at(last_at)),
                     ]
                 )
             )
             ends = answer.found(0)
             self.end_is_there = bool(ends)
             end_offset = decode_number(ends[0].value, "end") if ends else 0
-            if end_offset < end_before:
-                raise CorruptMetadata(
-                    f"etcd at {self.client.members} holds {end_offset} records under {self.keys.first.decode()}, and "
-                    f"{end_before} were there before; were its data removed or put back from a backup?"
-                )
+            self._check_history(known, end_offset, answer)
             if not answer.found(2):
                 self.mirror.on_alive(0, answer.header.revision)
             self._take([kv for index in (1, 2, 3, 4, 3) for kv in answer.found(index)])
@@ -80,8 +89,30 @@ class Store:
             if self.mirror.end_offset == end_before:
                 raise CorruptMetadata(
                     f"etcd at {self.client.members} lacks the records from {end_before} on under "
-                    f"{self.keys.first.decode()}; restore it from a backup"
+                    f"{self.keys.first.decode()}; stop every node and restore it from a backup"
                 )
+
+    def _check_history(self, known: Known, end_offset: int, answer: TxnAnswer) -> None:
+        seats, pointers, lasts = answer.found(1), answer.found(4), answer.found(5)
+        found = Found(
+            answer.header.revision,
+            end_offset,
+            decode_held(seats[0].value) if seats else None,
+            decode_pointer(pointers[0].value) if pointers else None,
+            lasts[0] if lasts else None,
+        )
+        reason = parting(known, found)
+        if reason is not None:
+            raise HistoryParted(
+                f"etcd at {self.client.members} has another history under {self.keys.first.decode()}: {reason}; were its data "
+                "removed or put back from a backup? Start the node again to go on with what there is"
+            )
+        self._revision = max(self._revision, found.revision)
+
+    def _on_parted(self, reason: str) -> None:
+        if self.parted is None:
+            self.parted = reason
+            self.bell.ring()
 
     async def ask(self, request: Message) -> TxnAnswer:
         """A transaction that changes nothing."""
@@ -97,10 +128,9 @@ class Store:
         """Sent once. Raises a `RopewalkError` if nothing was done, `Unanswered` if nobody knows."""
         try:
             answer = await self.client.tell(messages.TXN, request, TxnAnswer)
+        except NoSpace as error:
+            raise NoSpace(self._on_full()) from error
         except Refused as refused:
-            if refused.is_full:
-                self._full = f"etcd at {self.client.members} has no space left, so nothing about the cluster can change"
-                raise StorageFailed(self._full) from refused
             self._out_of_reach = f"etcd at {self.client.members} refuses: {refused}"
             raise MetadataUnavailable(self._out_of_reach) from refused
         except Unreachable as error:
@@ -126,7 +156,11 @@ class Store:
 
     def on_events(self, events: Sequence[Event]) -> bool:
         """False if something before them is missing: read."""
-        gaps = [event for event in events if not self.mirror.on_event(event)]
+        try:
+            gaps = [event for event in events if not self.mirror.on_event(event)]
+        except HistoryParted as error:
+            self._on_parted(str(error))
+            raise
         self.bell.ring()
         return not gaps
 
@@ -135,6 +169,8 @@ class Store:
         try:
             return (await self.client.ask(messages.GRANT, {"TTL": ETCD_LEASE_S}, Granted)).ID
         except (Refused, Unreachable) as error:
+            if isinstance(error, Refused) and error.is_full:
+                raise MetadataUnavailable(self._on_full()) from error
             self._out_of_reach = f"etcd at {self.client.members} grants no lease: {error}"
             raise MetadataUnavailable(self._out_of_reach) from error
 
@@ -148,6 +184,12 @@ class Store:
         alarms = await self.client.ask(messages.ALARM, {"action": "GET"}, Alarms)
         if not any(alarm.alarm == "NOSPACE" for alarm in alarms.alarms):
             self._full = None
+
+    def _on_full(self) -> str:
+        self._full = (
+            f"etcd at {self.client.members} has no space left, so nothing about the cluster can change"
+        )
+        return self._full
 
     def _take(self, kvs: Sequence[KeyValue]) -> None:
         before = (self.mirror.end_offset, self.mirror.holder)

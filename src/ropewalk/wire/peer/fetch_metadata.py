@@ -1,13 +1,14 @@
 """FetchMetadata (key 10006): the metadata log from an offset on, or a snapshot where it no longer reaches back that far.
 
 Records and snapshot are in the encoding of `metadata/`, which this layer does not know.
+A node says which history it has applied so far: OFFSET_OUT_OF_RANGE where that is not the controller's.
 """
 
-from typing import Final
+from typing import Annotated, Final
 
 from ropewalk.wire.api import Api
 from ropewalk.wire.peer.controller_answer import ControllerAnswer
-from ropewalk.wire.types import Int32, Int64, Message
+from ropewalk.wire.types import Int32, Int64, Message, tagged
 
 
 class FetchMetadataRequest(Message, frozen=True):
@@ -15,6 +16,9 @@ class FetchMetadataRequest(Message, frozen=True):
     start_offset: Int64
     wait_ms: Int32
     """How long to wait where there is nothing new."""
+    applied_epoch: Annotated[Int64, tagged(20)] = 0
+    """In which epoch and reign the last record before `start_offset` was appended; 0 where that is not known."""
+    applied_reign: Annotated[str, tagged(21)] = ""
 
 
 class FetchMetadataResponse(ControllerAnswer, frozen=True):

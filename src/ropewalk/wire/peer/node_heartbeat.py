@@ -39,6 +39,11 @@ class NodeHeartbeatRequest(Message, frozen=True):
     load: NodeLoad | None
     """None: nothing new since the last heartbeat."""
     complaints: Annotated[tuple[NodeComplaint, ...], tagged(10)] = ()
+    applied_offset: Annotated[Int64, tagged(20)] = 0
+    """How far it has applied the metadata, whether or not it has followed. In which epoch and reign the last record was
+    appended says of which history that is."""
+    applied_epoch: Annotated[Int64, tagged(21)] = 0
+    applied_reign: Annotated[str, tagged(22)] = ""
 
 
 class NodeHeartbeatResponse(ControllerAnswer, frozen=True):
@@ -49,6 +54,8 @@ class NodeHeartbeatResponse(ControllerAnswer, frozen=True):
     """Where the metadata ends, as the controller has it; -1 where it does not say."""
     clock_ms: Annotated[Int64, tagged(11)] = -1
     """The controller's clock when it answered; -1 where it does not say."""
+    hindrance: Annotated[str | None, tagged(20)] = None
+    """Why the controller cannot do at present what follows from the heartbeat."""
 
 
 API: Final = Api(

@@ -10,6 +10,7 @@ from ropewalk.base.errors import RopewalkError
 from ropewalk.base.limits import METADATA_WAIT_MS_MAX
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.peer.controller_codes import code_for
+from ropewalk.metadata.lineage import Position
 from ropewalk.runtime.errands import Errands
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.peer.fetch_metadata import FetchMetadataRequest, FetchMetadataResponse
@@ -30,8 +31,11 @@ class MetadataPage(Protocol):
 
 
 class MetadataFeed(Protocol):
-    async def fetch(self, start_offset: int, wait_ms: int) -> MetadataPage:
-        """Records from `start_offset` on, or a snapshot; no records after `wait_ms` without news."""
+    async def fetch(self, position: Position, wait_ms: int) -> MetadataPage:
+        """Records from `position` on, or a snapshot; no records after `wait_ms` without news.
+
+        Raises `HistoryParted` for a position of another history.
+        """
 
 
 async def handle(
@@ -39,8 +43,9 @@ async def handle(
 ) -> FetchMetadataResponse:
     del caller
     wait_ms = max(0, min(request.wait_ms, METADATA_WAIT_MS_MAX))
+    position = Position(request.start_offset, request.applied_epoch, request.applied_reign)
     try:
-        page = await errands.begin(feed.fetch(request.start_offset, wait_ms))
+        page = await errands.begin(feed.fetch(position, wait_ms))
     except RopewalkError as error:
         return FetchMetadataResponse(code_for(error), str(error))
     return FetchMetadataResponse(

@@ -1,4 +1,8 @@
-"""FindController: who decides, as far as this node has heard, and where the nodes are that it knows."""
+"""FindController: who decides, as far as this node has heard, and where the nodes are that it knows.
+
+Behaviour worth knowing
+    A node that can never follow the metadata again names nobody, and misses nobody: it knows of another history, whose epochs may be higher.
+"""
 
 from collections.abc import Callable
 
@@ -10,9 +14,16 @@ from ropewalk.wire.peer.find_controller import FindControllerRequest, FindContro
 
 
 async def handle(
-    request: FindControllerRequest, caller: Caller, *, image: Image, hears_controller: Callable[[], bool]
+    request: FindControllerRequest,
+    caller: Caller,
+    *,
+    image: Image,
+    hears_controller: Callable[[], bool],
+    has_parted: Callable[[], bool],
 ) -> FindControllerResponse:
     del request, caller
+    if has_parted():
+        return FindControllerResponse(ErrorCode.NONE, image.cluster_id)
     nodes = [
         PeerNode(broker.node_id, endpoint.host, endpoint.port, broker.roles)
         for broker in image.brokers.values()

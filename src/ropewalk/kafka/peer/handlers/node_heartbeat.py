@@ -15,6 +15,7 @@ from ropewalk.controller.membership import Heartbeat
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.peer.controller_codes import code_for
 from ropewalk.kafka.peer.identity import check_identity
+from ropewalk.metadata.lineage import Position
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.peer.node_heartbeat import NodeHeartbeatRequest, NodeHeartbeatResponse, NodeLoad
 
@@ -35,10 +36,13 @@ class Pulse(Protocol):
     @property
     def clock_ms(self) -> int: ...
 
+    @property
+    def hindrance(self) -> str | None: ...
+
 
 class Sessions(Protocol):
     async def heartbeat(self, heartbeat: Heartbeat, load: NodeLoad | None) -> Pulse:
-        """Raises `NotController` where another node decides."""
+        """Raises `NotController` where another node decides, `HistoryParted` for a node that has followed another history."""
 
     def on_disconnected(self, node_id: NodeId) -> None:
         """The connection that the node's heartbeats came on has ended."""
@@ -66,6 +70,7 @@ class Heartbeats:
             pulse.controller_id,
             pulse.metadata_end_offset,
             pulse.clock_ms,
+            pulse.hindrance,
         )
 
     def _remember(self, node_id: int, caller: Caller) -> None:
@@ -88,4 +93,5 @@ def _heartbeat(request: NodeHeartbeatRequest) -> Heartbeat:
         metadata_offset=request.metadata_offset,
         wants_to_stop=request.wants_to_stop,
         complaints=tuple(Complaint(each.check, each.problem) for each in request.complaints[:COMPLAINTS_MAX]),
+        position=Position(request.applied_offset, request.applied_epoch, request.applied_reign),
     )
