@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
 from typing import TypeVar
 
 import pytest
@@ -12,10 +13,11 @@ from ropewalk.client.address import Address
 from ropewalk.client.admin import Admin, NewTopic
 from ropewalk.client.client import Client
 from ropewalk.client.consumer import Consumer
+from ropewalk.client.consuming.consumer import Consumer as GroupConsumer
 from ropewalk.client.producer import Producer
 from ropewalk.node.config import load
 from ropewalk.node.options import NodeOptions
-from ropewalk.records.record import Record
+from ropewalk.records.record import Record, build
 from ropewalk.sim.world import EPOCH_MS
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import (
@@ -249,3 +251,33 @@ def test_a_broker_cannot_be_such_a_front_end() -> None:
     )
     with pytest.raises(InvalidSetting, match="without the role broker"):
         load(options, {})
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_groups_of_either_protocol_read_behind_a_front_end(protocol: str) -> None:
+    async def story(nodes: Nodes) -> list[bytes | None]:
+        async with client(nodes) as plain:
+            await Admin(plain).create_topics([NewTopic("orders", 1, 1)])
+            await plain.produce("orders", 0, build([record("one")]))
+        host = nodes.world.network.host("client")
+        ports = SimpleNamespace(
+            network=host, clock=nodes.members[FRONT].machine.clock, rng=nodes.world.rng_for("consumer")
+        )
+        consumer = GroupConsumer(
+            f"node{FRONT}:{KAFKA_PORT}",
+            group="readers",
+            ports=ports,
+            group_protocol=protocol,
+            auto_offset_reset="earliest",
+        )
+        await consumer.start()
+        consumer.subscribe("orders")
+        values: list[bytes | None] = []
+        began_s = nodes.world.now_s
+        while not values:
+            assert nodes.world.now_s - began_s < 30, "the member has got no partition"
+            values += [each.value for each in await consumer.poll(timeout_ms=1000)]
+        await consumer.close()
+        return values
+
+    assert behind_a_front_end(story) == [b"one"]

@@ -1,4 +1,8 @@
-"""Which requests a front end passes on, and to whom: the leader of each partition, the coordinator of each group or transaction."""
+"""Which requests a front end passes on, and to whom: the leader of each partition, the coordinator of each group or transaction.
+
+Every API that a front end advertises is in one of three tables: `ROUTES` here, `ANSWERED_HERE` with the reason, or those that any node
+forwards to the controller (`kafka/refusals.py`). What is in none would be answered by a node that holds nothing and coordinates nobody.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -13,20 +17,33 @@ from ropewalk.wire.api import AnyApi
 from ropewalk.wire.messages import (
     add_offsets_to_txn,
     add_partitions_to_txn,
+    api_versions,
+    consumer_group_describe,
+    consumer_group_heartbeat,
     delete_groups,
     delete_records,
+    describe_acls,
+    describe_client_quotas,
+    describe_cluster,
+    describe_configs,
     describe_groups,
+    describe_log_dirs,
     describe_producers,
+    describe_topic_partitions,
     describe_transactions,
+    describe_user_scram_credentials,
     end_txn,
     fetch,
+    find_coordinator,
     heartbeat,
     init_producer_id,
     join_group,
     leave_group,
     list_groups,
     list_offsets,
+    list_partition_reassignments,
     list_transactions,
+    metadata,
     offset_commit,
     offset_delete,
     offset_fetch,
@@ -228,6 +245,8 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route(leave_group.API, _to_coordinator, _merge_one),
     Route(offset_delete.API, _to_coordinator, _merge_one),
     Route(describe_groups.API, _by_group("groups"), _merge_list("groups"), is_repeatable=True),
+    Route(consumer_group_heartbeat.API, _to_coordinator, _merge_one),
+    Route(consumer_group_describe.API, _by_group("group_ids"), _merge_list("groups"), is_repeatable=True),
     Route(delete_groups.API, _by_group("groups_names"), _merge_list("results")),
     Route(list_groups.API, _to_all_coordinators(OFFSETS_TOPIC), _merge_list("groups"), is_repeatable=True),
     Route(init_producer_id.API, _split_init_producer_id, _merge_one),
@@ -252,3 +271,20 @@ ROUTES: Final[tuple[Route, ...]] = (
 
 ROUTED: Final = frozenset(route.api.key for route in ROUTES)
 """API keys that brokers take from front ends."""
+
+_FROM_THE_IMAGE: Final = "every node knows it from the metadata"
+_IN_ITS_OWN_NAME: Final = "the front end names itself for every node that a client would connect to"
+ANSWERED_HERE: Final[Mapping[int, str]] = {
+    api_versions.API.key: "it is about the connection",
+    metadata.API.key: _IN_ITS_OWN_NAME,
+    describe_cluster.API.key: _IN_ITS_OWN_NAME,
+    describe_topic_partitions.API.key: _IN_ITS_OWN_NAME,
+    find_coordinator.API.key: _IN_ITS_OWN_NAME,
+    list_partition_reassignments.API.key: _FROM_THE_IMAGE,
+    describe_client_quotas.API.key: _FROM_THE_IMAGE,
+    describe_configs.API.key: "topics are in the metadata, and the node that a client sees is this one",
+    describe_log_dirs.API.key: "it is about the disk of the node that a client sees, which is this one",
+    describe_acls.API.key: "no node has any",
+    describe_user_scram_credentials.API.key: "no node has any",
+}
+"""By API key, why a front end is as good as any node to answer it."""
