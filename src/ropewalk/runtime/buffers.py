@@ -2,16 +2,14 @@
 
 A fetch response is a megabyte that lives for a few hundred microseconds. Allocating it anew costs the
 kernel a page fault and a zeroed page for every 4 KiB, which is more than the copy itself. So buffers
-are kept, and one is free when its reference count says that no view of it is left: the transport drops
-its views when the bytes are in the socket.
+are kept, and one is free when no view of it is left: the transport drops its views when the bytes are in the socket.
+
+What a reader could get wrong
+    Whether a view is left is asked of the buffer itself: a bytearray refuses to be resized with `BufferError` while somebody
+    has a view of it, however that is held. The number of references to an object tells no such thing.
 """
 
-import sys
-from typing import Final
-
 from ropewalk.base.limits import READ_BUFFER_BYTES_MIN, READ_BUFFERS_KEPT_BYTES
-
-_REFERENCES_WHEN_FREE: Final = 3  # the list, the loop variable, and the argument of getrefcount
 
 
 class ReadBuffers:
@@ -25,7 +23,7 @@ class ReadBuffers:
     def take(self, size: int) -> memoryview:
         """A writable view of exactly `size` bytes with arbitrary content."""
         for buffer in self._buffers:
-            if len(buffer) >= size and sys.getrefcount(buffer) == _REFERENCES_WHEN_FREE:
+            if len(buffer) >= size and _is_free(buffer):
                 return memoryview(buffer)[:size]
         capacity = max(READ_BUFFER_BYTES_MIN, 1 << (size - 1).bit_length())
         buffer = bytearray(capacity)
@@ -33,3 +31,13 @@ class ReadBuffers:
             self._buffers.append(buffer)
             self._kept_bytes += capacity
         return memoryview(buffer)[:size]
+
+
+def _is_free(buffer: bytearray) -> bool:
+    """Whether no view of it exists. Its size is as before afterwards, and nothing is moved."""
+    try:
+        last = buffer.pop()
+    except BufferError:
+        return False
+    buffer.append(last)
+    return True
