@@ -7,10 +7,11 @@ import pytest
 from ropewalk.base.errors import DirectoryInUse, DirectoryRefused, StorageFailed
 from ropewalk.base.ids import NodeId, Offset, TopicId, TopicPartition
 from ropewalk.base.ports import read_whole
+from ropewalk.base.syncs import SyncFailed
 from ropewalk.log.checkpoints import encode_checked, read_checked
 from ropewalk.log.directory import DataDirectory, Held
 from ropewalk.log.storage import Storage
-from ropewalk.runtime.memory_disk import MemoryDisk
+from ropewalk.runtime.memory_disk import MemoryDisk, MemoryEverything
 from ropewalk.sim.disk import SimulatedDisk
 from ropewalk.sim.loop import SimulatedLoop
 from ropewalk.sim.platters import Platters
@@ -162,8 +163,14 @@ class CountingDisk(MemoryDisk):
         super().sync_directory(path)
         self.sync_count += 1
 
-    def sync_everything(self) -> None:
-        self.sync_count += 1
+    def open_everything(self) -> MemoryEverything:
+        disk = self
+
+        class Counting(MemoryEverything):
+            def sync(self) -> None:
+                disk.sync_count += 1
+
+        return Counting()
 
 
 class Life:
@@ -329,3 +336,69 @@ def test_what_is_read_of_a_deleted_partition_is_not_taken_for_its_successor() ->
     append(latter, batch([b"latter"]))
     sync(latter)
     assert values_of(b"".join(read_all(latter))) == [b"latter"]
+
+
+def closed_with_damage(disk: MemoryDisk) -> DataDirectory:
+    """A log of ten batches, the sixth of which rots while it is open, stopped in order: what its next life finds."""
+    directory = open_directory(disk)
+    directory.create_partition(NAME, TOPIC_ID)
+    log = directory.open_log(NAME, TOPIC_ID, settings(), now_ms=0)
+    append_many(log, 10)
+    sync(log)
+    flip(disk)
+    span = log.locate(Offset(10), limit_offset=log.end_offset, bytes_max=1000)
+    assert span is not None
+    log._segments.active.trust.withdraw(log.size_bytes)
+    with pytest.raises(StorageFailed):
+        span.read()
+    assert log.damaged
+    close(log)
+    directory.note(NAME, TOPIC_ID, log)
+    directory.known_damage.note(str(NAME), TOPIC_ID, log.damaged)
+    directory.mark_clean()
+    return open_directory(disk)
+
+
+def flip(disk: MemoryDisk) -> None:
+    """A bit of a record of the sixth batch of two records."""
+    content = disk.open(f"/data/{NAME}/{0:020}.log")._content
+    content[len(content) // 10 * 5 + 100] ^= 0x40
+
+
+def test_a_log_that_is_known_to_be_damaged_is_never_taken_as_it_was_closed() -> None:
+    disk = MemoryDisk()
+    directory = closed_with_damage(disk)
+    log = directory.open_log(NAME, TOPIC_ID, settings(), now_ms=0)
+    assert directory.was_clean
+    assert not log.recovered.is_clean
+    assert [(each.start_offset, each.end_offset) for each in log.damaged] == [(10, 12)]
+    again = open_directory(disk)  # nor after a crash, although a snapshot lies behind the damage
+    found = again.open_log(NAME, TOPIC_ID, settings(), now_ms=0).damaged
+    assert [(each.start_offset, each.end_offset) for each in found] == [(10, 12)]
+
+
+def test_damage_that_is_gone_at_the_next_look_is_forgotten() -> None:
+    """A bad sector that could be read the second time, or a file that was brought back from a copy."""
+    disk = MemoryDisk()
+    directory = closed_with_damage(disk)
+    flip(disk)
+    log = directory.open_log(NAME, TOPIC_ID, settings(), now_ms=0)
+    assert log.damaged == ()
+    assert len(read_all(log)) == 10
+
+
+def test_damage_is_not_inherited_by_a_topic_made_again() -> None:
+    disk = MemoryDisk()
+    directory = closed_with_damage(disk)
+    directory.delete_partitions([Held(NAME, TOPIC_ID)])
+    directory.create_partition(NAME, OTHER_ID)
+    assert directory.open_log(NAME, OTHER_ID, settings(), now_ms=0).damaged == ()
+
+
+def test_a_directory_of_which_a_sync_has_failed_is_not_marked_as_clean() -> None:
+    disk = MemoryDisk()
+    directory = open_directory(disk)
+    disk.syncs.fail(OSError(5, "of any file"))
+    with pytest.raises(SyncFailed):
+        directory.mark_clean()
+    assert not disk.exists("/data/clean-shutdown")

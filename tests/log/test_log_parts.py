@@ -4,15 +4,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ropewalk.base.ids import Offset
 from ropewalk.log.descriptors import Descriptors
 from ropewalk.log.epochs import LeaderEpochs
 from ropewalk.log.index import Columns, IndexCache, decode_chunks, encode_chunk
+from ropewalk.log.log import Log
+from ropewalk.log.storage import Storage
 from ropewalk.log.trust import Trust
 from ropewalk.runtime.memory_disk import MemoryDisk, MemoryFile
-from tests.log.given import a_disk, append_many, open_log, read_all, settings, sync
+from tests.log.given import a_disk, append, append_many, open_log, read_all, settings, sync
 
 
 class CountingDisk(MemoryDisk):
+    can_sync_everything = True
+
     def __init__(self) -> None:
         super().__init__()
         self.opened: list[str] = []
@@ -42,7 +47,7 @@ def test_the_least_recently_used_file_is_closed() -> None:
 def test_a_file_with_unsynced_bytes_stays_open_until_it_is_synced() -> None:
     files, disk = descriptors(2)
     for name in "ab":
-        files.pin(f"/d/{name}", files.get(f"/d/{name}"))
+        files.pin(f"/d/{name}")
     for name in "cdab":
         files.get(f"/d/{name}")
     assert disk.opened == ["a", "b", "c", "d"]
@@ -52,11 +57,66 @@ def test_a_file_with_unsynced_bytes_stays_open_until_it_is_synced() -> None:
     assert files.peek("/d/c") is None
 
 
+def test_files_with_unsynced_bytes_stay_within_the_limit_and_those_closed_are_remembered() -> None:
+    files, _ = descriptors(2)
+    for name in "abcd":
+        files.pin(f"/d/{name}")
+        assert len(files) <= 2
+    assert [name for name in "abcd" if files.was_given_up(f"/d/{name}")] == ["a", "b"]
+    assert files.is_crowded
+    for name in "abcd":
+        files.unpin(f"/d/{name}")
+    assert not any(files.was_given_up(f"/d/{name}") for name in "abcd")
+    assert not files.is_crowded
+
+
+def test_a_file_that_cannot_be_opened_by_its_path_yet_is_never_closed() -> None:
+    files, _ = descriptors(1)
+    moving = files.get("/d/a")
+    files.hold("/d/b", moving)
+    for name in "cd":
+        files.pin(f"/d/{name}")
+    assert files.peek("/d/b") is moving
+
+
+def test_where_everything_cannot_be_synced_no_file_with_unsynced_bytes_is_closed() -> None:
+    files, disk = descriptors(2)
+    disk.can_sync_everything = False
+    for name in "abcd":
+        files.pin(f"/d/{name}")
+    assert len(files) == 4
+    assert not any(files.was_given_up(f"/d/{name}") for name in "abcd")
+
+
+def test_logs_that_nobody_syncs_hold_no_more_descriptors_than_may_be_open() -> None:
+    disk, log_count = MemoryDisk(), 40
+    storage = Storage(disk, files_max=4)
+    logs = []
+    for number in range(log_count):
+        disk.make_directory(f"/t-{number}")
+        log = Log.open(
+            storage,
+            f"/t-{number}",
+            settings(),
+            recovery_point=Offset(0),
+            start_offset=Offset(0),
+            clean=False,
+            now_ms=0,
+        )
+        append(log)
+        logs.append(log)
+    assert len(storage.files) <= 4
+    assert [log.sync_targets().has_reopened for log in logs].count(True) == log_count - 4
+    for log in logs:
+        sync(log)
+    append(logs[0])
+    assert not logs[0].sync_targets().has_reopened
+
+
 def test_a_log_works_with_a_single_descriptor() -> None:
     log = open_log(a_disk(), settings(segment_bytes=320), files_max=1)
     append_many(log, 10)
     assert len(read_all(log)) == 10
-    assert len(log._storage.files) >= 5
     sync(log)
     assert len(log._storage.files) == 1
     assert len(read_all(log)) == 10

@@ -26,6 +26,9 @@ LOG = f"{DIRECTORY}/log"
 class InlinePool:
     """A pool that does the work at once."""
 
+    async def drain(self) -> None:
+        """Nothing is under way."""
+
     def run(self, function: Callable[..., T], *arguments: object) -> "asyncio.Future[T]":
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         try:

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from typing_extensions import Buffer
 
 from ropewalk.base.ids import NodeId, ProducerId
+from ropewalk.base.ports import Everything
+from ropewalk.base.syncs import Syncs
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.local import LocalMetadataLog
 from ropewalk.metadata.log import Committed, Snapshot
@@ -32,6 +34,7 @@ class TreeDisk:
     can_sync_everything = False
 
     def __init__(self, tree: LossyTree) -> None:
+        self.syncs = Syncs()
         self.tree = tree
         self.operations_left = 1 << 30
 
@@ -76,6 +79,12 @@ class TreeDisk:
         self.count()
         self.tree.directory(path or "/").sync()
 
+    def open_everything(self) -> Everything:
+        raise NotImplementedError
+
+    def hear_former_errors(self) -> None:
+        raise NotImplementedError
+
     def sync_everything(self) -> None:
         raise NotImplementedError
 
@@ -119,12 +128,18 @@ class OpenFile:
         self._disk.count()
         assert self._file.content[position : position + len(memoryview(data))] == data
 
+    def hear_former_errors(self) -> None:
+        """Nothing fails here."""
+
     def sync(self) -> None:
         self._disk.count()
         self._file.sync()
 
 
 class InlinePool:
+    async def drain(self) -> None:
+        """Nothing is under way."""
+
     def run(self, function: Callable[..., T], *arguments: object) -> "asyncio.Future[T]":
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         try:

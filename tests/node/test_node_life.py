@@ -1,6 +1,7 @@
 """A node's life on simulated ports: start, stop, start again, and what it finds then."""
 
 import asyncio
+import errno
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -8,6 +9,7 @@ import pytest
 
 from ropewalk.base.errors import CorruptMetadata, DirectoryRefused, StorageFailed
 from ropewalk.base.ids import TopicPartition
+from ropewalk.base.syncs import SyncFailed
 from ropewalk.client.address import Address
 from ropewalk.client.admin import Admin, NewTopic
 from ropewalk.client.client import Client
@@ -237,3 +239,52 @@ def test_the_end_of_a_partition_is_never_told_to_be_lower_after_a_restart() -> N
             return (await client.list_offsets("t", {0: LATEST}))[0].offset
 
     assert in_a_world(story) == 5
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
+@pytest.mark.parametrize("skipped", range(8))
+@pytest.mark.parametrize("syncfs", [True, False], ids=["syncfs", "file by file"])
+def test_a_stop_in_which_a_sync_fails_is_not_marked_as_clean(syncfs: bool, skipped: int, code: int) -> None:
+    """Whichever sync it is, also one that is under way and that nobody waits for: what was acknowledged is on disk, and the rest is checked."""
+
+    async def story(world: World, machine: Machine) -> tuple[bool, list[str]]:
+        node = await start(machine)
+        await produce(world, "a")
+        failure_count = machine.platters.sync_failure_count
+        machine.platters.fail_syncs(1, after=skipped, code=code)
+        producing = asyncio.ensure_future(produce(world, "b"))
+        await asyncio.sleep(0.003)
+        outcome = (await asyncio.gather(node.stop(), return_exceptions=True))[0]
+        has_failed = machine.platters.sync_failure_count > failure_count
+        assert isinstance(outcome, SyncFailed) == has_failed
+        is_marked = machine.platters.find("/data/clean-shutdown") is not None
+        assert is_marked == (not has_failed)
+        producing.cancel()
+        machine.kill()
+        machine.platters.heal()
+        await start(machine)
+        await produce(world, "c")
+        machine.cut_power()
+        await start(machine)
+        found = await consume(world, 2)
+        return "a" in found and ("c" in found or "b" in found), []
+
+    assert in_a_world(story, can_sync_everything=syncfs) == (True, [])
+
+
+def test_a_sync_that_is_under_way_is_heard_out_by_an_orderly_stop() -> None:
+    """It is slow, its error comes once, and whoever asked for it has been cancelled."""
+
+    async def story(world: World, machine: Machine) -> tuple[str, bool]:
+        node = await start(machine)
+        await produce(world, "a")
+        machine.platters.fail_syncs(1)
+        machine.platters.stall(world.now_s + 2)
+        producing = asyncio.ensure_future(produce(world, "b"))
+        await asyncio.sleep(0.5)
+        with pytest.raises(SyncFailed) as failed:
+            await node.stop()
+        producing.cancel()
+        return failed.value.reason, machine.platters.find("/data/clean-shutdown") is not None
+
+    assert in_a_world(story) == ("write-back failed", False)

@@ -1,5 +1,6 @@
 """What both disks promise, and what only the real one can."""
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from ropewalk.base.ports import Disk, read_whole, write_atomically
-from ropewalk.runtime.disk import OsDisk, file_system_of
+from ropewalk.base.syncs import SyncFailed
+from ropewalk.runtime.disk import OsDisk, file_system_of, kernel_reports_syncfs
 from ropewalk.runtime.memory_disk import MemoryDisk
 
 Place = tuple[Disk, str]
@@ -111,3 +113,38 @@ def test_rewriting_changes_nothing_and_does_not_append(tmp_path: Path) -> None:
     file.rewrite(2, b"2345")
     file.append(b"x")
     assert file.read(0, 99) == b"0123456789x"
+
+
+@pytest.mark.parametrize(
+    ("release", "reports"),
+    [
+        ("6.18.44-generic", True),
+        ("5.8.0", True),
+        ("5.10", True),
+        ("5.7.19-arch1", False),
+        ("4.19.0-27-amd64", False),
+        ("?", False),
+    ],
+)
+def test_syncfs_is_trusted_only_where_the_kernel_tells_of_errors(release: str, reports: bool) -> None:
+    assert kernel_reports_syncfs(release) is reports
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC, errno.EDQUOT])
+def test_a_sync_that_failed_is_remembered_by_the_disk_whatever_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    disk = OsDisk(str(tmp_path))
+    one, other = disk.open(f"{tmp_path}/a", create=True), disk.open(f"{tmp_path}/b", create=True)
+
+    def fail(_: int) -> None:
+        raise OSError(code, os.strerror(code))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fdatasync", fail)
+        with pytest.raises(SyncFailed, match=os.strerror(code)) as failed:
+            one.sync()
+    assert failed.value.errno == errno.EIO  # never that of a full disk, which means: go on
+    for sync in (one.sync, other.sync, lambda: disk.sync_directory(str(tmp_path))):
+        with pytest.raises(SyncFailed, match=os.strerror(code)):
+            sync()

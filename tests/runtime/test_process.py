@@ -3,7 +3,9 @@
 import os
 import time
 
-from ropewalk.runtime.process import SystemProcess
+import pytest
+
+from ropewalk.runtime.process import SystemProcess, is_tested_python
 
 
 def test_usage_is_that_of_this_process() -> None:
@@ -21,3 +23,12 @@ def test_usage_is_that_of_this_process() -> None:
     assert after.cpu_user_s + after.cpu_system_s > before.cpu_user_s + before.cpu_system_s
     assert 0 < after.started_at_s < time.time()
     assert after.descriptor_count_max >= after.descriptor_count
+
+
+@pytest.mark.parametrize(
+    ("version", "is_tested"), [((3, 11), True), ((3, 13), True), ((3, 14), False), ((4, 0), False)]
+)
+def test_a_version_of_python_that_was_not_tested_is_known_as_such(
+    version: tuple[int, int], is_tested: bool
+) -> None:
+    assert is_tested_python(version) is is_tested

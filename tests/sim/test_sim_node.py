@@ -42,6 +42,7 @@ def test_there_is_a_mutant_for_every_promise() -> None:
         "compaction_drops_last_value",
         "compaction_drops_live_tombstone",
         "consumer_above_durable",
+        "failed_sync_forgotten",
         "fenced_instance_commits",
         "index_over_log",
         "producers_not_rebuilt",
@@ -51,6 +52,7 @@ def test_there_is_a_mutant_for_every_promise() -> None:
         "stale_generation_commits",
         "state_survives_failed_append",
         "unknown_offset_is_zero",
+        "write_back_error_shared",
     ]
 
 

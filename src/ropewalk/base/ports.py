@@ -6,8 +6,10 @@ and a crashable disk in `sim/`. The same broker runs on either.
 What a reader could get wrong
     `Disk` and `File` calls block. On the event loop only the calls that touch the page cache are
     made (`File.append`, `File.read_cached`); everything else goes through a `Pool`.
-    A file's new name is durable only after `sync_directory` (or `sync_everything`); a file's bytes
-    only after `File.sync` (or `sync_everything`).
+    A file's new name is durable only after `sync_directory` (or a sync of everything); a file's bytes
+    only after `File.sync` (or a sync of everything).
+    An error of write-back is told once to each open description of a file or of a file system. Whoever counts on hearing it
+    has a description of its own, older than what it writes (`open_everything`).
     Paths are plain strings, absolute, with `/`.
 """
 
@@ -18,6 +20,8 @@ from typing import Final, Protocol, TypeVar
 
 from msgspec import Struct
 from typing_extensions import Buffer
+
+from ropewalk.base.syncs import Syncs
 
 T = TypeVar("T")
 
@@ -65,16 +69,34 @@ class File(Protocol):
         cache later would sync nothing. A crash at any moment leaves the bytes as they were.
         """
 
+    def hear_former_errors(self) -> None:
+        """Let the kernel tell of write-backs that failed before this process began, which are nothing to end it for.
+
+        For a start, before anything is changed; whatever the former process wrote and did not sync is then rewritten, or cut.
+        Waits for the disk.
+        """
+
     def sync(self) -> None:
-        """Return when the bytes are on disk. After an `OSError` the node must stop: the page cache lies."""
+        """Return when the bytes are on disk. After `SyncFailed` the node must stop: the page cache lies."""
+
+
+class Everything(Protocol):
+    """All that is on a disk, as one who syncs it has it open. Not to be shared: what one hears, another does not."""
+
+    def sync(self) -> None:
+        """Return when every file and name is on disk. Fails if any write-back has failed since this was opened."""
 
 
 class Disk(Protocol):
-    """A file system. Errors are `OSError` with the usual `errno`."""
+    """A file system. Errors are `OSError` with the usual `errno`; those of syncs are `SyncFailed`."""
+
+    @property
+    def syncs(self) -> Syncs:
+        """Whether all syncs have succeeded so far."""
 
     @property
     def can_sync_everything(self) -> bool:
-        """Whether one `sync_everything` makes every file and name durable at once (`syncfs`)."""
+        """Whether one sync makes every file and name durable at once, and tells of every error (`syncfs`)."""
 
     def open(self, path: str, *, create: bool = False) -> File: ...
 
@@ -93,7 +115,14 @@ class Disk(Protocol):
 
     def sync_directory(self, path: str) -> None: ...
 
-    def sync_everything(self) -> None: ...
+    def open_everything(self) -> Everything:
+        """Open it before anything is written that is to be synced with it. Only where `can_sync_everything`."""
+
+    def hear_former_errors(self) -> None:
+        """As `File.hear_former_errors`, of the whole file system: nobody who opens it later hears of them."""
+
+    def sync_everything(self) -> None:
+        """As `Everything.sync`, for the last word on this disk: it hears of every error since the process began."""
 
     def free_bytes(self, path: str) -> int: ...
 
@@ -112,6 +141,9 @@ class Pool(Protocol):
 
     def run(self, function: Callable[..., T], *arguments: object) -> "asyncio.Future[T]":
         """Calls started together may run in any order and at the same time."""
+
+    async def drain(self) -> None:
+        """Return when all that was begun by now has ended, also what nobody waits for any more: a thread cannot be cancelled."""
 
 
 class Listener(Protocol):
@@ -197,12 +229,13 @@ def write_all_atomically(disk: Disk, contents: Sequence[tuple[str, bytes]]) -> N
         for path, data in contents:
             write_atomically(disk, path, data)
         return
+    everything = disk.open_everything()
     for path, data in contents:
         _write_beside(disk, path, data)
-    disk.sync_everything()
+    everything.sync()
     for path, _ in contents:
         disk.rename(path + _BESIDE, path)
-    disk.sync_everything()
+    everything.sync()
 
 
 def read_whole(disk: Disk, path: str) -> bytes:

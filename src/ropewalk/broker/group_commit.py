@@ -7,7 +7,9 @@ every partition; elsewhere each dirty file is synced by itself (ADR 0003).
 What a reader could get wrong
     A sync covers what was written before it began: the end offsets are noted first.
     After a failed sync the page cache may hold pages that the kernel believes clean and the disk never got
-    (fsyncgate). `run` ends with that error, and the node ends with `run`.
+    (fsyncgate). `run` ends with that error, and the node ends with `run`. The error may have been told to somebody else in
+    this process, so that is looked at before anybody hears that something is durable.
+    Nobody else syncs through what is opened here: an error is told once to each open description.
     A sync that is under way names files and directories of partitions that were forgotten meanwhile. Nobody may take
     those away under it: a directory that is not there is an error like any other (`left`). What counts is the log: the
     sync may be that of a leader, and the one who goes the follower that took the log over from it.
@@ -26,6 +28,7 @@ from ropewalk.log.log import Log, SyncTargets
 class GroupCommit:
     def __init__(self, disk: Disk, pool: Pool, clock: Clock) -> None:
         self._disk = disk
+        self._everything = disk.open_everything() if disk.can_sync_everything else None
         self._pool = pool
         self._clock = clock
         self._dirty: dict[Hosted, None] = {}
@@ -99,6 +102,7 @@ class GroupCommit:
         targets = list(self._syncing.values())
         began_ms = self._clock.monotonic_ms()
         await self._pool.run(self._sync, targets)
+        self._disk.syncs.check()
         self.durations.add(self._clock.monotonic_ms() - began_ms)
         synced, self._syncing, self._at_disk = self._syncing, {}, frozenset()
         for partition, target in synced.items():
@@ -114,9 +118,17 @@ class GroupCommit:
                 settled.set_result(None)
 
     def _sync(self, targets: list[SyncTargets]) -> None:
+        try:
+            self._sync_all(targets)
+        except OSError as error:  # whatever it is, it must not be tried again
+            raise self._disk.syncs.fail(error) from error
+
+    def _sync_all(self, targets: list[SyncTargets]) -> None:
+        self._disk.syncs.check()
         file_count = sum(len(target.files) + len(target.directories) for target in targets)
-        if file_count > SYNC_FILES_SINGLY_MAX and self._disk.can_sync_everything:
-            self._disk.sync_everything()
+        has_reopened = any(target.has_reopened for target in targets)
+        if self._everything is not None and (has_reopened or file_count > SYNC_FILES_SINGLY_MAX):
+            self._everything.sync()
             return
         for target in targets:
             for file in target.files:

@@ -81,6 +81,7 @@ class Housekeeping:
             await self.tick()
 
     async def tick(self) -> None:
+        self._disk.directory.storage.disk.syncs.check()  # an error may have gone to somebody who was cancelled
         now_ms = self._clock.monotonic_ms()
         for partition in self._disk.commits.waiting():
             partition.expire(now_ms)
@@ -88,6 +89,8 @@ class Housekeeping:
         if self._partitions.unopened_count:
             # Nothing has changed, but the partitions follow again. Nobody waits here: what is followed may have to wait for this.
             self._cluster.facts.follow_soon()
+        if self._disk.directory.storage.files.is_crowded:
+            await self._sync_unflushed()
         await _tolerating_a_full_disk(self._save_recovery_points())
         if now_ms >= self._high_watermarks_due_ms:
             self._high_watermarks_due_ms = now_ms + HIGH_WATERMARKS_SAVED_MS
@@ -156,6 +159,14 @@ class Housekeeping:
         if self._points_moved:
             await self._disk.recovery_points.save()
             self._points_moved = False
+
+    async def _sync_unflushed(self) -> None:
+        """Have everything synced that nobody waits for (`flush=os`), so that its files need not be kept open."""
+        for count, partition in enumerate(self._partitions, 1):
+            if count % PARTITIONS_PER_TURN == 0:
+                await asyncio.sleep(0)
+            if partition.log.dirty and not partition.in_memory and self._may_work_at(partition):
+                self._disk.commits.note(partition)
 
     async def _save_high_watermarks(self) -> None:
         """Of replicated partitions: where a leader begins that knows no better."""

@@ -19,7 +19,7 @@ from ropewalk.metadata.settings.broker import BROKER_SETTINGS
 from ropewalk.node.config import Config, load
 from ropewalk.node.options import NodeOptions
 from ropewalk.runtime.clock import SystemClock
-from ropewalk.runtime.disk import SYNCFS_FILE_SYSTEMS, file_system_of
+from ropewalk.runtime.disk import SYNCFS_FILE_SYSTEMS, file_system_of, kernel_reports_syncfs
 
 _FREE_BYTES_LOW: Final = 1 << 30
 _DESCRIPTORS_FOR_CONNECTIONS: Final = 1024
@@ -144,7 +144,7 @@ def _free_space(path: Path) -> Finding:
 
 def _file_system(path: Path) -> Finding:
     kind = file_system_of(str(path))
-    if kind in SYNCFS_FILE_SYSTEMS:
+    if kind in SYNCFS_FILE_SYSTEMS and kernel_reports_syncfs(platform.release()):
         return Finding("file system", Verdict.GOOD, f"{kind}: one syncfs serves all partitions")
     return Finding(
         "file system", Verdict.ODD, f"{kind}: every file is synced by itself, which many partitions feel"

@@ -81,7 +81,7 @@ class Cleaning:
             self._storage.let_go(segment)
         segment = replacement.segment
         segment.is_moving = True
-        self._storage.files.pin(segment.path, replacement.file)
+        self._storage.files.hold(segment.path, replacement.file)
         self._segments.replace(replaced, segment)
         self._contents.producers.transactions.aborted.hide_below(replacement.decided_offset)
         return True

@@ -117,6 +117,8 @@ class DataDirectory:
     def begin(self) -> None:
         """From here on logs may be opened, and a stop that is not in order leaves doubts. Blocks."""
         disk = self.storage.disk
+        if disk.can_sync_everything:
+            disk.hear_former_errors()
         disk.remove(f"{self.path}/clean-shutdown")
         for name in disk.list(self.path):
             if name.endswith((_CREATING, _DELETED)):
@@ -238,10 +240,17 @@ class DataDirectory:
         return self.unsynced.take()
 
     def mark_clean(self) -> None:
-        """Say that the node stopped in order: every log is durable, its closing snapshot written. Blocks."""
+        """Say that the node stopped in order: every log is durable, its closing snapshot written. Blocks.
+
+        Nothing is said after a sync that failed, whoever heard of it.
+        """
+        disk = self.storage.disk
         self.recovery_points.take().run()
         self.log_starts.take().run()
         self.high_watermarks.take().run()
+        if disk.can_sync_everything:
+            disk.sync_everything()
+        disk.syncs.check()
         write_atomically(self.storage.disk_to_go_on, f"{self.path}/clean-shutdown", b"")
 
     def _has(self, partition: Held) -> bool:

@@ -45,6 +45,7 @@ class PartitionFiles:
     def rewrite(self, segment: Segment, start_position: int) -> None:
         """Make sure that the next sync takes a segment's bytes from there on to disk. See `File.rewrite`."""
         file = self._reserved_disk.open(segment.path)
+        file.hear_former_errors()
         for position in range(start_position, segment.size_bytes, _REWRITE_BYTES):
             size = min(_REWRITE_BYTES, segment.size_bytes - position)
             file.rewrite(position, file.read(position, size))
@@ -120,6 +121,7 @@ class PartitionFiles:
             # Without its last byte the last chunk is not whole.
             columns, keep_bytes = decode_chunks(data[: keep_bytes - 1], segment.base_offset)
         if keep_bytes != size_bytes:
+            file.hear_former_errors()
             file.truncate(keep_bytes)
             file.sync()
         segment.index.flushed_bytes = keep_bytes

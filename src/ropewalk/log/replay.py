@@ -164,6 +164,7 @@ class Replay:
         self.damaged.note(DamagedRange(start_offset, end_offset, NO_SEGMENT, 0, 0))
 
     def _cut_tail(self, file: File, position: int, size_bytes: int) -> None:
+        file.hear_former_errors()
         file.truncate(position)
         file.sync()
         self.cut_bytes += size_bytes - position

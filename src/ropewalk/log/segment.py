@@ -30,7 +30,6 @@ class Segment:
         "end_offset",
         "index",
         "is_moving",
-        "is_pinned",
         "is_settled",
         "max_timestamp",
         "opened_at_ms",
@@ -58,9 +57,6 @@ class Segment:
             entry_position_min=size_bytes,
         )
         self.trust = Trust(written_from=size_bytes)
-        self.is_pinned = False
-        """Whether its descriptor is held because of unsynced bytes."""
-
         self.is_settled = True
         """Whether all of it may be clean in the page cache: nothing was written since the last sync began."""
 

@@ -86,7 +86,6 @@ class Storage:
         self.files.forget(segment.path)
         self.files.forget(segment.index.path)
         self.indexes.drop(segment.index.path)
-        segment.is_pinned = False
 
 
 class Removal:

@@ -3,7 +3,8 @@
 Invariants
     What a failed write left is cut off before the next write; if that fails, nothing more is written until the log
     is opened again.
-    A file with unsynced bytes stays open: the kernel reports a failed write-back to those who had it open.
+    A file with unsynced bytes stays open: the kernel reports a failed write-back to those who had it open. Where too many
+    would, `Descriptors` knows which were closed, and `SyncTargets.has_reopened` says so.
     A name is durable before anything behind it counts as durable: `sync_targets` lists the directory until then.
 """
 
@@ -32,6 +33,8 @@ class SyncTargets(Struct, frozen=True):
     end_offset: Offset
     files: tuple[File, ...]
     directories: tuple[str, ...]
+    has_reopened: bool = False
+    """Whether one of the files was closed before it was synced: where everything can be synced at once, only that tells."""
 
 
 class Writer:
@@ -109,10 +112,7 @@ class Writer:
         """
         files = self._storage.files
         try:
-            file = files.get(segment.path)
-            if not segment.is_pinned:
-                files.pin(segment.path, file)
-                segment.is_pinned = True
+            file = files.pin(segment.path)
             if segment.is_settled:
                 segment.is_settled = False
                 # To append to a page that has left the cache, the kernel reads it back, unverified.
@@ -164,18 +164,20 @@ class Writer:
     def sync_targets(self, *, durable_offset: Offset, end_offset: Offset) -> SyncTargets:
         """All that was written from `durable_offset` on, in a log that ends at `end_offset`."""
         files = []
+        has_reopened = False
         for segment in self._segments.above(durable_offset):
             segment.is_settled = True
+            has_reopened |= self._storage.files.was_given_up(segment.path)
             files.append(self._storage.files.get(segment.path))
         has_new_name = any(base_offset < end_offset for base_offset in self._names_unsynced)
-        return SyncTargets(end_offset, tuple(files), (self._directory,) if has_new_name else ())
+        directories = (self._directory,) if has_new_name else ()
+        return SyncTargets(end_offset, tuple(files), directories, has_reopened)
 
     def on_synced(self, *, durable_offset: Offset, end_offset: Offset) -> None:
         """What was durable up to `durable_offset` is so up to `end_offset`."""
         for segment in self._segments.above(durable_offset):
-            if segment.is_pinned and segment.end_offset <= end_offset:
+            if segment.end_offset <= end_offset:
                 self._storage.files.unpin(segment.path)
-                segment.is_pinned = False
         if self._names_unsynced:
             # A segment that begins at `end_offset` may have been made after the targets were listed.
             self._names_unsynced = [base for base in self._names_unsynced if base >= end_offset]

@@ -165,6 +165,7 @@ class LocalMetadataLog:
             raise
         finally:
             self._is_busy = False
+        self._disk.syncs.check()
         self._broken = None
         self._records.extend(records)
         self._bell.ring()
@@ -286,6 +287,7 @@ class LocalMetadataLog:
         them again makes that true.
         """
         data = self._file.read(0, self._size_bytes)
+        self._file.hear_former_errors()
         self._reserve.file_for(self._file, Purpose.GOING_ON).rewrite(0, data)
         self._epoch += 1
         self._size_bytes += self._append_mark(self.end_offset, self._size_bytes)

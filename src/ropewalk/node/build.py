@@ -6,7 +6,9 @@
 
 What a reader could get wrong
     A node whose background work fails does not stop in order: `failed` is set, and the process ends as after a
-    crash, because what failed is usually the disk and nothing may be claimed about it any more.
+    crash, because what failed is usually the disk and nothing may be claimed about it any more. That holds as well for
+    what fails while the node is being stopped.
+    To cancel work does not end what it has begun in the disk pool. An orderly stop lets that come to its end, and hears its errors.
     Records that are committed while the partitions are being opened are followed afterwards: following begins where the image
     stood before, and to follow a record twice does no harm.
 """
@@ -19,7 +21,7 @@ from typing import Final
 import structlog
 
 from ropewalk.base.budget import ByteBudget
-from ropewalk.base.errors import RopewalkError
+from ropewalk.base.errors import RopewalkError, StorageFailed
 from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import LEAVE_MS_MAX
 from ropewalk.base.metrics import Source
@@ -141,7 +143,10 @@ class Node:
         parts.partitions.end()
 
     async def stop(self) -> None:
-        """In order: others lead, everything acknowledged is on disk and the next start is quick."""
+        """In order: others lead, everything acknowledged is on disk and the next start is quick.
+
+        Raises what keeps it from that, `SyncFailed` among others; the node has ended as after a crash then, and so must the process.
+        """
         parts = self._parts
         parts.instruments.health.stage = Stage.STOPPING
         if not parts.config.is_alone:
@@ -155,15 +160,27 @@ class Node:
         parts.disk.stop()
         if parts.fetchers is not None:
             parts.fetchers.stop()
+        try:
+            await self._close_logs()
+        finally:
+            parts.partitions.end()
+            self._doors.close()
+            parts.instruments.close_door()
+            parts.ports.disk.close()
+
+    async def _close_logs(self) -> None:
+        """Make everything durable, release those who wait for that, and say that it was clean, if it was."""
+        parts = self._parts
+        await parts.ports.pool.drain()
         for partition in parts.partitions:
             if not partition.in_memory and partition.log.dirty:
                 parts.disk.commits.note(partition)
         await parts.disk.commits.commit()
+        if parts.failed.done():
+            raise StorageFailed(f"the node failed while it was stopping: {parts.failed.result()!r}")
         parts.partitions.end()
         self._doors.close()
         await parts.partitions.close()
-        parts.instruments.close_door()
-        parts.ports.disk.close()
 
 
 async def start(config: Config, ports: Ports, facts: Facts | None = None) -> Node:

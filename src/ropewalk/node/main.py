@@ -1,7 +1,7 @@
 """A node as a process: start, say that it is ready, serve until told to stop.
 
 exit 0   stopped by SIGTERM or SIGINT, in order
-exit 1   had to end because the disk cannot be trusted; one line says why
+exit 1   had to end because the disk cannot be trusted, before it was stopped or while it was; one line says why
 
 A node that cannot start raises, for whoever called to say in one line.
 """
@@ -9,6 +9,7 @@ A node that cannot start raises, for whoever called to say in one line.
 import asyncio
 import errno
 import os
+import platform
 import signal
 import sys
 from typing import NoReturn
@@ -18,6 +19,7 @@ import structlog
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ports import Ports
+from ropewalk.base.syncs import SyncFailed
 from ropewalk.node import build, journal
 from ropewalk.node.build import Node
 from ropewalk.node.config import Config, load, parse_address
@@ -27,7 +29,7 @@ from ropewalk.node.options import NodeOptions
 from ropewalk.runtime.loop import freeze_start_up_objects, run
 from ropewalk.runtime.loop_watch import watch_if_wanted
 from ropewalk.runtime.ports import SystemPorts, in_memory, on_disk
-from ropewalk.runtime.process import raise_descriptor_limit
+from ropewalk.runtime.process import PYTHONS_TESTED, is_tested_python, raise_descriptor_limit
 
 _log = structlog.get_logger()
 
@@ -50,6 +52,12 @@ def _run(options: NodeOptions) -> int:
     config = load(options, os.environ)
     journal.configure(config)
     raise_descriptor_limit()
+    if not is_tested_python(sys.version_info[:2]):
+        _log.warning(
+            "this version of Python is not among those that this version of Ropewalk was tested on",
+            python=platform.python_version(),
+            tested=", ".join(f"{major}.{minor}" for major, minor in PYTHONS_TESTED),
+        )
     return run(_serve(config, options, _ports(config)))
 
 
@@ -83,7 +91,13 @@ async def _serve(config: Config, options: NodeOptions, ports: SystemPorts) -> in
         # Ending in order would claim a clean state that nobody can vouch for.
         return 1
     _log.info("stopping")
-    await node.stop()
+    try:
+        await node.stop()
+    except SyncFailed as error:
+        _log.error(
+            "the node could not be stopped in order; the next start checks its logs", reason=error.strerror
+        )
+        return 1
     _log.info("stopped")
     return 0
 

@@ -1,9 +1,10 @@
 """Files of the operating system.
 
 What a reader could get wrong
-    `syncfs` reports an error once per descriptor, so one descriptor is kept for the life of the process.
-    On file systems outside the tested list (FUSE, overlay, network) `syncfs` may reach nothing: there
-    every file is synced by itself.
+    `syncfs` reports an error once per open file description, so everybody who syncs has one of their own (`open_everything`),
+    older than what it is to sync.
+    On file systems outside the tested list (FUSE, overlay, network) `syncfs` may reach nothing, and before Linux 5.8 it reports
+    nothing: there every file is synced by itself.
     `read_cached` belongs to the event loop's thread: its buffers are recycled without a lock.
 """
 
@@ -11,24 +12,31 @@ import ctypes
 import errno
 import fcntl
 import os
+import re
 import shutil
+from contextlib import suppress
 from typing import Final
 
 from typing_extensions import Buffer
 
+from ropewalk.base.syncs import Syncs
 from ropewalk.runtime.buffers import ReadBuffers
 
 SYNCFS_FILE_SYSTEMS: Final = frozenset({"ext4", "xfs", "btrfs"})
+_SYNCFS_REPORTS_SINCE: Final = (5, 8)
+"""Earlier kernels answer that all is well, whatever became of write-back."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class OsFile:
-    __slots__ = ("_buffers", "_descriptor")
+    __slots__ = ("_buffers", "_descriptor", "_syncs")
 
-    def __init__(self, descriptor: int, buffers: ReadBuffers) -> None:
+    def __init__(self, descriptor: int, buffers: ReadBuffers, syncs: Syncs | None = None) -> None:
+        """Without the `syncs` of a disk it answers for itself alone."""
         self._descriptor = descriptor
         self._buffers = buffers
+        self._syncs = Syncs() if syncs is None else syncs
 
     def __del__(self) -> None:
         os.close(self._descriptor)
@@ -74,8 +82,36 @@ class OsFile:
         finally:
             os.close(descriptor)
 
+    def hear_former_errors(self) -> None:
+        with suppress(OSError):
+            os.fdatasync(self._descriptor)
+
     def sync(self) -> None:
-        os.fdatasync(self._descriptor)
+        self._syncs.carry_out(lambda: os.fdatasync(self._descriptor))
+
+
+class OsEverything:
+    __slots__ = ("_descriptor", "_syncs")
+
+    def __init__(self, root: str, syncs: Syncs) -> None:
+        self._descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._syncs = syncs
+
+    def __del__(self) -> None:
+        if hasattr(self, "_descriptor"):  # opening it may have failed
+            os.close(self._descriptor)
+
+    def hear_former_errors(self) -> None:
+        with suppress(OSError):
+            self._sync()
+
+    def sync(self) -> None:
+        self._syncs.carry_out(self._sync)
+
+    def _sync(self) -> None:
+        if _libc.syncfs(self._descriptor) != 0:
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code))
 
 
 class OsDisk:
@@ -83,18 +119,20 @@ class OsDisk:
 
     def __init__(self, root: str) -> None:
         os.makedirs(root, exist_ok=True)
+        self.syncs = Syncs()
         self.file_system = file_system_of(root)
-        self._root_descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._root = root
+        self._everything = OsEverything(root, self.syncs)
         self._locks: list[int] = []
         self._buffers = ReadBuffers()
 
     @property
     def can_sync_everything(self) -> bool:
-        return self.file_system in SYNCFS_FILE_SYSTEMS
+        return self.file_system in SYNCFS_FILE_SYSTEMS and kernel_reports_syncfs(os.uname().release)
 
     def open(self, path: str, *, create: bool = False) -> OsFile:
         flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-        return OsFile(os.open(path, flags, 0o640), self._buffers)
+        return OsFile(os.open(path, flags, 0o640), self._buffers, self.syncs)
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
@@ -119,15 +157,20 @@ class OsDisk:
     def sync_directory(self, path: str) -> None:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            os.fsync(descriptor)
+            self.syncs.carry_out(lambda: os.fsync(descriptor))
         finally:
             os.close(descriptor)
 
+    def open_everything(self) -> OsEverything:
+        assert self.can_sync_everything, f"syncfs is not trusted on {self.file_system}"
+        return OsEverything(self._root, self.syncs)
+
+    def hear_former_errors(self) -> None:
+        self._everything.hear_former_errors()
+
     def sync_everything(self) -> None:
         assert self.can_sync_everything, f"syncfs is not trusted on {self.file_system}"
-        if _libc.syncfs(self._root_descriptor) != 0:
-            code = ctypes.get_errno()
-            raise OSError(code, os.strerror(code))
+        self._everything.sync()
 
     def free_bytes(self, path: str) -> int:
         status = os.statvfs(path)
@@ -151,7 +194,12 @@ class OsDisk:
         for descriptor in self._locks:
             os.close(descriptor)
         self._locks.clear()
-        os.close(self._root_descriptor)
+
+
+def kernel_reports_syncfs(release: str) -> bool:
+    """Whether `syncfs` of a kernel with that release, as `uname` tells it, fails where write-back has failed."""
+    numbers = re.match(r"(\d+)\.(\d+)", release)
+    return numbers is not None and (int(numbers[1]), int(numbers[2])) >= _SYNCFS_REPORTS_SINCE
 
 
 def file_system_of(path: str) -> str:

@@ -14,6 +14,8 @@ from typing import Final
 
 from typing_extensions import Buffer
 
+from ropewalk.base.syncs import Syncs
+
 FREE_BYTES: Final = 1 << 40  # memory has no free-space figure of its own; retention bounds it
 
 
@@ -48,6 +50,14 @@ class MemoryFile:
     def rewrite(self, position: int, data: Buffer) -> None:
         pass
 
+    def hear_former_errors(self) -> None:
+        pass
+
+    def sync(self) -> None:
+        pass
+
+
+class MemoryEverything:
     def sync(self) -> None:
         pass
 
@@ -60,6 +70,7 @@ class _Directory(dict[str, "MemoryFile | _Directory"]):
 
 class MemoryDisk:
     def __init__(self) -> None:
+        self.syncs = Syncs()
         self._root = _Directory()
         self._locks: set[str] = set()
         self._changing = Lock()
@@ -135,6 +146,12 @@ class MemoryDisk:
         return inside if isinstance(inside, _Directory) else None, name
 
     def sync_directory(self, path: str) -> None:
+        pass
+
+    def open_everything(self) -> MemoryEverything:
+        return MemoryEverything()
+
+    def hear_former_errors(self) -> None:
         pass
 
     def sync_everything(self) -> None:

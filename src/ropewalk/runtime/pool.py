@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -11,9 +11,17 @@ T = TypeVar("T")
 class ThreadPool:
     def __init__(self, thread_count: int) -> None:
         self._executor = ThreadPoolExecutor(thread_count, thread_name_prefix="disk")
+        self._under_way: set[Future[Any]] = set()
 
     def run(self, function: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
-        return asyncio.get_running_loop().run_in_executor(self._executor, function, *arguments)
+        call: Future[T] = self._executor.submit(function, *arguments)
+        self._under_way.add(call)
+        call.add_done_callback(self._under_way.discard)
+        return asyncio.wrap_future(call)
+
+    async def drain(self) -> None:
+        calls = [asyncio.wrap_future(call) for call in list(self._under_way)]
+        await asyncio.gather(*calls, return_exceptions=True)  # whoever asked for it has heard, or has gone
 
     def stop(self) -> None:
         """Wait for what runs; nothing may be started afterwards."""

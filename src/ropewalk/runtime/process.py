@@ -3,9 +3,13 @@
 import os
 import resource
 from collections.abc import Iterator
+from typing import Final
 
 from ropewalk.base.limits import DESCRIPTORS_WANTED
 from ropewalk.base.ports import Usage
+
+PYTHONS_TESTED: Final = ((3, 11), (3, 12), (3, 13))
+"""The versions of Python that the tests have been run on."""
 
 
 class SystemProcess:
@@ -25,6 +29,10 @@ class SystemProcess:
             disk_read_bytes=disk.get(b"read_bytes", 0),
             disk_written_bytes=disk.get(b"write_bytes", 0),
         )
+
+
+def is_tested_python(version: tuple[int, ...]) -> bool:
+    return version in PYTHONS_TESTED
 
 
 def raise_descriptor_limit() -> None:

@@ -25,8 +25,9 @@ from ropewalk.base.limits import (
     RESERVE_SHARE_MAX,
     RESERVE_SLICES,
 )
-from ropewalk.base.ports import Disk, File, Rng
+from ropewalk.base.ports import Disk, Everything, File, Rng
 from ropewalk.base.reserve import Purpose, is_no_room
+from ropewalk.base.syncs import Syncs
 
 T = TypeVar("T")
 
@@ -187,6 +188,9 @@ class ReservedFile:
     def rewrite(self, position: int, data: Buffer) -> None:
         _spend(self._reserve, self._purpose, lambda: self._file.rewrite(position, data))
 
+    def hear_former_errors(self) -> None:
+        self._file.hear_former_errors()
+
     def sync(self) -> None:
         self._file.sync()
 
@@ -198,6 +202,10 @@ class ReservedDisk:
         self._disk = disk
         self._reserve = reserve
         self._purpose = purpose
+
+    @property
+    def syncs(self) -> Syncs:
+        return self._disk.syncs
 
     @property
     def can_sync_everything(self) -> bool:
@@ -224,6 +232,12 @@ class ReservedDisk:
 
     def sync_directory(self, path: str) -> None:
         self._disk.sync_directory(path)
+
+    def open_everything(self) -> Everything:
+        return self._disk.open_everything()
+
+    def hear_former_errors(self) -> None:
+        self._disk.hear_former_errors()
 
     def sync_everything(self) -> None:
         self._disk.sync_everything()

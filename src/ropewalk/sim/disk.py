@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from typing_extensions import Buffer
 
+from ropewalk.base.syncs import Syncs
 from ropewalk.sim.platters import CAPACITY_BYTES, Platters
 from ropewalk.sim.process import PowerCut, Process
-from ropewalk.sim.storage import Directory, StoredFile
+from ropewalk.sim.storage import Directory, Hearing, StoredFile
 
 if TYPE_CHECKING:
     from ropewalk.sim.loop import SimulatedLoop
@@ -33,13 +34,14 @@ class BlockedTheLoop(Exception):
 
 
 class SimulatedFile:
-    """The `File` port."""
+    """The `File` port: one open description."""
 
-    __slots__ = ("_disk", "_file", "_platters")
+    __slots__ = ("_disk", "_file", "_hearing", "_platters")
 
     def __init__(self, disk: "SimulatedDisk", file: StoredFile) -> None:
         self._disk = disk
         self._file = file
+        self._hearing = Hearing(file.errors)
         self._platters = disk.platters
 
     def append(self, data: Buffer) -> int:
@@ -81,11 +83,43 @@ class SimulatedFile:
         self._file.rewrite(position, len(memoryview(data)))
         self._platters.trace.note("rewrite", self._file.number, position)
 
+    def hear_former_errors(self) -> None:
+        self._disk.before_wait("sync")
+        self._hearing.take()
+
     def sync(self) -> None:
         self._disk.before_wait("sync")
         self._disk.before_change()
-        self._platters.sync_file(self._file)
+        self._disk.syncs.carry_out(self._sync)
         self._platters.trace.note("sync", self._file.number)
+
+    def _sync(self) -> None:
+        self._platters.sync_file(self._file)
+        self._platters.tell(self._hearing)
+
+
+class SimulatedEverything:
+    """The `Everything` port: one open description of the file system."""
+
+    def __init__(self, disk: "SimulatedDisk") -> None:
+        self._disk = disk
+        self._hearing = Hearing(disk.platters.errors)
+
+    def hear_former_errors(self) -> None:
+        self._hearing.take()
+
+    def sync(self) -> None:
+        disk = self._disk
+        disk.before_wait("sync of everything")
+        disk.before_change()
+        assert disk.can_sync_everything, "a sync of everything reaches nothing on this file system"
+        disk.syncs.carry_out(self._sync)
+        disk.platters.trace.note("sync everything")
+
+    def _sync(self) -> None:
+        platters = self._disk.platters
+        platters.sync_everything()
+        platters.tell(self._hearing)
 
 
 class SimulatedDisk:
@@ -93,8 +127,10 @@ class SimulatedDisk:
 
     def __init__(self, platters: Platters, process: Process, loop: "SimulatedLoop") -> None:
         self.platters = platters
+        self.syncs = Syncs()
         self._process = process
         self._loop = loop
+        self._everything = SimulatedEverything(self)
 
     @property
     def can_sync_everything(self) -> bool:
@@ -139,15 +175,19 @@ class SimulatedDisk:
     def sync_directory(self, path: str) -> None:
         self.before_wait("sync of a directory")
         self.before_change()
-        self.platters.find_directory(path).sync()
+        self.syncs.carry_out(self.platters.find_directory(path).sync)
         self.platters.trace.note("sync directory", path)
 
-    def sync_everything(self) -> None:
+    def open_everything(self) -> SimulatedEverything:
+        self.before_use()
+        return SimulatedEverything(self)
+
+    def hear_former_errors(self) -> None:
         self.before_wait("sync of everything")
-        self.before_change()
-        assert self.platters.can_sync_everything, "sync_everything reaches nothing on this file system"
-        self.platters.sync_everything()
-        self.platters.trace.note("sync everything")
+        self._everything.hear_former_errors()
+
+    def sync_everything(self) -> None:
+        self._everything.sync()
 
     def free_bytes(self, path: str) -> int:
         self.before_use()
@@ -193,18 +233,31 @@ class SimulatedPool:
     def __init__(self, platters: Platters, loop: "SimulatedLoop") -> None:
         self._platters = platters
         self._loop = loop
+        self._under_way: dict[asyncio.Future[None], None] = {}
 
     def run(self, function: Callable[..., T], *arguments: object) -> "asyncio.Future[T]":
         future: asyncio.Future[T] = self._loop.create_future()
         wait_s = self._draw_s(POOL_WAIT_S_MAX)
         if self._platters.rng.random() < 0.7:  # a stall may come before the work or between it and its answer
             wait_s += self._stall_s()
-        self._loop.call_later(wait_s, self._execute, future, function, arguments)
+        ended: asyncio.Future[None] = self._loop.create_future()
+        self._under_way[ended] = None
+        self._loop.call_later(wait_s, self._execute, future, ended, function, arguments)
         return future
 
+    async def drain(self) -> None:
+        if self._under_way:
+            await asyncio.wait(list(self._under_way))
+
     def _execute(
-        self, future: "asyncio.Future[T]", function: Callable[..., T], arguments: tuple[object, ...]
+        self,
+        future: "asyncio.Future[T]",
+        ended: "asyncio.Future[None]",
+        function: Callable[..., T],
+        arguments: tuple[object, ...],
     ) -> None:
+        del self._under_way[ended]
+        ended.set_result(None)
         self._platters.is_waiting_allowed = True
         try:
             result = function(*arguments)

@@ -19,7 +19,7 @@ from ropewalk.base.ids import TopicPartition
 from ropewalk.records.batch import HEADER_BYTES, BatchHeader, iterate, verify_crc
 from ropewalk.sim.group_history import Jumped
 from ropewalk.sim.history import ClockJumped, Rotted
-from ropewalk.sim.keeper import Keeper
+from ropewalk.sim.keeper import Keeper, draw_error
 from ropewalk.sim.storage import StoredFile
 from ropewalk.sim.workload import Workload
 from ropewalk.sim.world import Machine
@@ -50,6 +50,8 @@ class Nemesis:
             (12, self._kill),
             (6, self._stop_in_order),
             (8, self._fail_sync),
+            (8, self._fail_write_back),
+            (5, self._fail_sync_while_stopping),
             (12, self._reset_connections),
             (6, self._cut_direction),
             (5, self._cut_off),
@@ -109,6 +111,26 @@ class Nemesis:
 
     async def _fail_sync(self) -> None:
         await self._keeper.fail_sync()
+
+    async def _fail_write_back(self) -> None:
+        """In the background, while nobody syncs: whoever syncs next is told, and everybody else who has it open, once."""
+        platters, code = self._machine.platters, draw_error(self._rng)
+        has_failed = False
+
+        def strike() -> None:
+            nonlocal has_failed
+            has_failed = platters.fail_write_back(code)
+
+        platters.stall(self._world.now_s + 0.3)
+        await asyncio.sleep(self._rng.uniform(0.05, 0.3))
+        await self._keeper.fail_sync(strike, is_lying=lambda: has_failed)
+
+    async def _fail_sync_while_stopping(self) -> None:
+        """Mostly the one that is under way when the node is told to stop, and that nobody waits for any more then."""
+        after, code = self._rng.choice([0, 0, 0, 1, 2, 8]), draw_error(self._rng)
+        self._machine.platters.stall(self._world.now_s + 0.3)
+        await asyncio.sleep(self._rng.uniform(0.05, 0.25))
+        await self._keeper.stop_while_sync_fails(after=after, code=code)
 
     async def _reset_connections(self) -> None:
         connections = self._world.network.connections()

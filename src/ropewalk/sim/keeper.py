@@ -1,16 +1,25 @@
 """Whoever runs the node: starts it, starts it again when it is gone, and stops it in order when told to."""
 
 import asyncio
+import errno
+import random
 from collections.abc import Callable, Coroutine
 from contextvars import copy_context
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from ropewalk.sim.history import Journal, StartFailed, SurvivedFailedSync
 from ropewalk.sim.process import CURRENT, Died
 from ropewalk.sim.world import Machine, NodePorts, World
 
+ERRORS: Final = (errno.EIO, errno.EIO, errno.ENOSPC, errno.EDQUOT)
+"""What a disk may answer to a sync."""
+
 FAILED_SYNC_GRACE_S = 5.0
 """A node that has met a failed sync must be gone by then."""
+
+
+def draw_error(rng: random.Random) -> int:
+    return rng.choice(ERRORS)
 
 
 class RunningNode(Protocol):
@@ -64,18 +73,35 @@ class Keeper:
         stopping = self._run_inside(self._node.stop())
         done, _ = await asyncio.wait([stopping], timeout=30)
         assert done or not process.alive, "the node did not stop within 30 seconds"
+        if done and not stopping.cancelled() and (error := stopping.exception()) is not None:
+            self._world.trace.note("stop fails", repr(error))
         if process.alive:
             process.die("stopped")
         self._is_busy = False
 
-    async def fail_sync(self, arm: Callable[[], None] | None = None) -> None:
+    async def stop_while_sync_fails(self, *, after: int, code: int) -> None:
+        """SIGTERM, and one of the syncs that are under way then, or come, fails. Nobody cuts the power: whoever is started next
+        finds a page cache that shows more than the platter has."""
+        platters = self._machine.platters
+        count = platters.sync_failure_count
+        platters.fail_syncs(1, after=after, code=code)
+        await self.stop()
+        platters.fail_syncs(0)
+        if platters.sync_failure_count > count:
+            self._world.sometimes.note("a sync failed while the node was stopping")
+            if await self.start():
+                self._world.sometimes.note("the node started on a page cache that lies")
+
+    async def fail_sync(
+        self, arm: Callable[[], None] | None = None, *, is_lying: Callable[[], bool] = lambda: False
+    ) -> None:
         """Let a sync fail, the next one unless `arm` chooses; see to it that the node does not survive it, and
-        reboot the machine."""
+        reboot the machine. Where no sync failed, only if the cache `is_lying` all the same."""
         platters = self._machine.platters
         count = platters.sync_failure_count
         process = self._machine.process
         if arm is None:
-            platters.fail_syncs(1)
+            platters.fail_syncs(1, code=draw_error(self._rng))
         else:
             arm()
         for _ in range(100):
@@ -85,7 +111,8 @@ class Keeper:
         else:
             platters.fail_syncs(0)
             platters.forget_creation()
-            return
+            if not is_lying():
+                return
         for _ in range(int(FAILED_SYNC_GRACE_S / 0.05)):
             if process is None or not process.alive:
                 self._world.sometimes.note("the node died of a failed sync")

@@ -6,6 +6,10 @@ here; a nemesis acts on it directly.
 Stricter than any real machine
     Syncing a file does not sync its name.
     A rename between directories is refused: it is the one change that cannot be kept in a directory's order.
+
+What a reader could get wrong
+    Write-back fails, not a sync: in the background, or when somebody asks for it. The error belongs to the file and to the
+    file system, and is told once to each who has one of them open. Whoever syncs after that is told that all is well.
 """
 
 import errno
@@ -15,7 +19,7 @@ from typing import Final
 
 from ropewalk.sim.process import PowerCut, Process
 from ropewalk.sim.sometimes import Sometimes
-from ropewalk.sim.storage import Directory, Linked, Renamed, StoredFile, Unlinked
+from ropewalk.sim.storage import Directory, Hearing, Linked, Renamed, StoredFile, Unlinked, WriteBackErrors
 from ropewalk.sim.trace import Trace
 
 CAPACITY_BYTES: Final = 1 << 40
@@ -37,12 +41,16 @@ class Platters:
         self.used_bytes = 0
         self.sync_count = 0
         self.sync_failure_count = 0
+        """How often a process was told of a failed write-back."""
+        self.errors = WriteBackErrors()
+        """Of the whole file system."""
         self.is_waiting_allowed = False
         self._root = Directory()
         self._file_count = 0
         self._locks: dict[StoredFile, Process] = {}
         self._sync_failures_armed = 0
         self._syncs_until_failure = 0
+        self._failure_code = errno.EIO
         self._cut: tuple[int, Callable[[], None]] | None = None
         self._cut_at_rename: Callable[[], None] | None = None
         self._on_creation: tuple[str, Callable[[], None]] | None = None
@@ -53,6 +61,7 @@ class Platters:
     def lose_power(self) -> None:
         """Keep what is durable and a seeded outcome of the rest. Everything is cold afterwards."""
         self._cut = self._cut_at_rename = self._on_creation = None
+        self.errors = WriteBackErrors()
         self.on_power_lost()
         self._root.lose_power(self.rng, self.sometimes)
         self.used_bytes = sum(len(file.data) for _, file in self.files())
@@ -60,6 +69,7 @@ class Platters:
     def wipe(self) -> None:
         """Another disk, an empty one, in its place."""
         self._root = Directory()
+        self.errors = WriteBackErrors()
         self._locks.clear()
         self.used_bytes = 0
 
@@ -79,10 +89,22 @@ class Platters:
         """What was to happen when a file is created is not going to happen."""
         self._on_creation = None
 
-    def fail_syncs(self, count: int, *, after: int = 0) -> None:
+    def fail_syncs(self, count: int, *, after: int = 0, code: int = errno.EIO) -> None:
         """So many syncs fail, beginning with the one that follows the next `after`."""
         self._sync_failures_armed = count
         self._syncs_until_failure = after
+        self._failure_code = code
+
+    def fail_write_back(self, code: int) -> bool:
+        """In the background, what is dirty now does not get to the platter; False if nothing is. Nobody is told before they sync."""
+        dirty = [file for _, file in self.files() if file.is_dirty]
+        self._failure_code = code
+        for file in dirty:
+            self._lose(file)
+        if dirty:
+            self.sometimes.note("write-back failed in the background")
+            self.trace.note("write-back fails", code)
+        return bool(dirty)
 
     def stall(self, until_s: float) -> None:
         """Calls to the pool are not answered before then."""
@@ -214,22 +236,36 @@ class Platters:
         return len(taken)
 
     def sync_file(self, file: StoredFile) -> None:
+        """Write back; `tell` says what became of it."""
         self.sync_count += 1
         if self._draw_sync_failure():
-            file.fail_sync(self.rng)
-            raise OSError(errno.EIO, "input/output error")
-        file.sync()
+            self._lose(file)
+        else:
+            file.sync()
 
     def sync_everything(self) -> None:
+        """As `sync_file`, for all files and names."""
         self.sync_count += 1
         files = [file for _, file in self.files() if file.is_dirty]
         if self._draw_sync_failure():
             for file in files:
-                file.fail_sync(self.rng)
-            raise OSError(errno.EIO, "input/output error")
+                self._lose(file)
+            self.errors.add(self._failure_code)
+            return
         for file in files:
             file.sync()
         _sync_names(self._root)
+
+    def tell(self, hearing: Hearing) -> None:
+        """Raise the error that a description has not heard of, if there is one."""
+        code = hearing.take()
+        if code:
+            self.sync_failure_count += 1
+            self.sometimes.note("a sync failed")
+            if code != errno.EIO:
+                self.sometimes.note("a sync failed for want of room")
+            self.trace.note("sync fails", code)
+            raise OSError(code, "write-back failed")
 
     def lock(self, file: StoredFile, process: Process, path: str) -> None:
         holder = self._locks.get(file)
@@ -247,10 +283,12 @@ class Platters:
             self._syncs_until_failure -= 1
             return False
         self._sync_failures_armed -= 1
-        self.sync_failure_count += 1
-        self.sometimes.note("a sync failed")
-        self.trace.note("sync fails")
         return True
+
+    def _lose(self, file: StoredFile) -> None:
+        file.fail_sync(self.rng)
+        file.errors.add(self._failure_code)
+        self.errors.add(self._failure_code)
 
 
 def _collect(directory: Directory, path: str, found: list[tuple[str, StoredFile]]) -> None:

@@ -47,6 +47,7 @@ EXPECTED: Final = (
     "the node was killed",
     "the node was stopped in order",
     "the node died of a failed sync",
+    "the node started on a page cache that lies",
     # Disks.
     "a write was torn",
     "unsynced blocks were lost before later ones",
@@ -55,6 +56,9 @@ EXPECTED: Final = (
     "a rename was lost",
     "a truncation was undone",
     "a sync failed",
+    "a sync failed for want of room",
+    "a sync failed while the node was stopping",
+    "write-back failed in the background",
     "a write met a full disk",
     "a write was short",
     "the disk stalled",

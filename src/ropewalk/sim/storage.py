@@ -38,12 +38,49 @@ class Rewritten(Struct, frozen=True, gc=False):
     size: int
 
 
+class WriteBackErrors:
+    """Of a file, or of a whole file system, as Linux keeps them. Each is told once to every open description."""
+
+    __slots__ = ("code", "count", "is_seen")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.code = 0
+        """The `errno` of the last one."""
+        self.is_seen = False
+        """Whether anybody has been told of the last one."""
+
+    def add(self, code: int) -> None:
+        self.count += 1
+        self.code = code
+        self.is_seen = False
+
+
+class Hearing:
+    """What one open description has heard. One that is opened hears of an error that nobody has been told of, and of no other."""
+
+    __slots__ = ("_errors", "_heard_count")
+
+    def __init__(self, errors: WriteBackErrors) -> None:
+        self._errors = errors
+        self._heard_count = errors.count if errors.is_seen else 0
+
+    def take(self) -> int:
+        """The `errno` of what has not been heard yet; 0 if there is nothing."""
+        errors = self._errors
+        if self._heard_count == errors.count:
+            return 0
+        self._heard_count, errors.is_seen = errors.count, True
+        return errors.code
+
+
 class StoredFile:
-    __slots__ = ("_changes", "_cold", "_latent", "data", "number")
+    __slots__ = ("_changes", "_cold", "_latent", "data", "errors", "number")
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.data = bytearray()
+        self.errors = WriteBackErrors()
         self._changes: list[Appended | Truncated | Rewritten] = []
         self._cold: set[int] = set()
         self._latent: dict[int, list[tuple[int, bytes]]] = {}
@@ -130,6 +167,7 @@ class StoredFile:
 
     def lose_power(self, rng: random.Random, sometimes: Sometimes) -> None:
         """Leave what the platter has: everything synced, and of the rest a seeded outcome."""
+        self.errors = WriteBackErrors()
         if self._changes:
             floor = self._redo(self._undo(), rng, sometimes)
             self._punch_holes(floor, rng, sometimes)
