@@ -274,3 +274,34 @@ def test_a_cut_comes_to_its_end_although_nobody_writes_checkpoints_any_more(
         return copy.replica.is_at_work
 
     assert with_a_copy(story) is False
+
+
+@pytest.mark.parametrize("to_offset", [12, 4], ids=["cut back", "begin anew"])
+def test_a_cut_lowers_the_high_watermark_that_the_next_start_believes(to_offset: int) -> None:
+    """What is copied afterwards at these offsets may be another history, of which nothing is committed yet."""
+
+    async def main(world: World) -> int:
+        machine = world.machine("node")
+
+        async def life(ports: NodePorts) -> None:
+            copy = await begin(ports)
+            await copy.fill()
+            copy.home.directory.note_high_watermark(NAME, TOPIC_ID, Offset(18))
+            await copy.home.high_watermarks.save()
+            cut = copy.cutting.cut_back if to_offset == 12 else copy.cutting.begin_anew
+            await cut(copy.replica, copy.home, Offset(to_offset), leader_epoch=LeaderEpoch(0))
+            await copy.fill("other", epoch=10)
+            await copy.stop()
+
+        await machine.start(life)
+        machine.cut_power()
+
+        async def next_life(ports: NodePorts) -> int:
+            copy = await begin(ports)
+            await copy.stop()
+            return copy.home.directory.high_watermarks.get(str(NAME), TOPIC_ID)
+
+        return await machine.start(next_life)
+
+    with World(0) as world:
+        assert world.run(main(world), limit_s=100) == to_offset

@@ -1,7 +1,7 @@
 """Cutting a replica's log back, or beginning it anew, so that no crash on the way takes it for damaged.
 
 The order of things is what matters here. First the recovery point on disk is lowered: what is cut must not be missed at the
-next start. If the log is to begin anew, its start comes next: without it, what is appended later would be taken for
+next start; nor is it committed any more, so the high watermark that is kept for that start goes down too. If the log is to begin anew, its start comes next: without it, what is appended later would be taken for
 something that does not belong there. Then the log is cut.
 
 What a reader could get wrong
@@ -52,7 +52,7 @@ class Cutting:
                 boundary = await self._pool.run(log.trimming.boundary_at, offset)
                 log.trimming.plan_cut(boundary)
                 try:
-                    await self._save_plan(replica, home)
+                    await self._save_plan(replica, home, boundary)
                 except RopewalkError:
                     log.trimming.give_up_cut()
                     raise
@@ -70,12 +70,16 @@ class Cutting:
         with replica.at_work(leader_epoch):
             async with self._work.alone(log):
                 home.commits.forget(replica)
+                replica.lower_high_watermark(offset)
                 await begin_log_anew(
                     replica.name, replica.topic_id, log, home, offset, pool=self._pool, clock=self._clock
                 )
                 replica.on_cut()
 
-    async def _save_plan(self, replica: Replica, home: Home) -> None:
+    async def _save_plan(self, replica: Replica, home: Home, offset: Offset) -> None:
+        replica.lower_high_watermark(offset)
+        if home.directory.lower_high_watermark(replica.name, replica.topic_id, offset):
+            await home.high_watermarks.save()
         home.directory.note(replica.name, replica.topic_id, replica.log)
         await home.recovery_points.save()
 
@@ -87,6 +91,8 @@ async def begin_log_anew(
     log.trimming.plan_restart(offset)
     home.directory.note(name, topic_id, log)
     try:
+        if home.directory.lower_high_watermark(name, topic_id, offset):
+            await home.high_watermarks.save()
         await home.recovery_points.save()
         await home.log_starts.save()
     except RopewalkError:

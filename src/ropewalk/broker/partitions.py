@@ -28,9 +28,15 @@ from ropewalk.base.errors import (
     UnknownTopicId,
 )
 from ropewalk.base.ids import NodeId, Offset, TopicId, TopicPartition, format_id
-from ropewalk.base.limits import RECORDS_PER_TURN, ROLES_PER_TURN, SNAPSHOTS_TOGETHER_BYTES_MAX
+from ropewalk.base.limits import (
+    PARTITIONS_PER_TURN,
+    RECORDS_PER_TURN,
+    ROLES_PER_TURN,
+    SNAPSHOTS_TOGETHER_BYTES_MAX,
+)
 from ropewalk.base.ports import Clock, Pool
 from ropewalk.base.reserve import is_no_room
+from ropewalk.broker.checkpoint_saving import NO_ROOM
 from ropewalk.broker.home import Home
 from ropewalk.broker.hosted import Hosted
 from ropewalk.broker.in_sync import InSyncSets
@@ -124,6 +130,7 @@ class Partitions:
         """Partitions that could not be opened for want of room; tried again by `follow`."""
         self._following = asyncio.Lock()
         self._pace = Pace(ROLES_PER_TURN)
+        self._saving_damage = asyncio.Lock()
 
     def __iter__(self) -> Iterator[Hosted]:
         """All that are held here."""
@@ -199,6 +206,7 @@ class Partitions:
         # What recovery found may not be on disk yet. Nobody is served before it is: the end of a partition that was
         # once told would seem to have moved back.
         await self._disk.commits.settle()
+        await self.save_damage()
 
     async def remove_strays(self, held_partitions: Sequence[Held]) -> None:
         """Remove what the disk holds and the image gives to others: a node that went down before it got to it.
@@ -284,6 +292,30 @@ class Partitions:
         durable = await home.log_starts.save()
         await self.remove_expired(partition, durable)
 
+    async def save_damage(self) -> None:
+        """Write down which logs are known to be damaged, so that no restart forgets it. Call before anybody is told of one.
+
+        Without room for that it is tried again at the next call.
+        """
+        known = self._disk.directory.known_damage
+        for count, partition in enumerate(self, 1):
+            if count % PARTITIONS_PER_TURN == 0:
+                await asyncio.sleep(0)
+            if not partition.in_memory and self.hosts(partition):
+                known.note(str(partition.name), partition.topic_id, partition.log.damaged)
+        async with self._saving_damage:
+            if known.is_saved:
+                return
+            write = known.take()
+            try:
+                await self._pool.run(write.run)
+            except OSError as error:
+                if error.errno not in NO_ROOM:
+                    raise
+                _log.warning("damage that was found cannot be written down yet", reason=error.strerror)
+            else:
+                known.on_written(write)
+
     async def remove_expired(self, partition: Hosted, durable_starts: CheckpointWrite) -> None:
         """Start where the log does durably, and remove the files below."""
         self._check_hosts(partition)
@@ -333,6 +365,7 @@ class Partitions:
                 continue
             snapshot = partition.log.close(self._clock.now_ms())
             directory.note(partition.name, partition.topic_id, partition.log)
+            directory.known_damage.note(str(partition.name), partition.topic_id, partition.log.damaged)
             if snapshot is None:
                 continue
             snapshots.append(snapshot)

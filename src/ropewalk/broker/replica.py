@@ -197,12 +197,14 @@ class Replica:
         while self._at_work is not None:
             await asyncio.shield(self._at_work)
 
+    def lower_high_watermark(self, offset: Offset) -> None:
+        """What lies above `offset` is about to be cut; until the leader tells another, this is how far it is committed."""
+        self.high_watermark = self._told_high_watermark = min(self.high_watermark, offset)
+
     def on_cut(self) -> None:
         """The log was cut back or begun anew. The high watermark goes back with it, though no further than it has to."""
         self._segment_count = self.log.segment_count
-        if self.high_watermark > self.reached_offset:
-            self.high_watermark = self.reached_offset
-        self._told_high_watermark = self.high_watermark
+        self.lower_high_watermark(self.reached_offset)
         self._watchers.tell_of_change()
 
     def _advance(self) -> None:

@@ -49,6 +49,7 @@ class Wholeness:
 
     async def tick(self, register_again: Callable[[], None]) -> None:
         """Look for copies to give up. On a disk that goes on rotting that must not become all that the node does."""
+        await self._partitions.save_damage()
         found = []
         for count, each in enumerate(self._partitions, 1):
             if count % PARTITIONS_PER_TURN == 0:

@@ -1,8 +1,7 @@
 """Ranges of a log that were durable once and are not valid any more.
 
 They are found by recovery below the recovery point, by reads and by the scrub. Nothing is cut there: the
-range answers `StorageFailed`, everything around it is served. The list lives in memory only; after a restart
-the same bytes fail the same check again.
+range answers `StorageFailed`, everything around it is served. What a node knows of damage outlives it (`known_damage`).
 """
 
 import errno

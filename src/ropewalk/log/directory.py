@@ -7,6 +7,7 @@
     high-watermarks           per replicated partition, an offset below which everything was committed
     unsynced                  per partition, the offset from which on records may have been acknowledged that were not on disk
     reserve                   room that is given up to empty a disk that is full
+    damaged                   the ranges of logs that are known to be damaged
     clean-shutdown            there while, and only while, nothing has been written since an orderly stop
     <topic>-<n>/partition     the topic id
     <topic>-<n>/*.log …       the log
@@ -31,6 +32,7 @@ from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, TopicId, TopicPartiti
 from ropewalk.base.ports import Disk, Rng, write_all_atomically, write_atomically
 from ropewalk.log.checkpoints import Checkpoint, CheckpointWrite, encode_checked, read_checked
 from ropewalk.log.contents import LEADER_EPOCH_MAX
+from ropewalk.log.known_damage import KnownDamage
 from ropewalk.log.log import Log
 from ropewalk.log.settings import LogSettings
 from ropewalk.log.storage import Storage
@@ -79,6 +81,7 @@ class DataDirectory:
         self.unsynced = Checkpoint(storage.disk_to_go_on, f"{path}/unsynced")
         self.unsynced_before = frozenset(self.unsynced.partitions()) if self.unsynced.existed else None
         """What a former process had acknowledged from the page cache; None where it left no word of it, as did those that kept none."""
+        self.known_damage = KnownDamage(storage.disk_to_go_on, f"{path}/damaged")
 
     @classmethod
     def open(
@@ -192,6 +195,7 @@ class DataDirectory:
             clean=self.was_clean,
             now_ms=now_ms,
             leader_epoch_max=leader_epoch_max,
+            doubts=self.known_damage.find(str(name), topic_id),
         )
 
     def delete_partitions(self, unwanted: Sequence[Held]) -> None:
@@ -214,6 +218,7 @@ class DataDirectory:
         self.log_starts.drop(str(name))
         self.high_watermarks.drop(str(name))
         self.unsynced.drop(str(name))
+        self.known_damage.drop(str(name))
 
     def note(self, name: TopicPartition, topic_id: TopicId, log: Log) -> None:
         """Copy how far a log is durable, and where it is to start, into the checkpoints to be taken next."""
@@ -226,6 +231,12 @@ class DataDirectory:
             return False
         self.high_watermarks.set(str(name), topic_id, offset)
         return True
+
+    def lower_high_watermark(self, name: TopicPartition, topic_id: TopicId, offset: Offset) -> bool:
+        """What lies above `offset` is about to be cut. Put it into the checkpoint to be taken next; False if none is higher."""
+        if self.high_watermarks.get(str(name), topic_id) <= offset:
+            return False
+        return self.note_high_watermark(name, topic_id, offset)
 
     def take_recovery_points(self) -> CheckpointWrite:
         return self.recovery_points.take()
@@ -242,12 +253,14 @@ class DataDirectory:
     def mark_clean(self) -> None:
         """Say that the node stopped in order: every log is durable, its closing snapshot written. Blocks.
 
-        Nothing is said after a sync that failed, whoever heard of it.
+        Of a log that is known to be damaged it says nothing. Nothing at all is said after a sync that failed, whoever heard of it.
         """
         disk = self.storage.disk
         self.recovery_points.take().run()
         self.log_starts.take().run()
         self.high_watermarks.take().run()
+        if not self.known_damage.is_saved:
+            self.known_damage.take().run()
         if disk.can_sync_everything:
             disk.sync_everything()
         disk.syncs.check()

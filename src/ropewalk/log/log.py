@@ -15,6 +15,8 @@ What a reader could get wrong
     A cut leaves another log: `producers`, `trimming` and `maintenance` are to be asked for anew each time, and not kept.
 """
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from ropewalk.base.errors import CorruptBatch, FencedEpoch, OffsetOutOfRange, StorageFailed
@@ -107,12 +109,13 @@ class Log:
         clean: bool,
         now_ms: int,
         leader_epoch_max: LeaderEpoch = LEADER_EPOCH_MAX,
+        doubts: Sequence[DamagedRange] = (),
     ) -> "Log":
         """Read and repair the partition in `directory`, which exists. Blocks. `recovered` says what was found.
 
         `clean` says that the node stopped in order; a log that is not as it was left then is recovered all the same.
         `leader_epoch_max` is the newest epoch that the cluster has given to the partition: no batch can be of a later
-        one, however its bits have turned.
+        one, however its bits have turned. `doubts` are ranges that were found damaged before.
         """
         contents = open_contents(
             storage.disk,
@@ -124,6 +127,7 @@ class Log:
             now_ms=now_ms,
             leader_epoch_max=leader_epoch_max,
             reserved_disk=storage.disk_to_go_on,
+            doubts=doubts,
         )
         snapshots = offsets_of(storage.disk.list(directory), SNAPSHOT_SUFFIX)
         return cls(storage, directory, settings, contents, snapshots)

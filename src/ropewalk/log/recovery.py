@@ -14,20 +14,22 @@ What a reader could get wrong
     the log is written to. Otherwise the next power cut could bring the removed files back, to lie beside a
     different continuation.
     No index is read here except to keep the part of it that lies below the scan.
+    What was found damaged before is looked at again, wherever it lies: a scan would begin behind it.
 """
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 from ropewalk.base.ids import Offset
 from ropewalk.base.ports import Disk
 from ropewalk.log.aborted import AbortedTransactions
 from ropewalk.log.contents import LEADER_EPOCH_MAX, Contents, Recovered
-from ropewalk.log.damage import NO_SEGMENT, DamagedRange
+from ropewalk.log.damage import NO_SEGMENT, DamagedRange, is_bad_sector
 from ropewalk.log.epochs import LeaderEpochs
 from ropewalk.log.partition_files import PartitionFiles
 from ropewalk.log.producers import Producers
 from ropewalk.log.replay import Replay
-from ropewalk.log.scan import OFFSET_MAX, VERIFY_NONE, Found, scan
+from ropewalk.log.scan import OFFSET_MAX, VERIFY_NONE, Damage, Found, scan
 from ropewalk.log.segment import Segment
 from ropewalk.log.settings import LogSettings
 from ropewalk.log.snapshot import Snapshot
@@ -45,11 +47,13 @@ def open_contents(
     now_ms: int,
     leader_epoch_max: int = LEADER_EPOCH_MAX,
     reserved_disk: Disk | None = None,
+    doubts: Sequence[DamagedRange] = (),
 ) -> Contents:
     """Read a partition's directory, repair it and say what it holds. Blocks.
 
     `reserved_disk` is the disk for what the log cannot be opened without, however full it is.
-    No batch can be of an epoch above `leader_epoch_max`, the newest that the cluster has given out.
+    No batch can be of an epoch above `leader_epoch_max`, the newest that the cluster has given out. A log with `doubts`, ranges
+    that were found damaged before, is not taken as it was closed.
     """
     opening = _Opening(
         disk,
@@ -62,9 +66,9 @@ def open_contents(
         now_ms=now_ms,
         reserved_disk=reserved_disk,
     )
-    if not (is_clean and opening.take_as_closed()):
+    if doubts or not (is_clean and opening.take_as_closed()):
         opening.recover()
-    return opening.finish()
+    return opening.finish(doubts)
 
 
 class _Opening:
@@ -152,8 +156,11 @@ class _Opening:
         self._files.remove_snapshots_above(self._recovery_point)
         self._files.remove_stray_indexes()
 
-    def finish(self) -> Contents:
+    def finish(self, doubts: Sequence[DamagedRange]) -> Contents:
         found = self._replay
+        for doubt in doubts:
+            if doubt.end_offset <= found.end_offset and not self._is_whole(doubt):
+                found.damaged.note(doubt)
         if found.end_offset < self._recovery_point:
             base_offset = self._segments[-1].base_offset if self._segments else NO_SEGMENT
             end_position = self._segments[-1].size_bytes if self._segments else 0
@@ -226,6 +233,32 @@ class _Opening:
         last.max_timestamp = tail.max_timestamp
         last.opened_at_ms = tail.opened_at_ms
         self._segments.append(last)
+
+    def _is_whole(self, doubt: DamagedRange) -> bool:
+        """Whether a range that was found damaged can be read, as far as anybody can tell."""
+        segment = next(
+            (each for each in self._segments if each.base_offset == doubt.segment_base_offset), None
+        )
+        if segment is None or segment.size_bytes < doubt.end_position:
+            return False
+        offset = doubt.start_offset
+        try:
+            for piece in scan(
+                self._files.open(segment),
+                position=doubt.start_position,
+                end_position=doubt.end_position,
+                offset=offset,
+                end_offset=doubt.end_offset,
+                epochs=self._replay.epochs,
+            ):
+                if isinstance(piece, Damage):
+                    return False
+                offset = piece.header.end_offset
+        except OSError as error:
+            if not is_bad_sector(error):
+                raise
+            return False
+        return offset == doubt.end_offset
 
     def _transactions_of(self, snapshot: Snapshot) -> Transactions:
         aborted = AbortedTransactions(snapshot.aborted)
