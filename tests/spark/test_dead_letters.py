@@ -173,7 +173,7 @@ class Lake:
         return [(row["partition"], row["offset"]) for row in self.rows(spec)]
 
 
-def as_json(offsets: dict[TopicPartition, int]) -> dict[str, dict[str, int]]:
+def as_json(offsets: dict[TopicPartition, int]) -> dict[str, dict[str, int | str]]:
     return {"orders": {str(each.partition): offset for each, offset in offsets.items()}}
 
 

@@ -23,7 +23,7 @@ from ropewalk.spark.pipelines.beginnings import (
 )
 from ropewalk.spark.pipelines.covered import ranges_between
 from ropewalk.spark.pipelines.query_shape import Shape
-from ropewalk.spark.ranges import Offsets, from_json, to_json
+from ropewalk.spark.ranges import Offsets, Progress, from_json, to_json
 from ropewalk.spark.refusals import ReplayDiffers, WrongUse
 from ropewalk.spark.sink import marker as markers
 from ropewalk.spark.sink.marker import Decision, Marker, Ranges, digest_of, succeeding
@@ -130,7 +130,9 @@ class Job:
                 self.offsets.append(self._some_of(reached))
                 yield
             start = self.offsets[number - 1] if number else beginning
-            yield from self._write(self.query, number, ranges_between(start, self.offsets[number]))
+            yield from self._write(
+                self.query, number, ranges_between(Progress(start), Progress(self.offsets[number]))
+            )
             self.committed_count += 1
             yield
 

@@ -14,7 +14,7 @@ What a reader could get wrong
 from collections.abc import Iterable, Mapping
 from typing import Final, Self
 
-from ropewalk.base.ids import ProducerEpoch, ProducerId, TopicPartition
+from ropewalk.base.ids import ProducerEpoch, ProducerId, TopicId, TopicPartition
 from ropewalk.base.ports import Clock, Network, Rng
 from ropewalk.client import fetch, list_offsets, produce
 from ropewalk.client.address import Address
@@ -106,9 +106,13 @@ class Client:
         wait_ms: int | None = None,
         bytes_min: int = 1,
         isolation: Isolation = Isolation.READ_UNCOMMITTED,
+        topic_ids: Mapping[str, TopicId] | None = None,
         deadline_ms: float | None = None,
     ) -> list[Fetched]:
-        """One round of fetching from each position; waits up to `wait_ms` for `bytes_min` to be there."""
+        """One round of fetching from each position; waits up to `wait_ms` for `bytes_min` to be there.
+
+        `topic_ids` are those of the topics that the positions belong to, as far as they are known.
+        """
         return await fetch.fetch(
             self.session,
             positions,
@@ -116,6 +120,7 @@ class Client:
             bytes_min=bytes_min,
             isolation=isolation,
             deadline_ms=self._until(deadline_ms),
+            topic_ids=topic_ids or {},
         )
 
     async def list_offsets(

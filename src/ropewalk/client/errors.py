@@ -12,6 +12,7 @@
       TransactionFailed     the transaction cannot be committed any more; abort it and begin another
       OutcomeUnknown        a transaction was to be ended, and nobody knows whether it is; ask for the same again
       CommitFailed          the group has moved on: these partitions belong to somebody else now
+      TopicReplaced         the topic that was asked for is gone, and another has its name
       NoOffset              a partition to be read has no offset to begin at
       NotOfFormat           a value cannot be written in the format that was chosen, or bytes cannot be read in it
       HistoryChanged        what was read before a position is no longer what the log holds there
@@ -77,6 +78,18 @@ class DeliveryFailed(RopewalkError):
         super().__init__(f"{about}: {records} not acknowledged, {fate}: {cause}")
         self.cause = cause
         self.is_unknown = is_unknown
+
+
+class TopicReplaced(RopewalkError):
+    """Offsets of the one mean nothing in the other. Ids are as Kafka's tools print them."""
+
+    def __init__(self, topic: str, *, expected_id: str, found_id: str) -> None:
+        super().__init__(
+            f"topic {topic} with the id {expected_id} is gone; another with the id {found_id} has its name"
+        )
+        self.topic = topic
+        self.expected_id = expected_id
+        self.found_id = found_id
 
 
 class RecordTooLarge(RopewalkError):

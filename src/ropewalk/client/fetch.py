@@ -14,9 +14,9 @@ from typing import Final
 from msgspec import Struct
 
 from ropewalk.base.errors import ProtocolError, RopewalkError
-from ropewalk.base.ids import LeaderEpoch, NodeId, TopicId, TopicPartition
+from ropewalk.base.ids import TOPIC_ID_NONE, LeaderEpoch, NodeId, TopicId, TopicPartition, format_id
 from ropewalk.client.cluster import Lane, TopicView
-from ropewalk.client.errors import STALE_METADATA, RemoteError
+from ropewalk.client.errors import STALE_METADATA, RemoteError, TopicReplaced
 from ropewalk.client.list_offsets import Isolation
 from ropewalk.client.session import Session, version_max_for
 from ropewalk.client.together import together
@@ -26,6 +26,8 @@ from ropewalk.wire.types import Buffer
 
 _SESSIONLESS: Final = -1
 """A fetch session's epoch that says: there shall be none."""
+
+_ANY_TOPIC: Final[Mapping[str, TopicId]] = {}
 
 
 class Fetched(Struct, frozen=True, gc=False):
@@ -55,8 +57,10 @@ async def fetch(
     bytes_min: int,
     isolation: Isolation,
     deadline_ms: float,
+    topic_ids: Mapping[str, TopicId] = _ANY_TOPIC,
 ) -> list[Fetched]:
-    """One round. Raises `RemoteError` for what another round would not cure, such as an offset out of range."""
+    """One round. Raises `RemoteError` for what another round would not cure, such as an offset out of range, and `TopicReplaced`
+    if a topic is no longer the one of `topic_ids`."""
     topics = sorted({partition.topic for partition in positions})
 
     async def once() -> list[Fetched]:
@@ -72,6 +76,7 @@ async def fetch(
                     raise
                 leaderless = error
                 continue
+            _check_identity(topic, topic_ids.get(partition.topic))
             wanted = _Wanted(topic, view.index, view.leader_epoch, offset)
             by_leader.setdefault(view.leader, []).append(wanted)
         if leaderless is not None:
@@ -88,6 +93,16 @@ async def fetch(
         return [fetched for answer in answers for fetched in answer]
 
     return await session.attempt(topics, once, deadline_ms=deadline_ms)
+
+
+def _check_identity(topic: TopicView, expected: TopicId | None) -> None:
+    """Brokers that know no ids tell none; then a topic is its name."""
+    if (
+        expected is not None
+        and TOPIC_ID_NONE not in (expected, topic.topic_id)
+        and topic.topic_id != expected
+    ):
+        raise TopicReplaced(topic.name, expected_id=format_id(expected), found_id=format_id(topic.topic_id))
 
 
 async def _ask(

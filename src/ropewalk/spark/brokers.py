@@ -3,10 +3,10 @@
 from collections.abc import Awaitable, Mapping
 from concurrent.futures import Future
 from random import SystemRandom
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from ropewalk.base.errors import RopewalkError
-from ropewalk.base.ids import TopicPartition
+from ropewalk.base.ids import TOPIC_ID_NONE, TopicPartition, format_id
 from ropewalk.client.client import Client
 from ropewalk.client.errors import RemoteError
 from ropewalk.client.list_offsets import OffsetQuery
@@ -14,7 +14,7 @@ from ropewalk.runtime.clock import SystemClock
 from ropewalk.runtime.loop_thread import LoopThread
 from ropewalk.runtime.network import TcpNetwork
 from ropewalk.spark.options import EARLIEST, LATEST, AtOffsets, Bound, SourceOptions
-from ropewalk.spark.ranges import Offsets
+from ropewalk.spark.ranges import Offsets, TopicIds
 from ropewalk.spark.refusals import WrongUse
 from ropewalk.wire.error_code import ErrorCode
 
@@ -73,6 +73,9 @@ class Brokers:
         return self._loop
 
     def partitions(self) -> list[TopicPartition]:
+        return self.look().partitions
+
+    def look(self) -> "Subscribed":
         """All that the subscription comes to at the moment."""
         subscription = self._options.subscription
         wanted = None if subscription.pattern is not None else subscription.topics
@@ -93,7 +96,13 @@ class Brokers:
             missing = sorted(set(wanted or ()) - {each.topic for each in found})
         if missing:
             raise WrongUse(f"there is no {', '.join(missing)}; create it first, or subscribe by pattern")
-        return sorted(found)
+        names = {each.topic for each in found}
+        ids = {
+            topic.name: format_id(topic.topic_id)
+            for topic in view.topics
+            if topic.name in names and topic.topic_id != TOPIC_ID_NONE
+        }
+        return Subscribed(sorted(found), ids)
 
     def resolve(self, bound: Bound, partitions: list[TopicPartition], *, is_start: bool) -> Offsets:
         """Where the bound lies in each partition by now."""
@@ -136,6 +145,11 @@ class Brokers:
         others = sorted(set(said) - set(partitions))
         if others:
             raise WrongUse(f"offsets are given for {', '.join(map(str, others))}, which is not subscribed to")
+
+
+class Subscribed(NamedTuple):
+    partitions: list[TopicPartition]
+    ids: TopicIds
 
 
 async def _as_coroutine(question: Awaitable[T]) -> T:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from ropewalk.spark.ranges import FROM_THE_START, Json, Offsets, Range, from_json
+from ropewalk.spark.ranges import Json, Progress, Range, all_between, progress_in
 from ropewalk.spark.refusals import DataLost
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def batch_ranges(
     spark: "SparkSession",
     checkpoint: str,
     batch_id: int,
-    starting: Mapping[str, Mapping[str, int]],
+    starting: Mapping[str, Mapping[str, int | str]],
     *,
     source: int = 0,
 ) -> list[Range]:
@@ -35,23 +35,20 @@ def batch_ranges(
     batch begins, as far as that was said."""
     end = batch_end(spark, checkpoint, batch_id, source=source)
     start = (
-        from_json(starting) if batch_id == 0 else batch_end(spark, checkpoint, batch_id - 1, source=source)
+        progress_in(starting) if batch_id == 0 else batch_end(spark, checkpoint, batch_id - 1, source=source)
     )
-    return [
-        Range(partition, start.get(partition, FROM_THE_START), offset)
-        for partition, offset in sorted(end.items())
-    ]
+    return all_between(start, end)
 
 
-def batch_end(spark: "SparkSession", checkpoint: str, batch_id: int, *, source: int = 0) -> Offsets:
+def batch_end(spark: "SparkSession", checkpoint: str, batch_id: int, *, source: int = 0) -> Progress:
     path = f"{checkpoint.rstrip('/')}/offsets/{batch_id}"
-    return from_json(parse_offsets(_text(spark, path), path)[source])
+    return progress_in(parse_offsets(_text(spark, path), path)[source])
 
 
-def batch_ends(spark: "SparkSession", checkpoint: str, batch_id: int) -> list[Offsets]:
+def batch_ends(spark: "SparkSession", checkpoint: str, batch_id: int) -> list[Progress]:
     """Of every source of the query, in the order of the plan."""
     path = f"{checkpoint.rstrip('/')}/offsets/{batch_id}"
-    return [from_json(each) for each in parse_offsets(_text(spark, path), path)]
+    return [progress_in(each) for each in parse_offsets(_text(spark, path), path)]
 
 
 def query_id(spark: "SparkSession", checkpoint: str) -> str:

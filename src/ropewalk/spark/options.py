@@ -80,6 +80,8 @@ class SourceOptions(Struct, frozen=True):
     partitions_min: int | None = None
     records_per_partition_max: int | None = None
     fails_on_data_loss: bool = True
+    takes_new_topics: bool = False
+    """Whether a topic that was made anew under its name is read from its start."""
     includes_headers: bool = False
     isolation: Isolation = Isolation.READ_COMMITTED
     late_start_is_latest: bool = False
@@ -93,6 +95,7 @@ def parse_source(given: Mapping[str, str], *, streaming: bool) -> SourceOptions:
     meaningless = options.names_among(SOURCE_MEANINGLESS)
     bootstrap = take_bootstrap(options)
     isolation = _isolation(options)
+    fails_on_data_loss = options.flag("failOnDataLoss", True)
     client, ignored = _client_settings(options)
     parsed = SourceOptions(
         bootstrap=bootstrap,
@@ -105,7 +108,11 @@ def parse_source(given: Mapping[str, str], *, streaming: bool) -> SourceOptions:
         trigger_delay_max_ms=options.duration_ms("maxTriggerDelay", TRIGGER_DELAY_MS),
         partitions_min=options.positive("minPartitions"),
         records_per_partition_max=options.positive("maxRecordsPerPartition"),
-        fails_on_data_loss=options.flag("failOnDataLoss", True),
+        fails_on_data_loss=fails_on_data_loss,
+        takes_new_topics=options.choice(
+            "onNewTopic", ("refuse", "append"), "refuse" if fails_on_data_loss else "append"
+        )
+        == "append",
         includes_headers=options.flag("includeHeaders", False),
         isolation=isolation,
         late_start_is_latest=options.choice(

@@ -1,10 +1,15 @@
 """Which offsets a read comes to, and how they are split into tasks. Numbers in, numbers out: nobody is asked anything.
 
 A stream's progress is written down by Spark as JSON, `{"topic": {"partition": offset}}`, and read back after a restart;
-the same start and end must come to the same tasks then, whoever leads what by that time.
+the same start and end must come to the same tasks then, whoever leads what by that time. Beside the topics stands under `#ids` which topic
+each name meant: `{"orders": {"0": 23}, "#ids": {"orders": "vPeOCWypqUOSepEvx0cbog"}}`. Offsets of a topic mean nothing in another one that
+was made later under the same name.
+
+What a reader could get wrong
+    Progress that was written before ids were, or of brokers that have none, has no `#ids`: such a topic is its name, and is taken over as it is.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -12,7 +17,12 @@ from msgspec import Struct
 from ropewalk.base.ids import TopicPartition
 
 Offsets: TypeAlias = dict[TopicPartition, int]
-Json: TypeAlias = dict[str, dict[str, int]]
+TopicIds: TypeAlias = dict[str, str]
+"""By name, as Kafka's tools print them."""
+Json: TypeAlias = dict[str, dict[str, int | str]]
+
+IDS: Final = "#ids"
+"""Among the topics of a progress: their ids. No topic can have such a name."""
 
 EVER: Final = (-(2**63), 2**63 - 1)
 """First and end of offsets or timestamps that leave nothing out; the end is not included."""
@@ -27,34 +37,75 @@ class Range(Struct, frozen=True):
     partition: TopicPartition
     start: int
     end: int
+    topic_id: str | None = None
+    """Of the topic that these are offsets of; None where that is not known."""
 
     @property
     def count(self) -> int:
         return max(0, self.end - max(self.start, 0))
 
 
-def to_json(offsets: Mapping[TopicPartition, int]) -> Json:
+class Progress(Struct, frozen=True):
+    """How far something has come, and in which topics."""
+
+    offsets: Offsets
+    ids: TopicIds = {}
+
+    def without(self, topics: Collection[str]) -> "Progress":
+        return Progress(
+            {each: offset for each, offset in self.offsets.items() if each.topic not in topics},
+            {name: id_ for name, id_ in self.ids.items() if name not in topics},
+        )
+
+    def moved(self, offsets: Offsets, ids: TopicIds) -> "Progress":
+        """With these in place of its own. Of a topic that was made anew nothing else stays."""
+        kept = self.without(made_anew(self.ids, ids))
+        return Progress({**kept.offsets, **offsets}, {**kept.ids, **ids})
+
+    def to_json(self) -> Json:
+        return to_json(self.offsets, self.ids)
+
+
+def to_json(offsets: Mapping[TopicPartition, int], ids: Mapping[str, str] | None = None) -> Json:
     written: Json = {}
     for partition in sorted(offsets):
         written.setdefault(partition.topic, {})[str(partition.partition)] = offsets[partition]
-    return written
+    known = {name: id_ for name, id_ in sorted((ids or {}).items()) if name in written}
+    return {**written, IDS: dict(known)} if known else written
 
 
-def from_json(written: Mapping[str, Mapping[str, int]]) -> Offsets:
+def progress_in(written: Mapping[str, Mapping[str, int | str]]) -> Progress:
+    return Progress(from_json(written), {name: str(id_) for name, id_ in written.get(IDS, {}).items()})
+
+
+def from_json(written: Mapping[str, Mapping[str, int | str]]) -> Offsets:
     return {
-        TopicPartition(topic, int(index)): offset
+        TopicPartition(topic, int(index)): int(offset)
         for topic, partitions in written.items()
+        if topic != IDS
         for index, offset in partitions.items()
     }
 
 
-def between(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> list[Range]:
-    """What is in `end` and not in `start` came into being in between. What is in `start` alone is gone."""
-    ranges = [
-        Range(partition, start.get(partition, FROM_THE_START), offset)
-        for partition, offset in sorted(end.items())
-    ]
+def made_anew(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """Names that mean another topic afterwards, as far as both ids are known."""
+    return sorted(name for name, id_ in after.items() if before.get(name, id_) != id_)
+
+
+def between(start: Progress, end: Progress) -> list[Range]:
+    """What is in `end` and not in `start` came into being in between. What is in `start` alone is gone. A topic that was made anew is read
+    from its start."""
+    ranges = all_between(start, end)
     return [each for each in ranges if each.end > max(each.start, 0)]
+
+
+def all_between(start: Progress, end: Progress) -> list[Range]:
+    """The same, with the partitions that nothing came to."""
+    known = start.without(made_anew(start.ids, end.ids)).offsets
+    return [
+        Range(partition, known.get(partition, FROM_THE_START), offset, end.ids.get(partition.topic))
+        for partition, offset in sorted(end.offsets.items())
+    ]
 
 
 def split(ranges: Iterable[Range], count_min: int | None, *, records_max: int | None = None) -> list[Range]:
@@ -76,7 +127,10 @@ def split(ranges: Iterable[Range], count_min: int | None, *, records_max: int | 
         first = max(each.start, 0)
         bounds = [first + each.count * number // piece_count for number in range(piece_count + 1)]
         starts = [each.start, *bounds[1:-1]]
-        pieces += [Range(each.partition, begin, stop) for begin, stop in zip(starts, bounds[1:], strict=True)]
+        pieces += [
+            Range(each.partition, begin, stop, each.topic_id)
+            for begin, stop in zip(starts, bounds[1:], strict=True)
+        ]
     return pieces
 
 

@@ -14,6 +14,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import pyarrow as pa
+import structlog
+from msgspec.structs import replace
 from pyspark.sql.datasource import (
     DataSourceReader,
     DataSourceStreamReader,
@@ -39,8 +41,20 @@ from ropewalk.spark.brokers import Brokers
 from ropewalk.spark.columns import Column, chosen_columns
 from ropewalk.spark.connector_options import tell_meaningless
 from ropewalk.spark.options import EARLIEST, LATEST, AtOffsets, SourceOptions, parse_source
-from ropewalk.spark.ranges import EVER, Json, Offsets, Range, between, from_json, limited, split, to_json
-from ropewalk.spark.refusals import DataLost
+from ropewalk.spark.ranges import (
+    EVER,
+    Json,
+    Offsets,
+    Progress,
+    Range,
+    between,
+    limited,
+    made_anew,
+    progress_in,
+    split,
+    to_json,
+)
+from ropewalk.spark.refusals import DataLost, said_of_made_anew
 
 
 def _steady_ms() -> int:
@@ -49,6 +63,7 @@ def _steady_ms() -> int:
 
 _PUSH_DOWN_WORKER: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_log = structlog.get_logger()
 
 
 def batch_reader(given: Mapping[str, str], schema: StructType) -> DataSourceReader:
@@ -89,12 +104,12 @@ class BatchReader(DataSourceReader):
 
     def _ranges(self) -> list[Range]:
         with Brokers(self._options) as brokers:
-            partitions = brokers.partitions()
+            partitions, ids = brokers.look()
             start = brokers.resolve(self._options.starting, partitions, is_start=True)
             end = brokers.resolve(self._options.ending, partitions, is_start=False)
         if self._options.fails_on_data_loss:
             _refuse_backward(start, end)
-        return between(start, end)
+        return between(Progress(start, ids), Progress(end, ids))
 
 
 class PushDownReader(BatchReader):
@@ -114,7 +129,7 @@ class PushDownReader(BatchReader):
     def partitions(self) -> Sequence[InputPartition]:
         first, end = self._offsets
         ranges = [
-            Range(each.partition, max(each.start, first), min(each.end, end))
+            replace(each, start=max(each.start, first), end=min(each.end, end))
             for each in self._ranges()
             if self._partition in (None, each.partition.partition)
             and self._topic in (None, each.partition.topic)
@@ -159,17 +174,20 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> None:
         self._options = options
         self._columns = columns
-        self._target: Offsets | None = None
+        self._target: Progress | None = None
         """Where a query ends that reads what is available now."""
-        self._seen: Offsets = {}
+        self._seen = Progress({})
         """The ends of the partitions when they were last looked at."""
+        self._told: set[str] = set()
+        """Ids of topics that have taken another's place and were spoken of."""
         self._now_ms = now_ms
         self._batch_at_ms: int | None = None
         """When the last batch was given something; None before the first."""
 
     def initialOffset(self) -> Json:  # noqa: N802
         with Brokers(self._options) as brokers:
-            return to_json(brokers.resolve(self._options.starting, brokers.partitions(), is_start=True))
+            partitions, ids = brokers.look()
+            return Progress(brokers.resolve(self._options.starting, partitions, is_start=True), ids).to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         count = self._options.offsets_per_trigger_max
@@ -180,24 +198,52 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Json, limit: ReadLimit) -> Json:  # noqa: N802
         available = self._target if self._target is not None else self._latest()
-        reached = from_json(start)
-        self._check(reached, available)
+        reached, available = self._told_apart(progress_in(start), available)
+        self._check(reached.offsets, available.offsets)
+        ids = {**reached.ids, **available.ids}
         # What is gone by now stays where it was: an offset never goes backwards.
-        available = {
-            **reached,
-            **{each: max(end, reached.get(each, 0)) for each, end in available.items()},
+        ends = {
+            **reached.offsets,
+            **{each: max(end, reached.offsets.get(each, 0)) for each, end in available.offsets.items()},
         }
         least = self._options.offsets_per_trigger_min
         if least is None and not isinstance(limit, ReadMaxRows):
-            return to_json(available)
-        begin = {**reached, **self._earliest(sorted(set(available) - set(reached)))}
-        if least is not None and self._waits_for_more(begin, available, least):
-            return to_json(reached)
+            return to_json(ends, ids)
+        begin = {**reached.offsets, **self._earliest(sorted(set(ends) - set(reached.offsets)))}
+        if least is not None and self._waits_for_more(begin, ends, least):
+            return start
         match limit:
             case ReadMaxRows(max_rows):
-                return to_json(limited(begin, available, max_rows))
+                return to_json(limited(begin, ends, max_rows), ids)
             case _:
-                return to_json(available)
+                return to_json(ends, ids)
+
+    def _told_apart(self, reached: Progress, available: Progress) -> tuple[Progress, Progress]:
+        """Without what belongs to a topic whose name another has by now: as read, so that the other is read from its start, or, where
+        that is not allowed, as there, so that it stays where it was."""
+        names = made_anew(reached.ids, available.ids)
+        if not names:
+            return reached, available
+        goes_on = self._options.takes_new_topics
+        if not goes_on and self._options.subscription.pattern is None:
+            raise DataLost(said_of_made_anew(names[0], reached.ids[names[0]], available.ids[names[0]]))
+        for name in names:
+            if available.ids[name] not in self._told:
+                self._told.add(available.ids[name])
+                count = sum(end for each, end in available.offsets.items() if each.topic == name)
+                what = (
+                    "read from its start"
+                    if goes_on
+                    else "left out; onNewTopic=append reads it from its start"
+                )
+                _log.warning(
+                    f"a topic was made anew and is {what}",
+                    topic=name,
+                    read_id=reached.ids[name],
+                    found_id=available.ids[name],
+                    offsets=count,
+                )
+        return (reached.without(names), available) if goes_on else (reached, available.without(names))
 
     def _waits_for_more(self, begin: Offsets, available: Offsets, least: int) -> bool:
         """A query that reads what is available now never waits: to bring nothing would end it."""
@@ -212,10 +258,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return False
 
     def reportLatestOffset(self) -> Json | None:  # noqa: N802
-        return to_json(self._seen) if self._seen else None
+        return self._seen.to_json() if self._seen.offsets else None
 
     def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
-        ranges = between(from_json(start), from_json(end))
+        ranges = between(progress_in(start), progress_in(end))
         return [ReadTask(each) for each in _tasks(ranges, self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -223,9 +269,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return iter(())
         return _reading()(self._options, self._columns, partition.wanted)
 
-    def _latest(self) -> Offsets:
+    def _latest(self) -> Progress:
         with Brokers(self._options) as brokers:
-            self._seen = brokers.resolve(AtOffsets(LATEST), brokers.partitions(), is_start=False)
+            partitions, ids = brokers.look()
+            self._seen = Progress(brokers.resolve(AtOffsets(LATEST), partitions, is_start=False), ids)
         return self._seen
 
     def _earliest(self, newcomers: list[TopicPartition]) -> Offsets:

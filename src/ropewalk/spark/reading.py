@@ -11,8 +11,11 @@ from typing import Final
 import pyarrow as pa
 import structlog
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ropewalk.base.errors import RopewalkError
+from ropewalk.base.ids import TopicId, parse_id
+from ropewalk.client.errors import TopicReplaced
 from ropewalk.client.fetch import Fetched
 from ropewalk.records.batch import iterate
 from ropewalk.spark.brokers import Brokers, is_out_of_range
@@ -22,7 +25,7 @@ from ropewalk.spark.decoding.decoder import Decoder
 from ropewalk.spark.decoding.records_found import Wanted
 from ropewalk.spark.options import EARLIEST, AtOffsets, SourceOptions
 from ropewalk.spark.ranges import EVER, FROM_THE_START, Range, split
-from ropewalk.spark.refusals import DataLost
+from ropewalk.spark.refusals import DataLost, said_of_made_anew
 
 ROWS_PER_BATCH_MAX: Final = 100_000
 """Handed to Spark at once: enough to lose the cost of handing over."""
@@ -51,14 +54,9 @@ class TopicRecords(Struct, frozen=True):
             return split(ranges, self.options.partitions_min, records_max=most)
         with Brokers(self.options) as brokers:
             found = brokers.resolve(AtOffsets(EARLIEST), from_the_start, is_start=True)
-        known = [
-            Range(each.partition, min(found.get(each.partition, each.start), each.end), each.end)
-            for each in ranges
-        ]
+        known = [replace(each, start=min(found.get(each.partition, each.start), each.end)) for each in ranges]
         return [
-            Range(each.partition, FROM_THE_START, each.end)
-            if found.get(each.partition) == each.start
-            else each
+            replace(each, start=FROM_THE_START) if found.get(each.partition) == each.start else each
             for each in split(known, self.options.partitions_min, records_max=most)
         ]
 
@@ -98,8 +96,16 @@ def _fetches(
     A batch may begin before that offset, with records that were read already or that are gone for everybody.
     """
 
+    topic_ids = (
+        {} if wanted.topic_id is None else {wanted.partition.topic: TopicId(parse_id(wanted.topic_id))}
+    )
+
     def ask() -> Future[list[Fetched]]:
-        return brokers.start(brokers.client.fetch({wanted.partition: position}, isolation=options.isolation))
+        return brokers.start(
+            brokers.client.fetch(
+                {wanted.partition: position}, isolation=options.isolation, topic_ids=topic_ids
+            )
+        )
 
     silent_count = 0
     pending = ask()
@@ -137,6 +143,12 @@ def _after(
     error: RopewalkError, brokers: Brokers, options: SourceOptions, wanted: Range, position: int
 ) -> int:
     """Where to go on after an error, if anywhere."""
+    if isinstance(error, TopicReplaced):
+        if not options.takes_new_topics:
+            raise DataLost(said_of_made_anew(error.topic, error.expected_id, error.found_id))
+        lost = f"offsets {position} to {wanted.end} of {wanted.partition} are gone with topic {error.expected_id}"
+        _log.warning("a topic was made anew before it was read", partition=str(wanted.partition), lost=lost)
+        return wanted.end
     if not is_out_of_range(error):
         raise error
     earliest = brokers.earliest(wanted.partition)

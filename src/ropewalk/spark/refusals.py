@@ -13,6 +13,15 @@ class DataLost(Refusal, RuntimeError):
     """Offsets that were asked for, or came next, are no longer there."""
 
 
+def said_of_made_anew(topic: str, read_id: str, found_id: str) -> str:
+    """What every reader says of a topic that was deleted and made again under its name."""
+    return (
+        f"topic {topic} was deleted and made anew: the one that was read had the id {read_id}, the one that is there has {found_id}."
+        " Offsets of the one mean nothing in the other. Start over with another checkpoint, or say onNewTopic=append to go on"
+        " from the start of the new one"
+    )
+
+
 class NotOurs(WrongUse):
     """A table that another job owns, or that nobody made for this purpose."""
 

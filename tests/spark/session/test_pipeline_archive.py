@@ -23,7 +23,7 @@ from ropewalk.spark.lake.shaping import raw_schema
 from ropewalk.spark.lake.table import Commit, TableSpec
 from ropewalk.spark.pipelines.archive import Archive, ArchiveSettings
 from ropewalk.spark.pipelines.pipeline import Work
-from ropewalk.spark.refusals import NotOurs, WrongUse
+from ropewalk.spark.refusals import DataLost, NotOurs, WrongUse
 from tests.spark.conftest import Node
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(300)]
@@ -101,6 +101,36 @@ def test_a_topic_is_archived_once_whatever_happens_to_the_checkpoint(
     with pytest.raises(StreamingQueryException, match="the table has heard nothing of it yet"):
         run(topic)
     assert numbers(lake) == []
+
+
+def test_a_topic_made_anew_is_refused_or_added_by_its_id(node: Node, run: Run, tmp_path: Path) -> None:
+    topic, lake = node.create("renewed"), tmp_path / "lake"
+    checkpoint = lake / "_ropewalk" / "checkpoints" / "nightly"
+    node.write(topic, 20)
+    run(topic)
+    node.delete(topic)
+    node.create(topic)
+    node.write(topic, 30, first=1000)
+    with pytest.raises(DataLost, match="on_new_topic=append"):
+        run(topic)
+    assert numbers(lake) == list(range(20))
+    run(topic, on_new_topic="append")
+    assert numbers(lake) == [*range(20), *range(1000, 1030)]
+    rows = DeltaTable(str(lake)).to_pyarrow_table(columns=["value", "topic_id"]).to_pylist()
+    assert {bool(row["topic_id"]) for row in rows if len(row["value"]) < 5} == {False}
+    assert len({row["topic_id"] for row in rows if len(row["value"]) == 5}) == 1
+    shutil.rmtree(checkpoint)
+    node.write(topic, 5, first=1030)
+    run(topic)
+    assert numbers(lake) == [*range(20), *range(1000, 1035)]
+    node.delete(topic)
+    node.create(topic)
+    node.write(topic, 60, first=2000)
+    shutil.rmtree(checkpoint)
+    with pytest.raises(DataLost, match="on_new_topic=append"):
+        run(topic)
+    run(topic, on_new_topic="append")
+    assert numbers(lake) == [*range(20), *range(1000, 1035), *range(2000, 2060)]
 
 
 def test_readers_of_all_kinds_agree(node: Node, run: Run, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ What a reader could get wrong
 from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.spark.ranges import FROM_THE_START, Offsets, Range
@@ -37,7 +38,7 @@ def decide_advance(stored: Mapping[TopicPartition, int], ranges: Iterable[Range]
             raise DataLost(_gap(each, reached))
         if reached is None or each.end > reached:
             next_offsets[each.partition] = each.end
-            first = Range(each.partition, reached or each.start, each.end)
+            first = replace(each, start=reached or each.start)
             if first.count:
                 new.append(first)
     return Advance(new, next_offsets)

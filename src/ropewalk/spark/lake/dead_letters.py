@@ -24,7 +24,16 @@ from msgspec import Struct
 from ropewalk.base.ids import TopicPartition
 from ropewalk.spark.lake.places import Place
 from ropewalk.spark.lake.table import Commit, LakeTable, WrittenFile
-from ropewalk.spark.ranges import Json, Offsets, from_json, to_json
+from ropewalk.spark.ranges import (
+    Json,
+    Offsets,
+    Progress,
+    TopicIds,
+    from_json,
+    made_anew,
+    progress_in,
+    to_json,
+)
 from ropewalk.spark.refusals import DataLost
 
 NOTE: Final = "dead_letters"
@@ -39,11 +48,11 @@ class Debt(Struct, frozen=True):
     next_offsets: Json
 
 
-def note_of(files: Sequence[WrittenFile], next_offsets: Offsets) -> dict[str, str]:
+def note_of(files: Sequence[WrittenFile], next_offsets: Offsets, topic_ids: TopicIds) -> dict[str, str]:
     """For the commit of the table whose batch it was."""
     if not files:
         return {}
-    return {NOTE: msgspec.json.encode(Debt(tuple(files), to_json(next_offsets))).decode()}
+    return {NOTE: msgspec.json.encode(Debt(tuple(files), to_json(next_offsets, topic_ids))).decode()}
 
 
 def settle(table: LakeTable, letters: LakeTable) -> int:
@@ -53,11 +62,14 @@ def settle(table: LakeTable, letters: LakeTable) -> int:
     if text is None:
         return 0
     debt = msgspec.json.decode(text, type=Debt)
-    promised = from_json(debt.next_offsets)
-    if is_paid(promised, letters.next_offsets(promised)):
+    promised = progress_in(debt.next_offsets)
+    known = letters.topic_ids(promised.ids)
+    reached = Progress(letters.next_offsets(promised.offsets), known).without(made_anew(known, promised.ids))
+    if is_paid(promised.offsets, reached.offsets):
         return 0
     files = _still_there(debt, letters)
-    letters.commit(Commit(files, promised, {"rows": str(sum(each.row_count for each in files))}))
+    note = {"rows": str(sum(each.row_count for each in files))}
+    letters.commit(Commit(files, promised.offsets, note, promised.ids))
     return sum(each.row_count for each in files)
 
 

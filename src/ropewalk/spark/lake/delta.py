@@ -3,6 +3,8 @@
 What exactly once rests on
     Every commit carries, for each partition that it moves, the application transaction `ropewalk/<job>/<topic>/<partition>` whose
     version is the next offset. Delta keeps the last version of each for good, through checkpoints of its log, compaction and vacuum.
+    Which topic a name meant is kept in the same way: its id in two halves, and how many topics of that name there were before it. Each but the
+    first has transactions of its own, `ropewalk/<job>/<topic>+<count>/<partition>`, so that no offset of another is ever taken for its own.
     A commit that finds the same application transaction moved by another since the table was opened is refused by Delta itself,
     and so is one that finds the table's properties changed.
 """
@@ -17,13 +19,13 @@ from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction, 
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction
 
-from ropewalk.base.ids import TopicPartition
+from ropewalk.base.ids import TopicPartition, format_id, parse_id
 from ropewalk.spark.columns import Column
 from ropewalk.spark.lake.places import local_directory, sync
 from ropewalk.spark.lake.table import Commit, TableSpec, Target, Upkeep, WrittenFile
 from ropewalk.spark.lake.terms import check_layout, check_owner, grown_columns, refuse_strange_files
 from ropewalk.spark.lake.upkeep import SmallFile, crowded
-from ropewalk.spark.ranges import Offsets
+from ropewalk.spark.ranges import Offsets, TopicIds
 from ropewalk.spark.refusals import Overtaken, WrongUse
 
 OWNER: Final = "ropewalk.owner"
@@ -33,6 +35,9 @@ STATISTICS: Final = "delta.dataSkippingStatsColumns"
 leaves out the file."""
 _NOTE: Final = "ropewalk.note."
 """Before each name of a note, beside what Delta itself writes of a commit."""
+_ID_HALVES: Final = ("id-high", "id-low")
+_FORMER_COUNT: Final = "former-count"
+"""In place of a partition's number: what is kept of the topic itself. A version is a number of 64 bits."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -67,6 +72,10 @@ class DeltaLake:
         stored = {each: self._table.transaction_version(self._app_id(each)) for each in partitions}
         return {each: version for each, version in stored.items() if version is not None}
 
+    def topic_ids(self, topics: Iterable[str]) -> TopicIds:
+        stored = {each: self._topic_id(each) for each in topics}
+        return {name: format_id(id_) for name, id_ in stored.items() if id_ is not None}
+
     def widen(self, schema: pa.Schema) -> None:
         existing = self.schema
         grown = grown_columns(self._spec, existing, _as_delta(schema))
@@ -81,9 +90,12 @@ class DeltaLake:
             ) from None
 
     def commit(self, commit: Commit) -> None:
+        ids, formers = self._renamed(commit)
         moves = [
-            Transaction(self._app_id(each), offset) for each, offset in sorted(commit.next_offsets.items())
+            Transaction(self._app_id(each, formers.get(each.topic)), offset)
+            for each, offset in sorted(commit.next_offsets.items())
         ]
+        moves += ids
         properties = CommitProperties(custom_metadata=self._noted(commit), app_transactions=moves)
         version = self._table.version()
         try:
@@ -181,8 +193,42 @@ class DeltaLake:
     def _noted(self, commit: Commit) -> dict[str, str]:
         return {OWNER: self._spec.owner, **{_NOTE + name: text for name, text in commit.note.items()}}
 
-    def _app_id(self, partition: TopicPartition) -> str:
-        return f"ropewalk/{self._spec.owner}/{partition.topic}/{partition.partition}"
+    def _app_id(self, partition: TopicPartition, former_count: int | None = None) -> str:
+        """`former_count`: how many topics of that name the table had before; as the table says, unless told."""
+        if former_count is None:
+            former_count = self._former_count(partition.topic)
+        topic = f"{partition.topic}+{former_count}" if former_count else partition.topic
+        return f"ropewalk/{self._spec.owner}/{topic}/{partition.partition}"
+
+    def _about(self, topic: str, what: str) -> str:
+        return f"ropewalk/{self._spec.owner}/{topic}/{what}"
+
+    def _former_count(self, topic: str) -> int:
+        return self._table.transaction_version(self._about(topic, _FORMER_COUNT)) or 0
+
+    def _topic_id(self, topic: str) -> bytes | None:
+        halves = [self._table.transaction_version(self._about(topic, each)) for each in _ID_HALVES]
+        if None in halves:
+            return None
+        return b"".join(half.to_bytes(8, "big", signed=True) for half in halves if half is not None)
+
+    def _renamed(self, commit: Commit) -> tuple[list[Transaction], dict[str, int]]:
+        """What the commit says of topics that the table knows no id of, or another, and for those the count of their formers."""
+        said: list[Transaction] = []
+        formers: dict[str, int] = {}
+        for topic, text in sorted(commit.topic_ids.items()):
+            known, id_ = self._topic_id(topic), parse_id(text)
+            if known == id_:
+                continue
+            if known is not None:
+                formers[topic] = self._former_count(topic) + 1
+                said.append(Transaction(self._about(topic, _FORMER_COUNT), formers[topic]))
+            halves = zip(_ID_HALVES, (id_[:8], id_[8:]), strict=True)
+            said += [
+                Transaction(self._about(topic, name), int.from_bytes(half, "big", signed=True))
+                for name, half in halves
+            ]
+        return said, formers
 
 
 def _create(spec: TableSpec) -> DeltaTable:

@@ -31,7 +31,7 @@ from ropewalk.spark.columns import Column
 from ropewalk.spark.lake.places import Place, local_directory, sync
 from ropewalk.spark.lake.table import Commit, TableSpec, Target, Upkeep
 from ropewalk.spark.lake.terms import check_layout, check_owner, grown_columns, refuse_strange_files
-from ropewalk.spark.ranges import Json, Offsets, from_json, to_json
+from ropewalk.spark.ranges import Json, Offsets, Progress, TopicIds, progress_in
 from ropewalk.spark.refusals import Overtaken, WrongUse
 
 try:
@@ -67,7 +67,7 @@ class IcebergTable:
         self._spec = spec
         self._catalog = catalog
         self._table = table
-        self._offsets = _offsets(table)
+        self._reached = _reached(table)
         self._schema = _columns(table)
 
     @classmethod
@@ -97,14 +97,18 @@ class IcebergTable:
         return Target(_data(self._spec.address), columns, keeps_partition_columns=True)
 
     def next_offsets(self, partitions: Iterable[TopicPartition]) -> Offsets:
-        return {each: self._offsets[each] for each in partitions if each in self._offsets}
+        stored = self._reached.offsets
+        return {each: stored[each] for each in partitions if each in stored}
+
+    def topic_ids(self, topics: Iterable[str]) -> TopicIds:
+        return {each: self._reached.ids[each] for each in topics if each in self._reached.ids}
 
     def widen(self, schema: pa.Schema) -> None:
         """The next commit does it."""
         self._schema = grown_columns(self._spec, self._schema, schema, widens=True).schema
 
     def commit(self, commit: Commit) -> None:
-        moved = to_json(self._offsets | commit.next_offsets)
+        moved = self._reached.moved(commit.next_offsets, commit.topic_ids).to_json()
         properties = {
             OFFSETS: msgspec.json.encode(moved).decode(),
             NOTE: msgspec.json.encode(commit.note).decode(),
@@ -113,19 +117,19 @@ class IcebergTable:
         before = _entries(directory)
         for attempt in range(1, COMMITS_MAX + 1):
             try:
-                if _offsets(self._table) != self._offsets:
+                if _reached(self._table) != self._reached:
                     raise CommitFailedException("its offsets have moved")
                 self._commit(commit, properties)
                 break
             except CommitFailedException as error:
                 # The table that failed is of no further use; what the catalog has by now decides.
                 self._table = self._catalog.load_table(self._table.name())
-                if attempt == COMMITS_MAX or _offsets(self._table) != self._offsets:
+                if attempt == COMMITS_MAX or _reached(self._table) != self._reached:
                     raise Overtaken(
                         f"{self._spec.address} has changed since it was opened: {error}. Another archiver writes to it; nothing of"
                         f" this batch was committed. Let one run of {self._spec.owner!r} go on alone"
                     ) from None
-        self._offsets = _offsets(self._table)
+        self._reached = _reached(self._table)
         if directory is not None:
             for entry in sorted(_entries(directory) - before):
                 sync(directory / entry)
@@ -272,9 +276,9 @@ def _small(type_: pa.DataType) -> pa.DataType:
     return type_
 
 
-def _offsets(table: Table) -> Offsets:
+def _reached(table: Table) -> Progress:
     text = table.properties.get(OFFSETS)
-    return {} if text is None else from_json(msgspec.json.decode(text, type=Json))
+    return Progress({}) if text is None else progress_in(msgspec.json.decode(text, type=Json))
 
 
 def _entries(directory: Path | None) -> set[str]:

@@ -11,13 +11,14 @@ What a reader could get wrong
 """
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 import pyarrow as pa
 import structlog
 from msgspec import Struct
 
+from ropewalk.base.ids import TopicPartition
 from ropewalk.spark import fail_points
 from ropewalk.spark.checkpoints import batch_ranges
 from ropewalk.spark.lake.advance import decide_advance
@@ -29,8 +30,8 @@ from ropewalk.spark.lake.shaping import with_times
 from ropewalk.spark.lake.table import Commit, LakeTable, TableSpec, Target, Upkeep, WrittenFile
 from ropewalk.spark.lake.writing import FileWriter
 from ropewalk.spark.numbers import numbers_in, single
-from ropewalk.spark.ranges import Json, Range
-from ropewalk.spark.refusals import WrongUse
+from ropewalk.spark.ranges import Json, Offsets, Progress, Range, TopicIds, made_anew
+from ropewalk.spark.refusals import DataLost, WrongUse
 from ropewalk.spark.values.decoding import ResolvedFormat, ValueFormat, newest, open_reader
 
 if TYPE_CHECKING:
@@ -40,6 +41,28 @@ _FILES: Final = "file binary"
 """What tasks hand back to the driver: a row for each file they wrote."""
 
 _log = structlog.get_logger()
+
+
+OnNewTopic: TypeAlias = Literal["refuse", "append", "leave_out"]
+"""What becomes of a topic that has taken the place of one the table has records of: the job ends, it is added, or the others go on."""
+
+
+def said_of_archive(address: str, topic: str, archived_id: str, found_id: str) -> str:
+    return (
+        f"topic {topic} was deleted and made anew: the table in {address} has records of the one with the id {archived_id}, and the one that"
+        f" is there has {found_id}. Say on_new_topic=append to add its records from its start on, each with its topic_id, or archive it"
+        " to another table"
+    )
+
+
+def stored_of(table: LakeTable, partitions: Iterable[TopicPartition], topic_ids: TopicIds) -> Offsets:
+    """Where the table stands in these topics, and not in others that had their names before."""
+    known = table.topic_ids(topic_ids)
+    return Progress(table.next_offsets(partitions), known).without(made_anew(known, topic_ids)).offsets
+
+
+def _topic_ids(ranges: Iterable[Range]) -> TopicIds:
+    return {each.partition.topic: each.topic_id for each in ranges if each.topic_id is not None}
 
 
 class Records(Protocol):
@@ -67,6 +90,7 @@ class Landing(Struct, frozen=True, kw_only=True):
     upkeep: Upkeep
     upkeep_batches: int
     """So many batches from one upkeep to the next; 0 for never."""
+    on_new_topic: OnNewTopic = "refuse"
 
     def __call__(self, frame: "DataFrame", batch_id: int) -> None:
         self.settle()
@@ -75,20 +99,41 @@ class Landing(Struct, frozen=True, kw_only=True):
         values = newest(self.values, self.topics)
         # Before the look at the offsets: a change of columns takes in what others have committed, so that Delta would not tell of it later.
         table.widen(value_schema(self.spec.schema, open_reader(values).schema()))
-        advance = decide_advance(table.next_offsets(each.partition for each in ranges), ranges)
+        ranges = self._admitted(table, ranges)
+        topic_ids = _topic_ids(ranges)
+        advance = decide_advance(stored_of(table, (each.partition for each in ranges), topic_ids), ranges)
         if not advance.next_offsets:
             return
         written = Written((), ())
         if advance.ranges:
             written = self._write(frame.sparkSession, table, values, advance.ranges)
         fail_points.reach("archive files written")
-        note = {"batch": str(batch_id), **note_of(written.letters, advance.next_offsets)}
-        table.commit(Commit(written.files, advance.next_offsets, note))
+        note = {"batch": str(batch_id), **note_of(written.letters, advance.next_offsets, topic_ids)}
+        table.commit(Commit(written.files, advance.next_offsets, note, topic_ids))
         fail_points.reach("archive committed")
         if written.letters:
             self.settle()
         if self.upkeep_batches and (batch_id + 1) % self.upkeep_batches == 0:
             self.maintain()
+
+    def _admitted(self, table: LakeTable, ranges: list[Range]) -> list[Range]:
+        """What may be added to the table."""
+        topic_ids = _topic_ids(ranges)
+        known = table.topic_ids(topic_ids)
+        names = made_anew(known, topic_ids)
+        if names and self.on_new_topic == "refuse":
+            raise DataLost(said_of_archive(self.spec.address, names[0], known[names[0]], topic_ids[names[0]]))
+        if names and self.on_new_topic == "leave_out":
+            for name in names:
+                _log.warning(
+                    "a topic was made anew and is left out",
+                    topic=name,
+                    archived_id=known[name],
+                    found_id=topic_ids[name],
+                    hint="on_new_topic=append adds its records to the table",
+                )
+            return [each for each in ranges if each.partition.topic not in names]
+        return ranges
 
     def settle(self) -> None:
         """Nothing is left to do for the table of dead letters when this is over. Before any commit of the table."""
@@ -165,24 +210,27 @@ class WriteTask(Struct, frozen=True, kw_only=True):
     def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         reader = open_reader(self.values)
         writer, letters = self._writer(self.into), None
-        for rows in self._rows(numbers):
+        for rows, topic_id in self._rows(numbers):
             if self.letters is None:
-                writer.write(with_times(rows, self.into.schema))
+                writer.write(with_times(rows, self.into.schema, topic_id))
                 continue
             judged = judge(rows, reader)
-            writer.write(with_times(judged.good, self.into.schema))
+            writer.write(with_times(judged.good, self.into.schema, topic_id))
             if judged.bad.num_rows:
                 letters = letters or self._writer(self.letters)
-                letters.write(with_times(judged.bad, self.letters.schema))
+                letters.write(with_times(judged.bad, self.letters.schema, topic_id))
         files, bad = writer.finish(), [] if letters is None else letters.finish()
         fail_points.reach("archive task written")
         yield from _handed(files, is_letters=False)
         yield from _handed(bad, is_letters=True)
 
-    def _rows(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _rows(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, str | None]]:
+        """With the id of the topic that they are of."""
         for batch in numbers:
             for number in numbers_in(batch.column(0)):
-                yield from self.records.read(self.pieces[number])
+                piece = self.pieces[number]
+                for rows in self.records.read(piece):
+                    yield rows, piece.topic_id
 
     def _writer(self, into: Into) -> FileWriter:
         return FileWriter(into.target, into.schema, file_bytes_target=self.file_bytes_target)

@@ -31,7 +31,7 @@ from ropewalk.base.ids import TopicPartition
 from ropewalk.spark.lake.places import local_directory, sync
 from ropewalk.spark.lake.table import Commit, TableSpec, Target, Upkeep, WrittenFile
 from ropewalk.spark.lake.terms import check_layout, check_owner, grown_columns, refuse_strange_files
-from ropewalk.spark.ranges import Json, Offsets, from_json, to_json
+from ropewalk.spark.ranges import Json, Offsets, TopicIds, from_json, progress_in
 from ropewalk.spark.refusals import Overtaken, WrongUse
 
 OWN: Final = "_ropewalk"
@@ -91,6 +91,10 @@ class ParquetDirectory:
         stored = from_json(self._version.next_offsets)
         return {each: stored[each] for each in partitions if each in stored}
 
+    def topic_ids(self, topics: Iterable[str]) -> TopicIds:
+        stored = progress_in(self._version.next_offsets).ids
+        return {each: stored[each] for each in topics if each in stored}
+
     def widen(self, schema: pa.Schema) -> None:
         """The next commit says so; until then there is no row that has the column."""
         self._schema = grown_columns(self._spec, self._schema, schema).schema
@@ -101,7 +105,9 @@ class ParquetDirectory:
             owner=self._spec.owner,
             schema=_schema_text(self._schema),
             partition_columns=self._version.partition_columns,
-            next_offsets=to_json(from_json(self._version.next_offsets) | commit.next_offsets),
+            next_offsets=progress_in(self._version.next_offsets)
+            .moved(commit.next_offsets, commit.topic_ids)
+            .to_json(),
             files=commit.files,
             note=commit.note,
         )

@@ -27,6 +27,8 @@ DATE_MAX: Final = 2_932_896
 
 DATE: Final = pa.field("date", pa.date32())
 HOUR: Final = pa.field("hour", pa.int32())
+TOPIC_ID: Final = pa.field("topic_id", pa.string())
+"""Which of several topics that had the name one after the other; null in rows from before the table had the column."""
 _TIME_FIELDS: Final[Mapping[PartitionBy, tuple[pa.Field, ...]]] = {
     "date": (DATE,),
     "hour": (DATE, HOUR),
@@ -34,10 +36,11 @@ _TIME_FIELDS: Final[Mapping[PartitionBy, tuple[pa.Field, ...]]] = {
 }
 
 
-def raw_schema(partition_by: PartitionBy) -> pa.Schema:
+def raw_schema(partition_by: PartitionBy, *, with_topic_id: bool = False) -> pa.Schema:
     """The columns of the source, then `date`."""
     fields = [pa.field(column.value, column.arrow_type) for column in all_columns(with_headers=True)]
-    return pa.schema([*fields, *_TIME_FIELDS[partition_by]])
+    identity = (TOPIC_ID,) if with_topic_id else ()
+    return pa.schema([*fields, *_TIME_FIELDS[partition_by], *identity])
 
 
 def partition_columns(partition_by: PartitionBy, *, several_topics: bool) -> tuple[str, ...]:
@@ -45,9 +48,11 @@ def partition_columns(partition_by: PartitionBy, *, several_topics: bool) -> tup
     return (("topic",) if several_topics else ()) + times
 
 
-def with_times(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """As the table has them: in its order and types, with those of `date` and `hour` that it has. What rows lack is null."""
+def with_times(rows: pa.RecordBatch, schema: pa.Schema, topic_id: str | None = None) -> pa.RecordBatch:
+    """As the table has them: in its order and types, with those of `date`, `hour` and `topic_id` that it has. What rows lack is null."""
     columns = {name: rows.column(name) for name in rows.schema.names}
+    if topic_id is not None and TOPIC_ID.name in schema.names:
+        columns[TOPIC_ID.name] = pa.repeat(topic_id, rows.num_rows)
     if DATE.name in schema.names:
         columns |= _times(columns[Column.TIMESTAMP.value])
     arrays = [

@@ -13,7 +13,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from ropewalk.base.ids import TopicPartition
-from ropewalk.spark.ranges import Offsets
+from ropewalk.spark.ranges import Offsets, TopicIds
 
 
 class TableSpec(Struct, frozen=True, kw_only=True):
@@ -66,6 +66,9 @@ class Commit(Struct, frozen=True):
     """Of the partitions that move; the others stay where they are."""
     note: dict[str, str] = {}
     """For those who read the table's history: the batch, the query. `last_note` gives it back."""
+    topic_ids: TopicIds = {}
+    """Of the topics that the offsets belong to, as far as they are known. Where the table has offsets of another topic of that name, they are
+    forgotten."""
 
 
 class Upkeep(Struct, frozen=True):
@@ -87,6 +90,9 @@ class LakeTable(Protocol):
 
     def next_offsets(self, partitions: Iterable[TopicPartition]) -> Offsets:
         """Of those that the table has heard of."""
+
+    def topic_ids(self, topics: Iterable[str]) -> TopicIds:
+        """Of the topics that the offsets belong to; none for offsets that were stored without."""
 
     def widen(self, schema: pa.Schema) -> None:
         """Adds the columns that are missing, nested ones too, null in all rows there are. A column of another type raises `WrongUse`.

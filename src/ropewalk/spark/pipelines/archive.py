@@ -16,14 +16,15 @@ from msgspec import Struct, structs
 from ropewalk.spark.brokers import Brokers
 from ropewalk.spark.lake.judging import dead_letter_schema, value_schema
 from ropewalk.spark.lake.kinds import Kind, open_table
-from ropewalk.spark.lake.landing import Landing
+from ropewalk.spark.lake.landing import Landing, said_of_archive, stored_of
 from ropewalk.spark.lake.shaping import PartitionBy, partition_columns, raw_schema
 from ropewalk.spark.lake.table import Commit, TableSpec, Upkeep
 from ropewalk.spark.options import EARLIEST, AtOffsets, SourceOptions, parse_source
 from ropewalk.spark.pipelines.definition import absolute
 from ropewalk.spark.pipelines.pipeline import Started, Work
-from ropewalk.spark.ranges import Offsets, to_json
+from ropewalk.spark.ranges import Offsets, TopicIds, made_anew, to_json
 from ropewalk.spark.reading import TopicRecords
+from ropewalk.spark.refusals import DataLost
 from ropewalk.spark.values.decoding import ValueFormat, open_reader, resolve
 
 LETTERS: Final = "_dead_letters"
@@ -52,6 +53,9 @@ class ArchiveSettings(Struct, frozen=True, kw_only=True):
     """The table of values that cannot be read. Beside the table unless told, with `_dead_letters` at the end of its name."""
     catalog: dict[str, str] = {}
     """Of Iceberg: the catalog as pyiceberg describes one (type, uri, …), and as `table` the name in it. A file beside the table unless told."""
+    on_new_topic: Literal["refuse", "append"] = "refuse"
+    """What to do when a topic was deleted and made anew under its name: end, or add the new one's records from its start on. Rows have a column
+    `topic_id` with append. Of a pattern the other topics go on with either."""
     partition_by: PartitionBy = "date"
     """A directory for each date of records' timestamps, for each hour, or none. Several topics have one each above."""
     file_bytes_target: int = 128 << 20
@@ -91,16 +95,24 @@ class Archive:
 
     @staticmethod
     def start(work: Work) -> Started:
-        options = parse_source({"bootstrap": work.bootstrap, **work.source}, streaming=True)
+        options = _options(work)
         landing = _landing(work, options)
         beginning = _beginning(options, landing)
-        landing = structs.replace(landing, starting=to_json(beginning.starting))
-        query = work.writing(_from(work, beginning.starting).stream()).foreachBatch(landing).start()
+        landing = structs.replace(landing, starting=to_json(beginning.starting, beginning.topic_ids))
+        query = work.writing(_from(work, options, beginning.starting).stream()).foreachBatch(landing).start()
         return Started(query, counted_from=beginning.found)
 
     @staticmethod
     def finish(work: Work) -> None:
-        _landing(work, parse_source({"bootstrap": work.bootstrap, **work.source}, streaming=True)).maintain()
+        _landing(work, _options(work)).maintain()
+
+
+def _options(work: Work) -> SourceOptions:
+    """What is said of new topics may be said to the job or to the source that it reads."""
+    options = parse_source({"bootstrap": work.bootstrap, **work.source}, streaming=True)
+    if _settings(work).on_new_topic == "append":
+        return structs.replace(options, takes_new_topics=True)
+    return options
 
 
 def _landing(work: Work, options: SourceOptions) -> Landing:
@@ -109,8 +121,12 @@ def _landing(work: Work, options: SourceOptions) -> Landing:
         sorted({*options.subscription.topics, *(each.topic for each in options.subscription.assigned)})
     )
     values = resolve(settings.values(), topics)
+    is_pattern = options.subscription.pattern is not None
     spec = _spec(
-        settings, work.name, several_topics=options.subscription.pattern is not None or len(topics) > 1
+        settings,
+        work.name,
+        several_topics=is_pattern or len(topics) > 1,
+        with_topic_id=options.takes_new_topics,
     )
     return Landing(
         records=TopicRecords(options),
@@ -123,6 +139,7 @@ def _landing(work: Work, options: SourceOptions) -> Landing:
         starting={},
         upkeep=_upkeep(settings),
         upkeep_batches=settings.upkeep_batches,
+        on_new_topic="append" if options.takes_new_topics else "leave_out" if is_pattern else "refuse",
     )
 
 
@@ -132,34 +149,43 @@ class Beginning(NamedTuple):
     starting: Offsets
     found: Offsets
     """The same, with the offset that the earliest record has at this moment."""
+    topic_ids: TopicIds
 
 
 def _beginning(options: SourceOptions, landing: Landing) -> Beginning:
     with Brokers(options) as brokers:
-        partitions = brokers.partitions()  # first, so that no table is made for a topic that is not there
+        partitions, topic_ids = (
+            brokers.look()
+        )  # first, so that no table is made for a topic that is not there
         landing.settle()
         table = open_table(landing.kind, landing.spec)
-        stored = table.next_offsets(partitions)
-        if not stored and options.starting != AtOffsets(EARLIEST):
+        known = table.topic_ids(topic_ids)
+        names = made_anew(known, topic_ids)
+        if names and landing.on_new_topic == "refuse":
+            name = names[0]
+            raise DataLost(said_of_archive(landing.spec.address, name, known[name], topic_ids[name]))
+        stored = stored_of(table, partitions, topic_ids)
+        if not stored and not names and options.starting != AtOffsets(EARLIEST):
             stored = brokers.resolve(options.starting, partitions, is_start=True)
-            table.commit(Commit((), stored, {"begins": json.dumps(to_json(stored))}))
+            table.commit(Commit((), stored, {"begins": json.dumps(to_json(stored))}, topic_ids))
         found = {**brokers.resolve(AtOffsets(EARLIEST), partitions, is_start=True), **stored}
-    return Beginning({each: stored.get(each, EARLIEST) for each in partitions}, found)
+    return Beginning({each: stored.get(each, EARLIEST) for each in partitions}, found, topic_ids)
 
 
-def _from(work: Work, starting: Offsets) -> Work:
+def _from(work: Work, options: SourceOptions, starting: Offsets) -> Work:
     """The same work from there on. Spark asks for it only where it has no checkpoint."""
     source = {name: value for name, value in work.source.items() if not name.lower().startswith("starting")}
     is_first = all(offset == EARLIEST for offset in starting.values())
     said = "earliest" if is_first else json.dumps(to_json(starting))
-    return structs.replace(work, source={**source, "startingOffsets": said})
+    anew = {"onNewTopic": "append"} if options.takes_new_topics else {}
+    return structs.replace(work, source={**source, **anew, "startingOffsets": said})
 
 
-def _spec(settings: ArchiveSettings, owner: str, *, several_topics: bool) -> TableSpec:
+def _spec(settings: ArchiveSettings, owner: str, *, several_topics: bool, with_topic_id: bool) -> TableSpec:
     return TableSpec(
         address=absolute(settings.to),
         owner=owner,
-        schema=raw_schema(settings.partition_by),
+        schema=raw_schema(settings.partition_by, with_topic_id=with_topic_id),
         partition_columns=partition_columns(settings.partition_by, several_topics=several_topics),
         keep_hours=settings.keep_snapshots_hours,
         catalog=settings.catalog,

@@ -4,16 +4,20 @@ What a reader could get wrong
     A topic that is read by two sources counts by the first: Spark makes each go on where it stopped, so that one tells the batch.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
 
-from ropewalk.base.ids import TopicPartition
 from ropewalk.spark.checkpoints import batch_ends
-from ropewalk.spark.ranges import FROM_THE_START, Offsets
+from ropewalk.spark.ranges import Offsets, Progress, TopicIds, all_between
 from ropewalk.spark.sink.marker import Ranges
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+class Covered(NamedTuple):
+    ranges: Ranges
+    topic_ids: TopicIds
 
 
 class BatchRanges:
@@ -21,29 +25,29 @@ class BatchRanges:
 
     def __init__(self, checkpoint: str, beginning: Offsets) -> None:
         self._checkpoint = checkpoint
-        self._beginning = beginning
-        self._known: tuple[int, Offsets] | None = None
+        self._beginning = Progress(beginning)
+        self._known: tuple[int, Progress] | None = None
 
-    def of(self, spark: "SparkSession", batch: int) -> Ranges:
+    def of(self, spark: "SparkSession", batch: int) -> "Covered":
         start = self._beginning if batch == 0 else self._ends(spark, batch - 1)
         end = self._ends(spark, batch)
         self._known = (batch, end)
-        return ranges_between(start, end)
+        return Covered(ranges_between(start, end), end.ids)
 
-    def _ends(self, spark: "SparkSession", batch: int) -> Offsets:
+    def _ends(self, spark: "SparkSession", batch: int) -> Progress:
         if self._known is not None and self._known[0] == batch:
             return self._known[1]
         return together(batch_ends(spark, self._checkpoint, batch))
 
 
-def together(ends: Iterable[Offsets]) -> Offsets:
+def together(ends: Iterable[Progress]) -> Progress:
     """Of all sources, the first winning."""
-    merged: Offsets = {}
+    merged = Progress({})
     for each in ends:
-        merged = {**each, **merged}
+        merged = Progress({**each.offsets, **merged.offsets}, {**each.ids, **merged.ids})
     return merged
 
 
-def ranges_between(start: Mapping[TopicPartition, int], end: Offsets) -> Ranges:
+def ranges_between(start: Progress, end: Progress) -> Ranges:
     """What was not there at the start is read from where its log begins. Partitions of which nothing is read are named, too."""
-    return {partition: (start.get(partition, FROM_THE_START), offset) for partition, offset in end.items()}
+    return {each.partition: (each.start, each.end) for each in all_between(start, end)}

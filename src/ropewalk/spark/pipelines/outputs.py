@@ -8,6 +8,7 @@ from pyspark.sql import functions
 from pyspark.sql.types import BinaryType, StringType
 
 from ropewalk.base.ids import TopicPartition
+from ropewalk.spark.ranges import TopicIds
 from ropewalk.spark.refusals import WrongUse
 from ropewalk.spark.sink.marker import Ranges, ranges_to_text
 from ropewalk.spark.sink.options import parse_sink
@@ -26,6 +27,8 @@ class Batch(Struct, frozen=True):
     number: int
     ranges: Ranges
     fingerprint: str
+    topic_ids: TopicIds = {}
+    """Of the topics that it was made from, as far as they are known."""
 
 
 class Output(Protocol):
@@ -37,7 +40,9 @@ class Output(Protocol):
     def topic(self) -> str | None:
         """None if it is no topic."""
 
-    def resumption(self, partitions: Sequence[TopicPartition]) -> Resumption | None:
+    def resumption(
+        self, partitions: Sequence[TopicPartition], topic_ids: TopicIds, *, takes_new_topics: bool
+    ) -> Resumption | None:
         """How far the job has come, as the output tells; None if it holds nothing of it. Whoever writes for the job is kept from
         it from here on."""
 
@@ -60,8 +65,10 @@ class TopicOutput(Struct, frozen=True):
     def title(self) -> str:
         return f"topic {self.topic}"
 
-    def resumption(self, partitions: Sequence[TopicPartition]) -> Resumption | None:
-        del partitions  # markers name their own
+    def resumption(
+        self, partitions: Sequence[TopicPartition], topic_ids: TopicIds, *, takes_new_topics: bool
+    ) -> Resumption | None:
+        del partitions, topic_ids, takes_new_topics  # markers name their own
         from ropewalk.spark.sink.transaction import fenced_markers  # here: it loads compiled loops
 
         return resumption(fenced_markers(parse_sink(self._options(), streaming=False)))

@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Struct
 
 from ropewalk.base.ids import TopicPartition
-from ropewalk.spark.ranges import Offsets
+from ropewalk.spark.ranges import IDS, Offsets
 
 
 class PartitionLag(Struct, frozen=True):
@@ -146,9 +146,9 @@ def _covered(report: Mapping[str, Any], counted_from: Offsets) -> int:
 
 def _offsets(said: object) -> object:
     """Either as they are or as text that holds them, as sources report them to Spark."""
-    if not isinstance(said, str):
-        return said
-    try:
-        return json.loads(said)
-    except json.JSONDecodeError:
-        return said
+    if isinstance(said, str):
+        try:
+            said = json.loads(said)
+        except json.JSONDecodeError:
+            return said
+    return {topic: each for topic, each in said.items() if topic != IDS} if isinstance(said, dict) else said

@@ -42,14 +42,16 @@ def begin(
     """Where the query began, or is to begin, in every partition."""
     progress = has_progress(work.spark, work.checkpoint)
     with Brokers(source) as brokers:
-        partitions = brokers.partitions()
+        partitions, topic_ids = brokers.look()
         if output.topic is not None:
             _refuse_missing(brokers, output.topic)
         decided = decide(
             definition,
             read_kept(work.spark, work.checkpoint),
             has_progress=progress,
-            resumption=None if progress else output.resumption(partitions),
+            resumption=None
+            if progress
+            else output.resumption(partitions, topic_ids, takes_new_topics=source.takes_new_topics),
             shape=shape,
         )
         match decided:
@@ -60,7 +62,7 @@ def begin(
             case Resume(unfinished, reached):
                 output.take_over()
                 if unfinished is not None:
-                    batch = Batch(f"resumed {uuid4()}", 0, unfinished, definition.fingerprint())
+                    batch = Batch(f"resumed {uuid4()}", 0, unfinished, definition.fingerprint(), topic_ids)
                     output.write(query.over(_once_more(work, unfinished)), batch)
                 beginning = with_newcomers(reached, partitions)
     write_kept(work.spark, work.checkpoint, Kept(definition, to_json(beginning)))

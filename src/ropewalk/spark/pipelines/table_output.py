@@ -9,12 +9,14 @@ from msgspec import Struct
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.spark.lake.kinds import Kind, open_table
-from ropewalk.spark.lake.landing import refuse_unseen
+from ropewalk.spark.lake.landing import refuse_unseen, stored_of
 from ropewalk.spark.lake.table import Commit, TableSpec, Target, Upkeep, WrittenFile
 from ropewalk.spark.lake.writing import FileWriter, write_all
 from ropewalk.spark.numbers import single
 from ropewalk.spark.pipelines.outputs import Batch
 from ropewalk.spark.pipelines.table_progress import counter, is_new, moved
+from ropewalk.spark.ranges import TopicIds, made_anew
+from ropewalk.spark.refusals import DataLost, said_of_made_anew
 from ropewalk.spark.sink.recovery import Resumption
 
 if TYPE_CHECKING:
@@ -36,9 +38,16 @@ class TableOutput(Struct, frozen=True):
     def topic(self) -> str | None:
         return None
 
-    def resumption(self, partitions: Sequence[TopicPartition]) -> Resumption | None:
+    def resumption(
+        self, partitions: Sequence[TopicPartition], topic_ids: TopicIds, *, takes_new_topics: bool
+    ) -> Resumption | None:
         """A table is never half written."""
-        stored = open_table(self.kind, self.spec).next_offsets(partitions)
+        table = open_table(self.kind, self.spec)
+        known = table.topic_ids(topic_ids)
+        names = made_anew(known, topic_ids)
+        if names and not takes_new_topics:
+            raise DataLost(said_of_made_anew(names[0], known[names[0]], topic_ids[names[0]]))
+        stored = stored_of(table, partitions, topic_ids)
         return Resumption(None, stored) if stored else None
 
     def take_over(self) -> None:
@@ -47,7 +56,7 @@ class TableOutput(Struct, frozen=True):
     def write(self, rows: "DataFrame", batch: Batch) -> bool:
         table = open_table(self.kind, self.spec)
         table.widen(self.spec.schema)  # a query that was changed may give more columns
-        stored = table.next_offsets([*batch.ranges, counter(batch.query)])
+        stored = stored_of(table, [*batch.ranges, counter(batch.query)], batch.topic_ids)
         if not is_new(stored, batch.query, batch.number, batch.ranges):
             return False
         task = WriteTask(table.target, table.schema, UPKEEP.file_bytes_target)
@@ -57,7 +66,7 @@ class TableOutput(Struct, frozen=True):
         )
         refuse_unseen(table.target, files)
         note = {"batch": str(batch.number), "query": batch.query}
-        table.commit(Commit(files, moved(batch.query, batch.number, batch.ranges), note))
+        table.commit(Commit(files, moved(batch.query, batch.number, batch.ranges), note, batch.topic_ids))
         return True
 
 

@@ -131,7 +131,8 @@ class EachBatch:
         spark = rows.sparkSession
         if self._query_id is None:
             self._query_id = query_id(spark, self._checkpoint)
-        batch = Batch(self._query_id, number, self._ranges.of(spark, number), self._fingerprint)
+        covered = self._ranges.of(spark, number)
+        batch = Batch(self._query_id, number, covered.ranges, self._fingerprint, covered.topic_ids)
         is_new = self._output.write(rows if self._query is None else self._query.over(rows), batch)
         if not is_new and self._query is None:
             # The output has these rows already, but what is counted in the checkpoint comes to be only while rows are made.
