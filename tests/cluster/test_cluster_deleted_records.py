@@ -190,3 +190,21 @@ def test_who_comes_back_leaves_behind_what_was_deleted_meanwhile(is_killed: bool
             assert starts(nodes, 1, 2, 3) == {1: 7, 2: 7, 3: 7}
 
     in_a_cluster(story, *SOON, nodes=4)
+
+
+def test_an_empty_copy_is_filled_though_the_log_begins_in_the_middle_of_a_batch() -> None:
+    """There is nothing to ask for at the beginning of that batch, and nothing else that could be appended first."""
+
+    async def story(nodes: Nodes) -> None:
+        async with nodes.client() as client:
+            await create(nodes, client, 1, 2, 3)
+            await client.produce(TOPIC, 0, build([Record(timestamp=0, value=b"x") for _ in range(10)]))
+            assert await Admin(client).delete_records(TOPIC, {0: 15}) == {0: 15}
+            nodes.members[3].kill()
+            nodes.members[3].machine.replace_disk()
+            await nodes.members[3].start()
+            await nodes.until(lambda: set(partition(nodes).isr) == {1, 2, 3}, within_s=60)
+            await nodes.until(lambda: hosted(nodes, 3).log.start_offset == 15)
+            assert hosted(nodes, 3).log.end_offset == 20
+
+    in_a_cluster(story, *SOON, nodes=4)

@@ -193,7 +193,7 @@ def test_a_consumer_is_sent_to_the_replica_in_its_rack_and_served_there() -> Non
             near = next(node_id for node_id in range(3) if node_id != leader)
             await nodes.until(lambda: hosted(nodes, near).high_watermark == 2)
 
-            async def ask(node_id: int, rack: str) -> fetch.PartitionData:
+            async def ask(node_id: int, rack: str, offset: int = 0) -> fetch.PartitionData:
                 connection = await Connection.open(
                     nodes.world.network.host("client"),
                     nodes.members[0].machine.clock,
@@ -201,7 +201,7 @@ def test_a_consumer_is_sent_to_the_replica_in_its_rack_and_served_there() -> Non
                     client_id="test",
                     deadline_ms=nodes.world.now_s * 1000 + 5000,
                 )
-                asked = fetch.FetchPartition(0, fetch_offset=0, partition_max_bytes=1 << 20)
+                asked = fetch.FetchPartition(0, fetch_offset=offset, partition_max_bytes=1 << 20)
                 request = fetch.FetchRequest(
                     max_bytes=1 << 20, topics=(fetch.FetchTopic(TOPIC, partitions=(asked,)),), rack_id=rack
                 )
@@ -220,6 +220,8 @@ def test_a_consumer_is_sent_to_the_replica_in_its_rack_and_served_there() -> Non
             )
             at_home = await ask(leader, f"rack{leader}")
             assert (at_home.preferred_read_replica, len(list(iterate(at_home.records or b"")))) == (-1, 2)
+            beyond = [(await ask(node_id, f"rack{node_id}", 9)).error_code for node_id in (near, leader)]
+            assert beyond == [ErrorCode.OFFSET_NOT_AVAILABLE, ErrorCode.OFFSET_OUT_OF_RANGE]
             without_rack = await ask(near, "")
             assert without_rack.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 

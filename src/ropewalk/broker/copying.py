@@ -146,6 +146,10 @@ class Copying:
             return Restart(header.base_offset)
         return Truncate(header.base_offset)
 
+    def is_next(self, header: BatchHeader) -> bool:
+        """Whether that batch, of the leader that still leads, continues the log."""
+        return self.is_current and self.replica.log.end_offset == header.base_offset
+
     def note_progress(self) -> None:
         """Records were appended, or the leader has told of its high watermark."""
         self.refused_count = 0

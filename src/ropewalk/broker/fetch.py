@@ -22,6 +22,7 @@ from typing import TypeAlias
 from ropewalk.base.budget import ByteBudget
 from ropewalk.base.errors import (
     FetchSessionEpochInvalid,
+    OffsetNotAvailable,
     OffsetOutOfRange,
     RopewalkError,
     StorageFailed,
@@ -247,6 +248,8 @@ class Fetch:
                     partition.log.check_offset(interest.offset)
                     continue
                 limit_offset = interest.limit_offset(partition)
+                if interest.may_be_copy:
+                    _check_reached(interest, partition)
                 if interest.committed_only:
                     interest.is_held_back = limit_offset < partition.high_watermark
                 span = partition.log.locate(interest.offset, limit_offset=limit_offset, bytes_max=budget)
@@ -270,6 +273,12 @@ class Fetch:
         """Whether the replica has to wait for its share of what those out of sync may be sent."""
         throttle = self._throttle
         return throttle is not None and throttle.is_spent and not _is_in_sync(interest, partition)
+
+
+def _check_reached(interest: Interest, partition: Hosted) -> None:
+    """Of a place that a copy has not reached it cannot say that there is none: only the leader knows where the log ends."""
+    if interest.offset > partition.log.end_offset and not isinstance(partition, Partition):
+        raise OffsetNotAvailable(f"{partition.name}: this copy has not got to offset {interest.offset} yet")
 
 
 def _is_in_sync(interest: Interest, partition: Hosted) -> bool:

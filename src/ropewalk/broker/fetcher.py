@@ -37,6 +37,7 @@ from ropewalk.broker.copying import Copying
 from ropewalk.broker.group_commit import GroupCommit
 from ropewalk.broker.replica import Replica
 from ropewalk.metadata.settings.applied import BrokerSettings
+from ropewalk.records.batch import BatchHeader
 from ropewalk.replication.follower import Append, Effect, MoveStart, Refusal, Restart, Truncate, Wait
 from ropewalk.runtime.steps import Pace
 from ropewalk.wire.error_code import ErrorCode
@@ -347,7 +348,7 @@ class Fetcher:
         for batch, header in copying.batches(data.records or b""):
             way = copying.make_way(header)
             if way is not None:
-                self._cut(key, copying, way)
+                self._cut(key, copying, way, (bytes(batch), header))
                 break
             replica.append(batch, header, now_ms)
             copied_bytes += header.size_bytes
@@ -384,15 +385,31 @@ class Fetcher:
             self._to_name[key] = None
             self._hurry()
 
-    def _cut(self, key: Key, copying: Copying, effect: Truncate | Restart) -> None:
+    def _cut(
+        self,
+        key: Key,
+        copying: Copying,
+        effect: Truncate | Restart,
+        first: tuple[bytes, BatchHeader] | None = None,
+    ) -> None:
+        """`first` is the batch that is to follow, where way was made for it.
+
+        It is not asked for again: a leader that begins in the middle of it has nothing to give at its beginning.
+        """
         copying.is_at_work = True
         self._leave_session(key)
         self._to_name[key] = None
-        self._copier.begin(self._cut_to_the_end(copying, effect))
+        self._copier.begin(self._cut_to_the_end(copying, effect, first))
 
-    async def _cut_to_the_end(self, copying: Copying, effect: Truncate | Restart) -> None:
+    async def _cut_to_the_end(
+        self, copying: Copying, effect: Truncate | Restart, first: tuple[bytes, BatchHeader] | None
+    ) -> None:
         try:
             await self._copier.cut(copying.replica, effect, leader_epoch=copying.core.leader_epoch)
+            if first is not None and copying.is_next(first[1]):
+                copying.replica.append(memoryview(first[0]), first[1], self._copier.clock.now_ms())
+            if copying.is_current:  # the leader, who has told how far all is committed, need not say so again
+                copying.note_progress()
         except RopewalkError as error:
             if copying.is_current:
                 self._complain(f"{copying.replica.name}: {error}")
