@@ -407,7 +407,7 @@ def test_settings_are_described_with_value_source_and_type() -> None:
         pytest.param(BROKER, "x", ErrorCode.INVALID_REQUEST, id="not a broker"),
         pytest.param(8, "0", ErrorCode.INVALID_REQUEST, id="a logger"),
         pytest.param(16, "m", ErrorCode.INVALID_REQUEST, id="client metrics"),
-        pytest.param(32, "g", ErrorCode.INVALID_REQUEST, id="a group"),
+        pytest.param(32, "", ErrorCode.INVALID_REQUEST, id="a group without a name"),
         pytest.param(77, "x", ErrorCode.INVALID_REQUEST, id="no such kind"),
     ],
 )

@@ -93,7 +93,7 @@ def test_types_and_defaults_of_brokers_are_those_of_kafka(name: str, kind: Kind,
 @pytest.mark.parametrize(
     ("name", "text", "complaint"),
     [
-        ("retention.ms", "-2", "retention.ms is -2, must be at least -1"),
+        ("retention.ms", "-2", "Invalid value -2 for configuration retention.ms: must be at least -1"),
         ("retention.ms", "soon", "must be a whole number"),
         ("retention.ms", "1.5", "must be a whole number"),
         ("retention.ms", "", "must be a whole number"),
@@ -101,7 +101,11 @@ def test_types_and_defaults_of_brokers_are_those_of_kafka(name: str, kind: Kind,
         ("retention.ms", "٣", "must be a whole number"),
         ("retention.ms", "9223372036854775808", "must fit in 64 bits"),
         ("segment.bytes", "2147483648", "must fit in 32 bits"),
-        ("segment.bytes", "1048575", "segment.bytes is 1048575, must be at least 1048576"),
+        (
+            "segment.bytes",
+            "1048575",
+            "Invalid value 1048575 for configuration segment.bytes: must be at least 1048576",
+        ),
         ("compression.gzip.level", "0", "must be at least 1"),
         ("compression.gzip.level", "10", "must be at most 9"),
         ("min.cleanable.dirty.ratio", "1.1", "must be at most 1"),
@@ -140,7 +144,7 @@ def test_a_value_is_read_as_its_type(name: str, text: str, value: object) -> Non
 
 def test_a_misspelt_setting_is_answered_with_the_nearest_name() -> None:
     with pytest.raises(
-        InvalidSetting, match=r"there is no setting 'retention.mss'; did you mean retention.ms\?"
+        InvalidSetting, match=r"Unknown topic config name: retention.mss; did you mean retention.ms\?"
     ):
         known_setting(TOPIC_SETTINGS, "retention.mss")
 

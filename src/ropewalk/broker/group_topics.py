@@ -1,11 +1,10 @@
-"""The topics there are, as groups look at them. Patterns of clients do not see the topics that nodes write for themselves."""
+"""The topics there are, as groups look at them. Patterns of clients match the topics that nodes write for themselves, too, as in Kafka."""
 
 from collections.abc import Iterator, Sequence
 
 from ropewalk.base.ids import TopicId
 from ropewalk.groups.consumer.subscriptions import TopicFacts
 from ropewalk.metadata.image import Image
-from ropewalk.metadata.internal_topics import INTERNAL_TOPICS
 from ropewalk.metadata.records import Fact, PartitionCreated, TopicCreated, TopicDeleted
 
 
@@ -39,4 +38,4 @@ class GroupTopics:
         return None if topic is None else topic.name
 
     def names(self) -> Iterator[str]:
-        return (name for name in self._image.topics if name not in INTERNAL_TOPICS)
+        return iter(self._image.topics)

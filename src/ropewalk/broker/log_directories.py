@@ -42,6 +42,15 @@ class LogDirectories:
             directories.append(LogDirectory("memory", in_memory, UNKNOWN_BYTES, UNKNOWN_BYTES))
         return directories
 
+    def has(self, path: str) -> bool:
+        """Whether that is where this node keeps what is on disk."""
+        return path == self._disk.directory.path
+
+    def is_in(self, path: str, topic: str, index: int) -> bool:
+        """Whether a partition that is held here is kept there. Raises where it is not held here, or is not there at all."""
+        home = self._partitions.home_of(self._partitions.find_copy(topic, index))
+        return home is self._disk and self.has(path)
+
     def _sizes(self, home: Home) -> dict[TopicPartition, int]:
         return {
             partition.name: partition.log.size_bytes

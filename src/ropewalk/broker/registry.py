@@ -22,6 +22,7 @@ from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import CONNECTION_GRACE_MS, SESSION_CHECK_MS
 from ropewalk.base.ports import Clock
 from ropewalk.broker.cluster import Cluster
+from ropewalk.broker.quorum import Followings
 from ropewalk.controller.alter_partition import (
     AlteredPartition,
     PartitionAlteration,
@@ -92,6 +93,8 @@ class Registry:
         self.sessions = sessions
         self.reports = NodeReports()
         """What nodes have said of themselves, while this node decides."""
+        self.followings = Followings()
+        """How far the nodes are that were heard since this one decides."""
         self.fenced_count = 0
         """How often a node was taken out of service for want of heartbeats."""
 
@@ -132,6 +135,9 @@ class Registry:
             heartbeat.complaints,
             end_offset=image.end_offset,
             now_ms=self._now_ms(),
+        )
+        self.followings.on_heartbeat(
+            node_id, heartbeat.metadata_offset, end_offset=image.end_offset, now_ms=self._clock.now_ms()
         )
         if node_id != self._node_id and node_id not in self._connected:
             self._connected.add(node_id)
@@ -205,6 +211,7 @@ class Registry:
             _log.info("this node decides for the cluster", controller_epoch=image.controller_epoch)
         self.reports.clear()
         brokers = image.brokers
+        self.followings.forget()
         self.sessions.begin([(broker.node_id, broker.epoch) for broker in brokers.values()], now_ms)
         for node_id in sorted(self._connected):
             self.sessions.on_connected(node_id)

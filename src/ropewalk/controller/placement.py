@@ -27,7 +27,8 @@ def place(
     active = [broker for broker in takers if broker.is_active]
     if not 1 <= replication_factor <= len(takers):
         raise InvalidReplicationFactor(
-            f"replication factor {replication_factor} needs as many brokers; {len(takers)} are registered"
+            f"Unable to replicate the partition {replication_factor} time(s): The target replication factor of "
+            f"{replication_factor} cannot be reached because only {len(takers)} broker(s) are registered."
         )
     if not active:
         raise InvalidReplicationFactor(f"none of the {len(takers)} registered brokers is in service")

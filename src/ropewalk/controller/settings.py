@@ -2,7 +2,8 @@
 
 Behaviour worth knowing
     A change is checked as a whole: one bad value and nothing is changed.
-    Taking a setting away that was not set, or that does not exist, is a success, as it is in Kafka.
+    Taking a setting away that was not set, or that does not exist, is a success, as it is in Kafka. To set one to nothing that
+    may be without a value is to take it away: that is how it is described then, and what was described can be sent back.
     APPEND and SUBTRACT work on lists only; an item that is there already is not added twice, and one that is not there
     may be taken away.
     `min.insync.replicas=majority` of a topic is kept as a number, more than half of its replicas as they are then.
@@ -234,10 +235,20 @@ def _meaningful(alterations: Sequence[Alteration], catalogue: Mapping[str, Setti
         if alteration.operation is Operation.DELETE:
             if alteration.name in catalogue:
                 yield alteration
+        elif alteration.operation is Operation.SET and _is_nothing(catalogue, alteration):
+            yield Alteration(alteration.name, Operation.DELETE)
         elif alteration.value is None:
             raise InvalidRequest(f"{alteration.name} needs a value")
         else:
             yield alteration
+
+
+def _is_nothing(catalogue: Mapping[str, Setting], alteration: Alteration) -> bool:
+    """Of a setting that may be without a value. Tools that cannot send null send an empty text."""
+    setting = known_setting(catalogue, alteration.name)
+    if setting.default is not None:
+        return False
+    return alteration.value is None or (not alteration.value.strip() and setting.kind is not Kind.LIST)
 
 
 def _resolved(name: str, value: str, replication_factor: int) -> str:

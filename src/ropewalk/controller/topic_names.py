@@ -1,4 +1,4 @@
-"""Which names a topic may have.
+"""Which names a topic may have. What is said of others is Kafka's wording: scripts look for it.
 
 A name becomes part of a directory name, and of metric names in which `.` and `_` are the same character. So two
 topics whose names differ only there cannot both exist.
@@ -19,15 +19,17 @@ _ALLOWED: Final = re.compile(r"[a-zA-Z0-9._-]+")
 def check_topic_name(name: str) -> None:
     """Raise `InvalidTopicName` unless `name` alone is fit for a topic."""
     if not name:
-        raise InvalidTopicName("a topic's name is empty")
+        raise InvalidTopicName("Topic name is invalid: the empty string is not allowed")
     if name in (".", ".."):
-        raise InvalidTopicName(f"a topic cannot be named {name!r}")
+        raise InvalidTopicName(f"Topic name is invalid: '{name}' is not allowed")
     if len(name) > TOPIC_NAME_LENGTH_MAX:
         raise InvalidTopicName(
-            f"a topic's name has {len(name)} characters, at most {TOPIC_NAME_LENGTH_MAX} are allowed"
+            f"Topic name is invalid: the length of '{name}' is longer than the max allowed length {TOPIC_NAME_LENGTH_MAX}"
         )
     if _ALLOWED.fullmatch(name) is None:
-        raise InvalidTopicName(f"topic {name!r} has characters other than letters, digits, '.', '_' and '-'")
+        raise InvalidTopicName(
+            f"Topic name is invalid: '{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+        )
 
 
 def check_collision(name: str, existing: Iterable[str]) -> None:
@@ -37,4 +39,6 @@ def check_collision(name: str, existing: Iterable[str]) -> None:
     folded = name.replace(".", "_")
     for other in existing:
         if other != name and len(other) == len(name) and other.replace(".", "_") == folded:
-            raise InvalidTopicName(f"topic {name!r} collides with {other!r}: '.' and '_' count as the same")
+            raise InvalidTopicName(
+                f"Topic '{name}' collides with existing topic: {other}; '.' and '_' count as the same"
+            )

@@ -70,7 +70,9 @@ def decide_create_topic(
 ) -> list[MetadataRecord]:
     check_topic_name(command.name)
     if command.name in image.topics:
-        raise TopicExists(f"topic {command.name!r} exists already")
+        raise TopicExists(
+            f"Topic '{command.name}' already exists."
+        )  # scripts look for these words of Kafka's
     check_collision(command.name, image.topics)
     if command.assignments:
         replicas = _assigned_by_hand(image, command)
@@ -97,9 +99,12 @@ def decide_create_partitions(
         raise InvalidPartitionCount(f"{topic.name} cannot grow: what is in it would be looked for elsewhere")
     existing = len(topic.partitions)
     added = command.partition_count - existing
-    if added <= 0:
+    if added == 0:
+        raise InvalidPartitionCount(f"Topic already has {existing} partition(s).")
+    if added < 0:
         raise InvalidPartitionCount(
-            f"{topic.name} has {existing} partitions; {command.partition_count} would not be an increase"
+            f"The topic {topic.name} currently has {existing} partition(s); "
+            f"{command.partition_count} would not be an increase."
         )
     _check_partition_count(command.partition_count)
     observer_count = 0
@@ -152,7 +157,9 @@ def _placed(
         replication_factor = broker_settings.default_replication_factor
     _check_partition_count(partition_count)
     if replication_factor < 1:
-        raise InvalidReplicationFactor(f"replication factor is {replication_factor}, must be at least 1")
+        raise InvalidReplicationFactor(
+            f"Replication factor must be larger than 0, or -1 to use the default value; it is {replication_factor}"
+        )
     if command.observer_count < 0:
         raise InvalidRequest(f"{command.observer_count} observers are asked for, 0 is the least")
     return place(
@@ -164,7 +171,11 @@ def _placed(
 
 
 def _check_partition_count(partition_count: int) -> None:
-    if not 1 <= partition_count <= TOPIC_PARTITIONS_MAX:
+    if partition_count < 1:
+        raise InvalidPartitionCount(
+            f"Number of partitions was set to an invalid non-positive value: {partition_count}"
+        )
+    if partition_count > TOPIC_PARTITIONS_MAX:
         raise InvalidPartitionCount(
             f"{partition_count} partitions asked for, 1 to {TOPIC_PARTITIONS_MAX} are allowed"
         )

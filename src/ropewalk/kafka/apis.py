@@ -1,6 +1,6 @@
 """Every API this node serves, with its versions and its handler. No listing, no API."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from ropewalk.broker.leadership import Leadership
 from ropewalk.broker.log_directories import LogDirectories
 from ropewalk.broker.marker_writing import MarkerWriting
 from ropewalk.broker.nearest import NearestReplicas
+from ropewalk.broker.quorum import Heard
 from ropewalk.broker.quota_changes import QuotaChanges
 from ropewalk.broker.topics import Topics
 from ropewalk.broker.transaction_entry import TransactionEntry
@@ -27,6 +28,7 @@ from ropewalk.kafka.handlers import (
     alter_client_quotas,
     alter_configs,
     alter_partition_reassignments,
+    alter_replica_log_dirs,
     api_versions,
     consumer_group_describe,
     consumer_group_heartbeat,
@@ -42,6 +44,7 @@ from ropewalk.kafka.handlers import (
     describe_groups,
     describe_log_dirs,
     describe_producers,
+    describe_quorum,
     describe_topic_partitions,
     describe_transactions,
     describe_user_scram_credentials,
@@ -54,6 +57,7 @@ from ropewalk.kafka.handlers import (
     init_producer_id,
     join_group,
     leave_group,
+    list_config_resources,
     list_groups,
     list_offsets,
     list_partition_reassignments,
@@ -78,6 +82,7 @@ from ropewalk.wire.messages.add_partitions_to_txn import API as ADD_PARTITIONS_T
 from ropewalk.wire.messages.alter_client_quotas import API as ALTER_CLIENT_QUOTAS
 from ropewalk.wire.messages.alter_configs import API as ALTER_CONFIGS
 from ropewalk.wire.messages.alter_partition_reassignments import API as ALTER_PARTITION_REASSIGNMENTS
+from ropewalk.wire.messages.alter_replica_log_dirs import API as ALTER_REPLICA_LOG_DIRS
 from ropewalk.wire.messages.api_versions import API as API_VERSIONS
 from ropewalk.wire.messages.api_versions import ApiVersion
 from ropewalk.wire.messages.consumer_group_describe import API as CONSUMER_GROUP_DESCRIBE
@@ -94,6 +99,7 @@ from ropewalk.wire.messages.describe_configs import API as DESCRIBE_CONFIGS
 from ropewalk.wire.messages.describe_groups import API as DESCRIBE_GROUPS
 from ropewalk.wire.messages.describe_log_dirs import API as DESCRIBE_LOG_DIRS
 from ropewalk.wire.messages.describe_producers import API as DESCRIBE_PRODUCERS
+from ropewalk.wire.messages.describe_quorum import API as DESCRIBE_QUORUM
 from ropewalk.wire.messages.describe_topic_partitions import API as DESCRIBE_TOPIC_PARTITIONS
 from ropewalk.wire.messages.describe_transactions import API as DESCRIBE_TRANSACTIONS
 from ropewalk.wire.messages.describe_user_scram_credentials import API as DESCRIBE_USER_SCRAM_CREDENTIALS
@@ -106,6 +112,7 @@ from ropewalk.wire.messages.incremental_alter_configs import API as INCREMENTAL_
 from ropewalk.wire.messages.init_producer_id import API as INIT_PRODUCER_ID
 from ropewalk.wire.messages.join_group import API as JOIN_GROUP
 from ropewalk.wire.messages.leave_group import API as LEAVE_GROUP
+from ropewalk.wire.messages.list_config_resources import API as LIST_CONFIG_RESOURCES
 from ropewalk.wire.messages.list_groups import API as LIST_GROUPS
 from ropewalk.wire.messages.list_offsets import API as LIST_OFFSETS
 from ropewalk.wire.messages.list_partition_reassignments import API as LIST_PARTITION_REASSIGNMENTS
@@ -171,6 +178,9 @@ SERVED_APIS: Final[tuple[Api[Any, Any], ...]] = (
     LIST_TRANSACTIONS,
     CONSUMER_GROUP_HEARTBEAT,
     CONSUMER_GROUP_DESCRIBE,
+    LIST_CONFIG_RESOURCES,
+    DESCRIBE_QUORUM,
+    ALTER_REPLICA_LOG_DIRS,
 )
 """Each in all the versions its codec knows."""
 
@@ -195,6 +205,7 @@ def serve(
     clock: Clock,
     node_id: NodeId,
     account: Callable[[], NodeAccount],
+    heard: Mapping[NodeId, Heard],
 ) -> dict[int, ServedApi]:
     """The table by API key: each handler bound to just what it may touch."""
     image = topics.image
@@ -241,12 +252,17 @@ def serve(
             describe_configs.handle, image=image, view=topics.view, node_id=node_id
         ),
         CREATE_PARTITIONS.key: partial(create_partitions.handle, topics=topics),
-        INCREMENTAL_ALTER_CONFIGS.key: partial(incremental_alter_configs.handle, topics=topics),
+        INCREMENTAL_ALTER_CONFIGS.key: partial(
+            incremental_alter_configs.handle, topics=topics, node_id=node_id
+        ),
         DELETE_GROUPS.key: partial(delete_groups.handle, groups=groups),
         OFFSET_DELETE.key: partial(offset_delete.handle, groups=groups, image=image),
         DESCRIBE_CLUSTER.key: partial(describe_cluster.handle, image=image, account=account),
         DESCRIBE_ACLS.key: describe_acls.handle,
-        ALTER_CONFIGS.key: partial(alter_configs.handle, topics=topics),
+        ALTER_CONFIGS.key: partial(alter_configs.handle, topics=topics, node_id=node_id),
+        LIST_CONFIG_RESOURCES.key: partial(list_config_resources.handle, image=image),
+        DESCRIBE_QUORUM.key: partial(describe_quorum.handle, image=image, heard=heard),
+        ALTER_REPLICA_LOG_DIRS.key: partial(alter_replica_log_dirs.handle, directories=directories),
         DESCRIBE_LOG_DIRS.key: partial(describe_log_dirs.handle, directories=directories),
         ELECT_LEADERS.key: partial(elect_leaders.handle, leadership=leadership),
         ALTER_PARTITION_REASSIGNMENTS.key: partial(

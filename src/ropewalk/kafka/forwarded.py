@@ -18,17 +18,22 @@ from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.kafka.handlers import create_partitions, create_topics, delete_topics
 from ropewalk.kafka.refusals import REFUSALS
+from ropewalk.kafka.restated import Restate
 from ropewalk.kafka.served import ServedApi
 from ropewalk.wire.api import Api
+from ropewalk.wire.messages.alter_configs import API as ALTER_CONFIGS
 from ropewalk.wire.messages.create_partitions import API as CREATE_PARTITIONS
 from ropewalk.wire.messages.create_topics import API as CREATE_TOPICS
 from ropewalk.wire.messages.delete_topics import API as DELETE_TOPICS
+from ropewalk.wire.messages.incremental_alter_configs import API as INCREMENTAL_ALTER_CONFIGS
 from ropewalk.wire.types import Message
 
 Q = TypeVar("Q", bound=Message)
 R = TypeVar("R", bound=Message)
 
 FORWARDED: Final = frozenset(REFUSALS)
+
+_RESTATED: Final = frozenset({ALTER_CONFIGS.key, INCREMENTAL_ALTER_CONFIGS.key})
 
 _STRICT_SINCE: Final = {
     CREATE_TOPICS.key: create_topics.STRICT_SINCE,
@@ -44,11 +49,21 @@ class Forwarding(Protocol):
     async def forward(self, api: Api[Q, R], version: int, request: Q, sender: Sender) -> Outcome[R]: ...
 
 
-def forwarding(served: Mapping[int, ServedApi], forwarding: Forwarding) -> dict[int, ServedApi]:
-    """The table of a node that may have to ask another: as `served`, but for what is forwarded when need be."""
+def forwarding(
+    served: Mapping[int, ServedApi], forwarding: Forwarding, restate: Restate
+) -> dict[int, ServedApi]:
+    """The table of a node that may have to ask another: as `served`, but for what is forwarded when need be.
+
+    `restate` leaves out of a change of settings what only this node can know to be none.
+    """
     return {
         key: ServedApi(
-            api.api, api.version_min, api.version_max, partial(_handle, api, forwarding), api.weigh, api.tally
+            api.api,
+            api.version_min,
+            api.version_max,
+            partial(_handle, api, forwarding, restate if key in _RESTATED else None),
+            api.weigh,
+            api.tally,
         )
         if key in FORWARDED
         else api
@@ -56,10 +71,14 @@ def forwarding(served: Mapping[int, ServedApi], forwarding: Forwarding) -> dict[
     }
 
 
-async def _handle(served: ServedApi, forwarding: Forwarding, request: Any, caller: Caller) -> Message | None:
+async def _handle(
+    served: ServedApi, forwarding: Forwarding, restate: Restate | None, request: Any, caller: Caller
+) -> Message | None:
     if not forwarding.is_needed():
         return await served.handle(request, caller)
     api = served.api
+    if restate is not None:
+        request = restate(request)
     sender = Sender(caller.principal, caller.client_id, caller.host, _throttled(api.key, caller))
     try:
         with caller.hold():

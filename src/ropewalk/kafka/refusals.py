@@ -15,6 +15,7 @@ from ropewalk.wire.messages import (
     create_partitions,
     create_topics,
     delete_topics,
+    describe_quorum,
     elect_leaders,
     incremental_alter_configs,
     unregister_broker,
@@ -103,6 +104,10 @@ def _unregister_broker(
     return unregister_broker.UnregisterBrokerResponse(throttle_ms=0, error_code=code, error_message=why)
 
 
+def _describe_quorum(_request: describe_quorum.DescribeQuorumRequest, code: ErrorCode, why: str) -> Message:
+    return describe_quorum.DescribeQuorumResponse(error_code=code, error_message=why)
+
+
 REFUSALS: Final[dict[int, Refuse]] = {
     create_topics.API.key: _create_topics,
     delete_topics.API.key: _delete_topics,
@@ -113,5 +118,6 @@ REFUSALS: Final[dict[int, Refuse]] = {
     elect_leaders.API.key: _elect_leaders,
     alter_partition_reassignments.API.key: _alter_partition_reassignments,
     unregister_broker.API.key: _unregister_broker,
+    describe_quorum.API.key: _describe_quorum,
 }
-"""By API key: everything that only the controller can carry out."""
+"""By API key: everything that only the controller can carry out, or knows."""

@@ -32,6 +32,7 @@ from ropewalk.kafka.peer.listener import listen_to_peers, peer_connections
 from ropewalk.kafka.proxy.backends import Backends
 from ropewalk.kafka.proxy.naming import Naming
 from ropewalk.kafka.proxy.serve import passing_on
+from ropewalk.kafka.restated import without_restated
 from ropewalk.kafka.served import Handle, ServedApi
 from ropewalk.metadata.records import HTTP_LISTENER, KAFKA_LISTENER, Endpoint
 from ropewalk.node.config import Config, parse_address
@@ -86,7 +87,13 @@ async def open_doors(parts: Parts) -> Doors:
     """Raises `KafkaAddressRefused` or `PeerAddressRefused` where an address cannot be had."""
     connections = _connections(parts)
     here = _serve(parts)
-    served = here if parts.forwarding is None else forwarding(here, parts.forwarding)
+    served = here
+    if parts.forwarding is not None:
+        served = forwarding(
+            here,
+            parts.forwarding,
+            partial(without_restated, view=parts.topics.view, node_id=parts.config.node_id),
+        )
     if parts.config["kafka.route"] == "proxy":
         served = _pass_on(parts, served)
     metadata = served[METADATA.key]
@@ -102,7 +109,9 @@ async def open_doors(parts: Parts) -> Doors:
         )
     except OSError as error:
         raise KafkaAddressRefused(error.errno, error.strerror or str(error)) from error
-    parts.endpoints.append(_endpoint(parts.config, "kafka.advertise", KAFKA_LISTENER, kafka.address))
+    endpoint = _endpoint(parts.config, "kafka.advertise", KAFKA_LISTENER, kafka.address)
+    parts.endpoints.append(endpoint)
+    parts.topics.view.run_as(_running(parts, kafka.address, endpoint))
     if parts.instruments.http_address is not None:
         parts.endpoints.append(_reached(HTTP_LISTENER, parts.instruments.http_address))
     parts.supervisor.start("connections", _sweep(connections, budget))
@@ -243,7 +252,22 @@ def _serve(parts: Parts) -> dict[int, ServedApi]:
         clock=parts.ports.clock,
         node_id=parts.config.node_id,
         account=parts.cluster_health.of_this_node,
+        heard=parts.registry.followings.heard,
     )
+
+
+def _running(parts: Parts, address: tuple[str, int], endpoint: Endpoint) -> dict[str, str]:
+    """Kafka's settings that say who this node is, which it is configured for under names of its own."""
+    config, path = parts.config, parts.place.directory.path
+    return {
+        "node.id": str(config.node_id),
+        "broker.id": str(config.node_id),
+        "process.roles": ",".join(role for role in ("broker", "controller") if role in config.roles),
+        "listeners": f"PLAINTEXT://{address[0]}:{address[1]}",
+        "advertised.listeners": f"PLAINTEXT://{endpoint.host}:{endpoint.port}",
+        "log.dir": path,
+        "log.dirs": path,
+    }
 
 
 def _endpoint(config: Config, setting: str, listener: str, address: tuple[str, int]) -> Endpoint:

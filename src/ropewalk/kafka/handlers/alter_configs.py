@@ -3,13 +3,24 @@
 Behaviour worth knowing
     What is not named goes back to its default. That is how tools which know no better lose settings; newer ones use
     IncrementalAlterConfigs.
+    What DescribeConfigs told of a broker can be sent back as it is, with what cannot be changed (`restated.py`).
     A topic's `storage` cannot change, so leaving it out keeps it.
 """
 
 from ropewalk.base.errors import InvalidRequest
+from ropewalk.base.ids import NodeId
 from ropewalk.broker.topics import Topics
 from ropewalk.kafka.caller import Caller
-from ropewalk.kafka.config_resources import BROKER, TOPIC, alter_each, node_id_of, unknown_type
+from ropewalk.kafka.config_resources import (
+    BROKER,
+    GROUP,
+    TOPIC,
+    alter_each,
+    check_group,
+    node_id_of,
+    unknown_type,
+)
+from ropewalk.kafka.restated import without_restated
 from ropewalk.wire.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -18,7 +29,11 @@ from ropewalk.wire.messages.alter_configs import (
 )
 
 
-async def handle(request: AlterConfigsRequest, caller: Caller, *, topics: Topics) -> AlterConfigsResponse:
+async def handle(
+    request: AlterConfigsRequest, caller: Caller, *, topics: Topics, node_id: NodeId
+) -> AlterConfigsResponse:
+    request = without_restated(request, topics.view, node_id)
+
     async def replace(resource: AlterConfigsResource) -> None:
         settings = _settings(resource)
         if resource.resource_type == TOPIC:
@@ -29,6 +44,8 @@ async def handle(request: AlterConfigsRequest, caller: Caller, *, topics: Topics
             await topics.replace_broker_settings(
                 node_id_of(resource), settings, validate_only=request.validate_only
             )
+        elif resource.resource_type == GROUP:
+            check_group(resource, settings)
         else:
             raise unknown_type(resource)
 

@@ -14,7 +14,7 @@ from ropewalk.base.errors import InvalidRequest, RopewalkError
 from ropewalk.base.ids import NodeId
 from ropewalk.controller.topic_names import check_topic_name
 from ropewalk.kafka.caller import Caller
-from ropewalk.kafka.config_resources import BROKER, TOPIC, node_id_of, unknown_type
+from ropewalk.kafka.config_resources import BROKER, GROUP, TOPIC, check_group, node_id_of, unknown_type
 from ropewalk.kafka.errors import code_for
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.settings.broker import BROKER_SETTINGS
@@ -73,6 +73,9 @@ def _source(
         if asked != node_id:
             raise InvalidRequest(f"this is broker {node_id}; ask broker {asked} itself")
         return BROKER_SETTINGS, view.of_broker
+    if resource.resource_type == GROUP:
+        check_group(resource)
+        return (), view.of_broker
     raise unknown_type(resource)
 
 

@@ -2,14 +2,25 @@
 
 Behaviour worth knowing
     Each resource is changed as a whole or not at all, and by itself.
-    Broker settings without a name are those of all brokers. Settings that a node reads at its start are refused.
+    Broker settings without a name are those of all brokers. Settings that a node reads at its start are refused, unless they are
+    set to what they are (`restated.py`).
 """
 
 from ropewalk.base.errors import InvalidRequest
+from ropewalk.base.ids import NodeId
 from ropewalk.broker.topics import Topics
 from ropewalk.controller.settings import Alteration, Operation
 from ropewalk.kafka.caller import Caller
-from ropewalk.kafka.config_resources import BROKER, TOPIC, alter_each, node_id_of, unknown_type
+from ropewalk.kafka.config_resources import (
+    BROKER,
+    GROUP,
+    TOPIC,
+    alter_each,
+    check_group,
+    node_id_of,
+    unknown_type,
+)
+from ropewalk.kafka.restated import without_restated
 from ropewalk.wire.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -20,8 +31,10 @@ from ropewalk.wire.messages.incremental_alter_configs import (
 
 
 async def handle(
-    request: IncrementalAlterConfigsRequest, caller: Caller, *, topics: Topics
+    request: IncrementalAlterConfigsRequest, caller: Caller, *, topics: Topics, node_id: NodeId
 ) -> IncrementalAlterConfigsResponse:
+    request = without_restated(request, topics.view, node_id)
+
     async def alter(resource: AlterConfigsResource) -> None:
         alterations = [_alteration(config) for config in resource.configs]
         if resource.resource_type == TOPIC:
@@ -32,6 +45,8 @@ async def handle(
             await topics.alter_broker_settings(
                 node_id_of(resource), alterations, validate_only=request.validate_only
             )
+        elif resource.resource_type == GROUP:
+            check_group(resource, [alteration.name for alteration in alterations])
         else:
             raise unknown_type(resource)
 

@@ -17,6 +17,7 @@ from ropewalk.wire.api import AnyApi
 from ropewalk.wire.messages import (
     add_offsets_to_txn,
     add_partitions_to_txn,
+    alter_replica_log_dirs,
     api_versions,
     consumer_group_describe,
     consumer_group_heartbeat,
@@ -39,6 +40,7 @@ from ropewalk.wire.messages import (
     init_producer_id,
     join_group,
     leave_group,
+    list_config_resources,
     list_groups,
     list_offsets,
     list_partition_reassignments,
@@ -284,6 +286,8 @@ ANSWERED_HERE: Final[Mapping[int, str]] = {
     describe_client_quotas.API.key: _FROM_THE_IMAGE,
     describe_configs.API.key: "topics are in the metadata, and the node that a client sees is this one",
     describe_log_dirs.API.key: "it is about the disk of the node that a client sees, which is this one",
+    alter_replica_log_dirs.API.key: "it is about the directories of the node that a client sees, which is this one",
+    list_config_resources.API.key: _FROM_THE_IMAGE,
     describe_acls.API.key: "no node has any",
     describe_user_scram_credentials.API.key: "no node has any",
 }

@@ -70,6 +70,10 @@ class SettingsView:
         self._node_id = node_id
         self._configuration = configuration
 
+    def run_as(self, values: Mapping[str, str]) -> None:
+        """What this node is and where it is reached, as it turned out: as good as configured, whoever left it to a default."""
+        self._configuration = {**self._configuration, **values}
+
     def broker_sources(
         self,
     ) -> tuple[Mapping[str, str], Mapping[str, str], Mapping[str, str | None], int]:
@@ -176,5 +180,7 @@ def known_setting(catalogue: Mapping[str, Setting], name: str) -> Setting:
     if setting is None:
         nearest = get_close_matches(name, catalogue, n=1)
         hint = f"; did you mean {nearest[0]}?" if nearest else ""
+        if catalogue is TOPIC_SETTINGS:
+            raise InvalidSetting(f"Unknown topic config name: {name}{hint}")  # scripts look for Kafka's words
         raise InvalidSetting(f"there is no setting {name!r}{hint}")
     return setting

@@ -106,19 +106,24 @@ class Setting(Struct, frozen=True):
         elif isinstance(value, str):
             self._check_choice(value)
             if self.pattern is not None and re.fullmatch(self.pattern, value) is None:
-                raise InvalidSetting(f"{self.name} is {value!r}, must match {self.pattern}")
+                raise InvalidSetting(f"{_invalid(self.name, value)}: must match {self.pattern}")
         elif isinstance(value, int | float) and not isinstance(value, bool) and value != self.also:
             if self.minimum is not None and value < self.minimum:
-                raise InvalidSetting(f"{self.name} is {value}, must be at least {self.minimum}")
+                raise InvalidSetting(f"{_invalid(self.name, value)}: must be at least {self.minimum}")
             if self.maximum is not None and value > self.maximum:
-                raise InvalidSetting(f"{self.name} is {value}, must be at most {self.maximum}")
+                raise InvalidSetting(f"{_invalid(self.name, value)}: must be at most {self.maximum}")
 
     def _check_choice(self, value: str) -> None:
         if self.choices and value not in self.choices:
-            raise InvalidSetting(f"{self.name} is {value!r}, must be one of {', '.join(self.choices)}")
+            raise InvalidSetting(f"{_invalid(self.name, value)}: must be one of {', '.join(self.choices)}")
 
 
 _WITHOUT_EFFECT: Final = "Accepted so that existing tools work; this version of Ropewalk does not act on it."
+
+
+def _invalid(name: str, value: object) -> str:
+    """Kafka's words, which scripts look for."""
+    return f"Invalid value {value} for configuration {name}"
 
 
 _WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
@@ -126,7 +131,7 @@ _WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 
 def _parse_boolean(name: str, text: str) -> bool:
     if text.lower() not in ("true", "false"):
-        raise InvalidSetting(f"{name} is {text!r}, must be true or false")
+        raise InvalidSetting(f"{_invalid(name, text)}: must be true or false")
     return text.lower() == "true"
 
 
@@ -135,9 +140,9 @@ def _parse_integer(bits: int) -> Callable[[str, str], int]:
 
     def parse(name: str, text: str) -> int:
         if _WHOLE_NUMBER.fullmatch(text) is None:
-            raise InvalidSetting(f"{name} is {text!r}, must be a whole number")
+            raise InvalidSetting(f"{_invalid(name, text)}: must be a whole number")
         if not -bound <= int(text) < bound:
-            raise InvalidSetting(f"{name} is {text}, must fit in {bits} bits")
+            raise InvalidSetting(f"{_invalid(name, text)}: must fit in {bits} bits")
         return int(text)
 
     return parse
@@ -147,9 +152,9 @@ def _parse_double(name: str, text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise InvalidSetting(f"{name} is {text!r}, must be a number") from None
+        raise InvalidSetting(f"{_invalid(name, text)}: must be a number") from None
     if value != value:
-        raise InvalidSetting(f"{name} is {text!r}, must be a number")
+        raise InvalidSetting(f"{_invalid(name, text)}: must be a number")
     return value
 
 
