@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -90,3 +91,16 @@ def test_what_is_shown_of_a_name(text: str, expected: str) -> None:
 
 def test_lines_and_tabs_of_a_value_are_its_own() -> None:
     assert visible_lines(b"a\tb\nc\x00") == b"a\tb\nc\\x00"
+
+
+def test_the_doctor_looks_at_every_node_and_at_the_directory_of_one_that_runs_here(
+    ropewalk: Ropewalk, tmp_path: Path
+) -> None:
+    data = tmp_path / "running"
+    data.mkdir(mode=0o755)
+    with Cluster(data=data) as cluster:
+        result = ropewalk("doctor", "-b", cluster.bootstrap, "--data", str(tmp_path / "other"), "-o", "json")
+    found = {each["check"]: each for each in json.loads(result.stdout)}
+    assert found["node 0"]["detail"].startswith("ropewalk ")
+    assert str(data) in found["node 0 directory"]["detail"]
+    assert "chmod 700" in found["node 0 directory: data directory"]["detail"]

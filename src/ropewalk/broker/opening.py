@@ -12,7 +12,7 @@ import structlog
 from msgspec import Struct
 
 from ropewalk.base.ids import LeaderEpoch, TopicId, TopicPartition
-from ropewalk.base.limits import PARTITIONS_OPENED_TOGETHER
+from ropewalk.base.limits import PARTITIONS_OPENED_TOGETHER, TROUBLES_NAMED_MAX
 from ropewalk.base.ports import Pool
 from ropewalk.broker.checkpoint_saving import NO_ROOM
 from ropewalk.log.directory import DataDirectory, Held
@@ -73,28 +73,52 @@ def _no_room(error: OSError) -> OSError:
     return error
 
 
-def report_recovery(name: TopicPartition, log: Log) -> None:
-    """One line for a log that was not closed in order, a warning where something is lost or damaged."""
-    found = log.recovered
-    if found.cut_bytes:
-        _log.warning(
-            "partition recovered: an unacknowledged tail was cut",
-            partition=str(name),
-            end_offset=found.end_offset,
-            cut_bytes=found.cut_bytes,
-            reason=found.cut_reason,
-        )
-    elif not found.is_clean and found.scanned_bytes:
-        _log.info(
-            "partition recovered",
-            partition=str(name),
-            end_offset=found.end_offset,
-            scanned_bytes=found.scanned_bytes,
-        )
-    for damaged in found.damaged:
-        _log.error(
-            "partition is damaged: reads of this range are refused",
-            partition=str(name),
-            start_offset=damaged.start_offset,
-            end_offset=damaged.end_offset,
-        )
+class Recoveries:
+    """What recovery found in many logs, told in one line with counts; a range that is damaged has a line of its own."""
+
+    def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        self._opened_count = 0
+        self._recovered_count = 0
+        self._scanned_bytes = 0
+        self._cut_bytes = 0
+        self._cut: list[str] = []
+
+    def add(self, name: TopicPartition, log: Log) -> None:
+        found = log.recovered
+        self._opened_count += 1
+        self._recovered_count += not found.is_clean and found.scanned_bytes > 0
+        self._scanned_bytes += found.scanned_bytes
+        if found.cut_bytes:
+            self._cut_bytes += found.cut_bytes
+            self._cut.append(str(name))
+            _log.debug(
+                "an unacknowledged tail was cut",
+                partition=str(name),
+                end_offset=found.end_offset,
+                cut_bytes=found.cut_bytes,
+                reason=found.cut_reason,
+            )
+        for damaged in found.damaged:
+            _log.error(
+                "partition is damaged: reads of this range are refused",
+                partition=str(name),
+                start_offset=damaged.start_offset,
+                end_offset=damaged.end_offset,
+            )
+
+    def tell(self) -> None:
+        """Nothing where every log was closed in order. Call when all of them are open."""
+        if self._recovered_count or self._cut:
+            _log.info(
+                "logs that were not closed in order are recovered; what was cut had been acknowledged to nobody",
+                opened=self._opened_count,
+                recovered=self._recovered_count,
+                scanned_bytes=self._scanned_bytes,
+                cut=len(self._cut),
+                cut_bytes=self._cut_bytes,
+                cut_in=self._cut[:TROUBLES_NAMED_MAX],
+            )
+        self._clear()

@@ -41,7 +41,7 @@ from ropewalk.broker.home import Home
 from ropewalk.broker.hosted import Hosted
 from ropewalk.broker.in_sync import InSyncSets
 from ropewalk.broker.log_work import LogWork
-from ropewalk.broker.opening import Opening, open_logs, report_recovery
+from ropewalk.broker.opening import Opening, Recoveries, open_logs
 from ropewalk.broker.page_cache_marks import PageCacheMarks
 from ropewalk.broker.partition import Partition, node_stopping, topic_deleted
 from ropewalk.broker.replica import Replica
@@ -128,6 +128,7 @@ class Partitions:
         self._followed: dict[TopicId, dict[int, Replica]] = {}
         self._unopened: dict[tuple[TopicId, int], StorageFailed] = {}
         """Partitions that could not be opened for want of room; tried again by `follow`."""
+        self._recoveries = Recoveries()
         self._following = asyncio.Lock()
         self._pace = Pace(ROLES_PER_TURN)
         self._saving_damage = asyncio.Lock()
@@ -203,6 +204,7 @@ class Partitions:
                     topic_id=format_id(held.topic_id),
                 )
         await self._reconcile(dict.fromkeys(self._image.topics_by_id))
+        self._recoveries.tell()
         # What recovery found may not be on disk yet. Nobody is served before it is: the end of a partition that was
         # once told would seem to have moved back.
         await self._disk.commits.settle()
@@ -226,7 +228,9 @@ class Partitions:
         What could not be opened before is tried again, so following nothing at all has its use.
         """
         async with self._following:
-            return await self._follow(records)
+            opened = await self._follow(records)
+        self._recoveries.tell()
+        return opened
 
     async def _follow(self, records: Sequence[Fact]) -> list[tuple[TopicId, int]]:
         if self._is_withdrawn():
@@ -478,7 +482,7 @@ class Partitions:
     def _host(self, topic: Topic, facts: PartitionFacts, settings: TopicSettings, log: Log) -> None:
         name = TopicPartition(topic.name, facts.index)
         self._unopened.pop((topic.topic_id, facts.index), None)
-        report_recovery(name, log)
+        self._recoveries.add(name, log)
         in_memory = self._home_for(settings) is self._memory
         self._put(self._roles.make(name, topic.topic_id, log, facts, settings, in_memory=in_memory))
 

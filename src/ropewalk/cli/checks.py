@@ -17,11 +17,12 @@ from ropewalk.base.errors import InvalidSetting
 from ropewalk.base.limits import OPEN_FILES_MAX
 from ropewalk.metadata.settings.broker import BROKER_SETTINGS
 from ropewalk.node.config import Config, load
+from ropewalk.node.exposure import warnings_of
 from ropewalk.node.options import NodeOptions
 from ropewalk.runtime.clock import SystemClock
 from ropewalk.runtime.disk import SYNCFS_FILE_SYSTEMS, file_system_of, kernel_reports_syncfs
 
-_FREE_BYTES_LOW: Final = 1 << 30
+FREE_BYTES_LOW: Final = 1 << 30
 _DESCRIPTORS_FOR_CONNECTIONS: Final = 1024
 _SENSIBLE_SINCE_MS: Final = 1_735_689_600_000
 """The first day of 2025: a clock before that was never set."""
@@ -97,7 +98,7 @@ def _clock() -> Finding:
 
 
 def _settings(config: Config) -> list[Finding]:
-    findings = []
+    findings = [Finding("addresses", Verdict.ODD, warning) for warning in warnings_of(config)]
     for name, configured in config.entries():
         surprise = _SURPRISING.get((name, configured.value))
         if surprise is not None and configured.origin != "default":
@@ -130,14 +131,27 @@ def _data_directory(config: Config) -> list[Finding]:
     return [
         Finding("data directory", Verdict.GOOD, str(path) if existing == path else f"{path} (not there yet)"),
         _free_space(existing),
-        _file_system(existing),
+        *check_directory(existing, path),
     ]
+
+
+def check_directory(existing: Path, path: Path) -> list[Finding]:
+    """What is to be said of a directory on this machine; `existing` is as much of its `path` as there is."""
+    return [_file_system(existing), *_mode(path)]
+
+
+def _mode(path: Path) -> list[Finding]:
+    """Nothing where only its owner can read it, or it is not there yet."""
+    if not path.exists() or not path.stat().st_mode & 0o077:
+        return []
+    detail = f"others than its owner may look into {path}, where every record is; `chmod 700 {path}`"
+    return [Finding("data directory", Verdict.ODD, detail)]
 
 
 def _free_space(path: Path) -> Finding:
     usage = shutil.disk_usage(path)
     detail = f"{usage.free / 2**30:.1f} GiB of {usage.total / 2**30:.1f} GiB"
-    if usage.free < _FREE_BYTES_LOW:
+    if usage.free < FREE_BYTES_LOW:
         return Finding("free disk", Verdict.ODD, f"{detail}; a full disk refuses writes")
     return Finding("free disk", Verdict.GOOD, detail)
 

@@ -9,10 +9,9 @@ What a reader could get wrong
 
 from typing import Final
 
-from ropewalk.base.errors import ProtocolError
 from ropewalk.base.limits import CLIENT_BUFFERS_KEPT_BYTES, READ_BUFFER_BYTES_MIN
 from ropewalk.runtime.buffers import ReadBuffers
-from ropewalk.wire.frames import LENGTH
+from ropewalk.wire.frames import LENGTH, refusal
 
 _NOTHING: Final = memoryview(bytearray())
 
@@ -42,9 +41,7 @@ class FrameBuffer:
         while end - start >= LENGTH.size:
             (size,) = LENGTH.unpack_from(view, start)
             if not 0 <= size <= self._frame_bytes_max:
-                raise ProtocolError(
-                    f"a frame of {size} bytes was announced, {self._frame_bytes_max} are allowed"
-                )
+                raise refusal(size, self._frame_bytes_max)
             stop = start + LENGTH.size + size
             if stop > end:
                 self._start = start

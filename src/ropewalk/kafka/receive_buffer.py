@@ -24,6 +24,7 @@ from ropewalk.base.limits import (
     RECEIVE_BUFFERS_SPARE_MAX,
     REQUEST_BYTES_MAX,
 )
+from ropewalk.wire.frames import refusal
 
 _unpack_length: Final = Struct(">i").unpack_from
 _unpack_api_key: Final = Struct(">h").unpack_from
@@ -88,9 +89,7 @@ class ReceiveBuffer:
             return None
         (size,) = _unpack_length(self.view, start)
         if not 0 < size <= self.frame_bytes_max:
-            raise ProtocolError(
-                f"a frame of {size} bytes was announced, 1 to {self.frame_bytes_max} are allowed"
-            )
+            raise refusal(size, self.frame_bytes_max, frame_bytes_min=1)
         if (
             size > REQUEST_BYTES_MAX
             and available >= 6

@@ -295,6 +295,15 @@ class DataDirectory:
         return f"{self.path}/{format_id(partition.topic_id)}-{partition.name.partition}{suffix}"
 
 
+def known_cluster(disk: Disk, path: str) -> str | None:
+    """The cluster that a directory says it belongs to; None where there is no directory, or it does not say."""
+    try:
+        identity = read_checked(disk, f"{path}/identity", Identity)
+    except (OSError, StorageFailed):
+        return None  # whoever opens it says what is wrong
+    return None if identity is None else identity.cluster_id
+
+
 def _create_identity(disk: Disk, path: str, *, node_id: NodeId, rng: Rng, cluster_id: str | None) -> Identity:
     identity = Identity(
         layout_version=LAYOUT_VERSION,

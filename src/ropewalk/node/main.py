@@ -20,16 +20,19 @@ import structlog
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ports import Ports
 from ropewalk.base.syncs import SyncFailed
+from ropewalk.log.directory import known_cluster
 from ropewalk.node import build, journal
 from ropewalk.node.build import Node
 from ropewalk.node.config import Config, load, parse_address
 from ropewalk.node.demo import show
 from ropewalk.node.doors import KafkaAddressRefused, PeerAddressRefused
 from ropewalk.node.options import NodeOptions
+from ropewalk.node.place import data_path
 from ropewalk.runtime.loop import freeze_start_up_objects, run
 from ropewalk.runtime.loop_watch import watch_if_wanted
 from ropewalk.runtime.ports import SystemPorts, in_memory, on_disk
 from ropewalk.runtime.process import PYTHONS_TESTED, is_tested_python, raise_descriptor_limit
+from ropewalk.runtime.service_manager import ServiceManager
 
 _log = structlog.get_logger()
 
@@ -52,13 +55,15 @@ def _run(options: NodeOptions) -> int:
     config = load(options, os.environ)
     journal.configure(config)
     raise_descriptor_limit()
+    ports = _ports(config)
+    journal.begin(config, cluster_id=known_cluster(ports.disk, data_path(config)))
     if not is_tested_python(sys.version_info[:2]):
         _log.warning(
             "this version of Python is not among those that this version of Ropewalk was tested on",
             python=platform.python_version(),
             tested=", ".join(f"{major}.{minor}" for major, minor in PYTHONS_TESTED),
         )
-    return run(_serve(config, options, _ports(config)))
+    return run(_serve(config, options, ports))
 
 
 def _ports(config: Config) -> SystemPorts:
@@ -78,10 +83,14 @@ def _cannot_use(config: Config, error: OSError) -> CannotStart:
 
 async def _serve(config: Config, options: NodeOptions, ports: SystemPorts) -> int:
     watch_if_wanted(os.environ)
+    manager = ServiceManager.of_this_process()
+    manager.on_status("starting: logs are opened and recovered, then the node joins its cluster")
     node = await _start(config, options, ports)
+    journal.join(node.cluster_id)
     stop = _stop_signals()
     freeze_start_up_objects()
     _announce(node, options)
+    manager.on_ready(f"serving as node {node.node_id} of cluster {node.cluster_id}")
     if options.demo:
         text = await show(node.kafka_address, ports, keeps_data=not config.in_memory)
         print(text, flush=True)  # noqa: T201  this is what the user came for
@@ -91,6 +100,7 @@ async def _serve(config: Config, options: NodeOptions, ports: SystemPorts) -> in
         # Ending in order would claim a clean state that nobody can vouch for.
         return 1
     _log.info("stopping")
+    manager.on_stopping()
     try:
         await node.stop()
     except SyncFailed as error:

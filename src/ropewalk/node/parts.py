@@ -39,6 +39,7 @@ from ropewalk.log.directory import DataDirectory
 from ropewalk.log.storage import Storage
 from ropewalk.metadata.records import Endpoint
 from ropewalk.node.config import Config
+from ropewalk.node.exposure import warnings_of
 from ropewalk.node.instruments import Instruments
 from ropewalk.node.place import Place
 from ropewalk.runtime.errands import Errands
@@ -185,7 +186,7 @@ def assemble(
         errands,
         clock,
         complaints=lambda: instruments.health.complaints,
-        warnings=(),
+        warnings=warnings_of(config),
     )
     instruments = Instruments(
         config,

@@ -118,8 +118,9 @@ class OsDisk:
     """The file system that holds one data directory."""
 
     def __init__(self, root: str) -> None:
-        os.makedirs(root, exist_ok=True)
         self.syncs = Syncs()
+        # Whoever reads the directory reads every record, and the cluster's secret may be near it.
+        os.makedirs(root, mode=0o700, exist_ok=True)
         self.file_system = file_system_of(root)
         self._root = root
         self._everything = OsEverything(root, self.syncs)

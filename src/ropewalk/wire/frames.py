@@ -14,6 +14,35 @@ LENGTH: Final = Layout(">i")
 """The length in front of every frame, which does not count itself."""
 
 
+_SPOKEN: Final = {
+    b"GET ": "it is a request in HTTP",
+    b"HEAD": "it is a request in HTTP",
+    b"POST": "it is a request in HTTP",
+    b"PUT ": "it is a request in HTTP",
+    b"OPTI": "it is a request in HTTP",
+    b"PRI ": "it is a request in HTTP/2",
+    b"HTTP": "it is an answer in HTTP: that port is not for Kafka's protocol",
+    b"SSH-": "it is the greeting of an SSH server",
+}
+_TLS: Final = {
+    0x15: "it is an alert of TLS: that port wants TLS",
+    0x16: "it is the hello of TLS: this side speaks no TLS",
+}
+
+
+def refusal(size: int, frame_bytes_max: int, *, frame_bytes_min: int = 0) -> ProtocolError:
+    """For a length that no frame has. Bytes of another protocol are recognised by what they say where the length should be."""
+    prefix = LENGTH.pack(size)
+    spoken = _SPOKEN.get(prefix)
+    if spoken is None and prefix[1] == 3:  # the version in a record of TLS
+        spoken = _TLS.get(prefix[0])
+    if spoken is not None:
+        return ProtocolError(f"what was received is no frame: {spoken}")
+    return ProtocolError(
+        f"a frame of {size} bytes was announced, {frame_bytes_min} to {frame_bytes_max} are allowed"
+    )
+
+
 class FrameReader:
     r"""Cuts a byte stream into frames, however the network happened to slice it.
 
@@ -49,9 +78,7 @@ class FrameReader:
         while position + LENGTH.size <= len(received):
             (size,) = LENGTH.unpack_from(received, position)
             if not 0 <= size <= self._frame_bytes_max:
-                raise ProtocolError(
-                    f"a frame of {size} bytes was announced, {self._frame_bytes_max} are allowed"
-                )
+                raise refusal(size, self._frame_bytes_max)
             position += LENGTH.size + size
             if position > len(received):
                 break
