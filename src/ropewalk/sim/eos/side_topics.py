@@ -24,6 +24,7 @@ from ropewalk.records.batch import HEADER_BYTES, stamp_crc
 from ropewalk.records.codec import Codec
 from ropewalk.records.record import Record, build
 from ropewalk.sim.checker import Violation
+from ropewalk.sim.cluster.stage import REST_S
 from ropewalk.sim.content import decode_value, encode_value
 from ropewalk.sim.eos.client_writers import ClientPorts
 from ropewalk.sim.eos.guide import EosGuide
@@ -128,9 +129,14 @@ class PoisonedTopic:
     async def conclude(self) -> None:
         """Read the rest, and see that nothing is missing."""
         guide = self._guides(f"{POISONED}-last-reader")
-        while not self._is_complete():
+        until_s = guide.workload.world.now_s + REST_S
+
+        def is_over() -> bool:
+            return self._is_complete() or guide.workload.world.now_s > until_s
+
+        while not is_over():
             try:
-                await self._live(guide, until=self._is_complete)
+                await self._live(guide, until=is_over)
             except RopewalkError:
                 await asyncio.sleep(0.3)
 
