@@ -63,18 +63,21 @@ class CopyTotals(NamedTuple):
 
 
 class Copier:
-    """One of several, each with a transactional id of its own."""
+    """One of several, each with a transactional id of its own; every other one with `ropewalk`'s own client."""
 
     def __init__(self, number: int, bootstrap: str, output: Path) -> None:
+        self._program = "tests.chaos.library_copier" if number % 2 else "tests.chaos.copier"
         self._arguments = [bootstrap, GROUP, f"copier {number}", SOURCE, TARGET]
         self._output = output
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        program = Path(__file__).with_name("copier.py")
         with self._output.open("ab") as output:
             self._process = subprocess.Popen(
-                [sys.executable, str(program), *self._arguments], stdout=output, stderr=subprocess.STDOUT
+                [sys.executable, "-m", self._program, *self._arguments],
+                cwd=Path(__file__).parents[2],
+                stdout=output,
+                stderr=subprocess.STDOUT,
             )
 
     def kill(self) -> None:

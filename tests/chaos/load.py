@@ -1,7 +1,8 @@
 """Producers and a consumer that never let go, whatever becomes of the node.
 
 Three threads with a librdkafka client each: an idempotent producer, a producer that merely asks for acks=all, and a
-consumer that follows all partitions. Between them they keep a `Tally` per partition. The clients live through every
+consumer that follows all partitions; and two with `ropewalk`'s own client: an idempotent producer and a consumer
+(`library_load.py`). Between them they keep a `Tally` per partition. The clients live through every
 restart, so what they had in flight when the node went is sent again to the one that comes back.
 """
 
@@ -22,6 +23,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from tests.chaos import library_load
 from tests.chaos.checker import Sent, Stored, Tally
 
 TOPIC = "chaos"
@@ -57,7 +59,10 @@ class Load:
         self._abandoned = threading.Event()
         self._granted_count = 0
         self._threads: list[threading.Thread] = []
-        self.tallies = [Tally(number, VALUE_BYTES, frozenset({"once"})) for number in range(PARTITION_COUNT)]
+        self.tallies = [
+            Tally(number, VALUE_BYTES, frozenset({"once", library_load.WRITER}))
+            for number in range(PARTITION_COUNT)
+        ]
         self.topics_made: list[str] = []
         self.topics_deleted: list[str] = []
         self.failures: list[str] = []
@@ -105,6 +110,8 @@ class Load:
         for writer, settings in writers:
             self._start(self._produce, writer, settings)
         self._start(self._consume)
+        self._start(self._produce_by_library)
+        self._start(self._consume_by_library)
         try:
             yield
         except BaseException:
@@ -179,6 +186,24 @@ class Load:
         if left:
             producer.purge()
             self.failures.append(f"{left} records of {writer} were never acknowledged")
+
+    def _produce_by_library(self) -> None:
+        library_load.produce(
+            self._address,
+            TOPIC,
+            self.tallies,
+            value_bytes=VALUE_BYTES,
+            granted=lambda: self._granted_count,
+            outstanding_max=OUTSTANDING_MAX,
+            stopping=self._stopping,
+            abandoned=self._abandoned,
+            failures=self.failures,
+        )
+
+    def _consume_by_library(self) -> None:
+        library_load.consume(
+            self._address, TOPIC, self.tallies, stopping=self._stopping, failures=self.failures
+        )
 
     def _on_delivery(self, tally: Tally, sent: Sent) -> Callable[[KafkaError | None, Message], None]:
         def delivered(error: KafkaError | None, message: Message) -> None:

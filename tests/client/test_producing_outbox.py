@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ropewalk.base.errors import RopewalkError
-from ropewalk.base.ids import ProducerEpoch, ProducerId, TopicPartition
+from ropewalk.base.ids import ProducerEpoch, ProducerId, TopicId, TopicPartition
 from ropewalk.client.errors import ConnectionLost, DeliveryFailed, RemoteError
 from ropewalk.client.produce import Produced
 from ropewalk.client.producing.batch import Batch
@@ -276,3 +276,16 @@ def test_a_leader_that_is_deposed_may_have_appended_what_it_refuses() -> None:
     run.now_ms += 60
     run.refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     assert run.unknown == set(run.sent)
+
+
+def test_to_a_topic_that_was_made_anew_the_producer_is_a_stranger() -> None:
+    """Of one that it does not know a partition takes any sequence for the first: the second batch must not come before the first."""
+    run = Run()
+    queue = run.outbox.queue(ORDERS)
+    run.outbox.on_topic(queue, TopicId(b"1" * 16))
+    run.send(3)
+    run.finish()
+    run.send(9)
+    run.outbox.on_topic(queue, TopicId(b"2" * 16))
+    run.pump()
+    assert len(run.on_the_wire) == 1

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from ropewalk.base.errors import RopewalkError, TimedOut
-from ropewalk.base.ids import ProducerEpoch, ProducerId, TopicPartition
+from ropewalk.base.ids import ProducerEpoch, ProducerId, TopicId, TopicPartition
 from ropewalk.client.errors import RemoteError, is_definite, is_retriable, may_be_appended
 from ropewalk.client.produce import Produced
 from ropewalk.client.producing.batch import Batch
@@ -54,7 +54,7 @@ class PartitionQueue:
 
     __slots__ = (
         "identity", "in_flight", "known_as", "latency_ms", "not_before_ms", "partition", "queued_bytes", "returned",
-        "sequence", "waiting",
+        "sequence", "topic_id", "waiting",
     )  # fmt: skip
 
     def __init__(self, partition: TopicPartition) -> None:
@@ -66,6 +66,8 @@ class PartitionQueue:
         self.identity: Identity | None = None
         self.known_as: ProducerId | None = None
         """The id under which the broker has acknowledged something here."""
+        self.topic_id: TopicId | None = None
+        """The topic that something was last sent to: there may be another of its name later."""
         self.sequence = 0
         self.not_before_ms = 0.0
         self.queued_bytes = 0
@@ -177,6 +179,12 @@ class Outbox:
             or self.flushing > 0
             or now_ms >= first.opened_at_ms + self._settings.linger_ms
         )
+
+    def on_topic(self, queue: PartitionQueue, topic_id: TopicId) -> None:
+        """What is sent next goes to this topic. One that was made anew knows nothing of what was sent to the former."""
+        if queue.topic_id != topic_id:
+            queue.topic_id = topic_id
+            queue.known_as = None
 
     def next_at_ms(self) -> float | None:
         """When to look again though nothing happens: a batch has lingered, a pause is over, a deadline has come."""

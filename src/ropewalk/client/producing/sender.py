@@ -88,7 +88,11 @@ class Sender:
             by_leader: dict[NodeId, deque[PartitionQueue]] = {}
             for queue in outbox.ready(now_ms):
                 leader = self._leader(queue.partition)
-                if leader is not None and (self._gate is None or self._gate.admits(queue.partition)):
+                if (
+                    leader is not None
+                    and self._is_ready(queue, now_ms)
+                    and (self._gate is None or self._gate.admits(queue.partition))
+                ):
                     by_leader.setdefault(leader, deque()).append(queue)
             for leader, queues in by_leader.items():
                 self._send_to(leader, queues, now_ms)
@@ -117,6 +121,15 @@ class Sender:
         cluster.forget(partition.topic)
         self._run(partition.topic, partial(self._look_up, partition.topic))
         return None
+
+    def _is_ready(self, queue: PartitionQueue, now_ms: float) -> bool:
+        """Still, with the topic that is known by now."""
+        topic = self._session.cluster.known_topic(queue.partition.topic)
+        assert topic is not None, "it has a leader"
+        if topic.topic_id == queue.topic_id:
+            return True
+        self._outbox.on_topic(queue, topic.topic_id)
+        return self._outbox.may_send(queue, now_ms)
 
     def _send_to(self, node: NodeId, queues: deque[PartitionQueue], now_ms: float) -> None:
         connection = self._session.cluster.open_connection(node)
