@@ -161,6 +161,29 @@ def test_a_refusal_for_good_is_told_at_once() -> None:
     on_stage(story)
 
 
+def test_a_request_that_cannot_even_be_sent_does_not_stop_those_to_other_brokers() -> None:
+    """It takes along what is known of the topic, in the middle of a pass."""
+
+    async def story(stage: Stage) -> None:
+        await stage.add_broker(version_max={produce.API.key: -1})
+        await stage.add_broker()
+        partition = stage.cluster.add_topic("orders", 0, 1).partitions[1]
+        async with producer_on(stage, linger_ms=0) as producer:
+            for value in (
+                b"first",
+                b"second",
+            ):  # the second time both brokers are connected when the pass begins
+                refused, taken = [await producer.send("orders", value, partition=index) for index in (0, 1)]
+                with pytest.raises(DeliveryFailed):
+                    await refused
+                await taken
+            with pytest.raises(DeliveryFailed):
+                await producer.flush()
+        assert partition.values() == [b"first", b"second"]
+
+    on_stage(story)
+
+
 def test_a_partition_that_moves_is_followed() -> None:
     async def story(stage: Stage) -> None:
         await stage.add_broker()

@@ -72,6 +72,7 @@ class Acknowledgements:
         if self._end is not None:  # nothing will come any more
             ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             ended.set_exception(self._end)
+            ended.exception()  # as `Waiters` does: nobody has to hear it
             return ended
         return waiters.add(end_offset, self._clock.monotonic_ms() + timeout_ms)
 

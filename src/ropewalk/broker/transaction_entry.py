@@ -109,6 +109,7 @@ class TransactionEntry:
             for question in questions:
                 if not question.answer.done():
                     question.answer.set_exception(NodeStopping("the node is shutting down"))
+                    question.answer.exception()  # whoever asked may be gone with its connection
             raise
         for question, outcomes in zip(questions, answers, strict=True):
             if not question.answer.done():
@@ -179,6 +180,7 @@ def _hand_on(
     error = asked.exception()
     if error is not None:
         answer.set_exception(error)
+        answer.exception()  # whoever asked may be gone with its connection
         return
     added = asked.result()
     assert isinstance(added, PartitionsAdded)

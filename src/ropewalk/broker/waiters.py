@@ -73,3 +73,4 @@ class Waiters:
 def _fail(waiting: _Waiting, reason: RopewalkError) -> None:
     if not waiting.reached.done():
         waiting.reached.set_exception(reason)
+        waiting.reached.exception()  # whoever waited may be gone with its connection, and asyncio would complain of that

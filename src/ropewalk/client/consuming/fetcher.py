@@ -16,7 +16,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Final, Protocol
+from typing import Protocol
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import NodeId, TopicId, TopicPartition
@@ -40,9 +40,6 @@ from ropewalk.client.session import Session, version_max_for
 from ropewalk.runtime.tasks import Supervisor
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import fetch as wire
-
-_LATE_MS: Final = 30_000
-"""How much longer than it was told to wait a broker may take to answer."""
 
 
 class Owner(Protocol):
@@ -240,7 +237,7 @@ class Fetcher:
         wait_ms = min(settings.fetch_max_wait_ms, CLIENT_FETCH_SHORT_WAIT_MS if is_short else 1 << 30)
         request = fetch_request(wanted, settings, wait_ms=wait_ms)
         version_max = version_max_for(asked.topic for asked in wanted)
-        deadline_ms = self._session.deadline_ms(settings.fetch_max_wait_ms + _LATE_MS)
+        deadline_ms = self._session.deadline_ms(settings.fetch_max_wait_ms + settings.request_timeout_ms)
         try:
             version = connection.versions.choose(wire.API, version_max=version_max)
             answer = connection.send(wire.API, version, request, deadline_ms=deadline_ms)

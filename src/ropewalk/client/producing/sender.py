@@ -146,12 +146,19 @@ class Sender:
             size_bytes = 0
             while queues:
                 queue = queues[0]
+                if self._session.cluster.known_topic(queue.partition.topic) is None:
+                    # A request of this very pass has failed, and with it what was known of the topic.
+                    queues.popleft()
+                    self.wake()
+                    continue
                 size_bytes += queue.waiting[0].size_bytes
                 if batches and size_bytes > self._settings.max_request_size:
                     break
                 queues.popleft()
                 batches.append(self._outbox.take(queue, now_ms))
                 again.append(queue)
+            if not batches:
+                return
             self._send(connection, batches, now_ms)
             queues.extend(queue for queue in again if self._outbox.may_send(queue, now_ms))
 

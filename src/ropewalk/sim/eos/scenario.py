@@ -178,7 +178,7 @@ class EosScenario:
         if self._poisoned is not None:
             self._poisoned.start(clients)
         if self._unclean is not None:
-            self._unclean.start(clients)
+            self._unclean.start(clients, self.stage)
 
     def _start_transactions(self, clients: asyncio.TaskGroup) -> None:
         rng = self._rng

@@ -20,11 +20,12 @@ from ropewalk.client.consuming.consumer import Consumer
 from ropewalk.client.errors import UnreadableBatch
 from ropewalk.client.produce import Acks
 from ropewalk.client.settings import ClientSettings
+from ropewalk.metadata.image import Partition
 from ropewalk.records.batch import HEADER_BYTES, stamp_crc
 from ropewalk.records.codec import Codec
 from ropewalk.records.record import Record, build
 from ropewalk.sim.checker import Violation
-from ropewalk.sim.cluster.stage import REST_S
+from ropewalk.sim.cluster.stage import REST_S, Stage
 from ropewalk.sim.content import decode_value, encode_value
 from ropewalk.sim.eos.client_writers import ClientPorts
 from ropewalk.sim.eos.guide import EosGuide
@@ -33,34 +34,45 @@ POISONED: Final = "poisoned"
 UNCLEAN: Final = "unclean"
 _GROUP: Final = "poison-readers"
 _PARTITIONS: Final = 2
+_PATIENCE_STEPS: Final = 150
 _UNREADABLE_SHARE: Final = 0.15
 _CLIENT_SETTINGS: Final = ClientSettings(request_timeout_ms=1500, connect_timeout_ms=800)
 
 Guides = Callable[[str], EosGuide]
 
 
-async def create(guide: EosGuide, bootstrap: str, name: str, settings: dict[str, str]) -> None:
-    async with Admin(bootstrap, ports=ClientPorts(guide)) as admin:
-        await admin.create_topic(name, partitions=_PARTITIONS, replication_factor=3, settings=settings)
-
-
 class SideTopic:
     """A topic with one who writes batches of one record to it, each known by its number."""
 
     def __init__(
-        self, guides: Guides, bootstrap: str, name: str, settings: dict[str, str], acks: Acks
+        self,
+        guides: Guides,
+        bootstrap: str,
+        name: str,
+        settings: dict[str, str],
+        acks: Acks,
+        *,
+        replicas: int = 3,
     ) -> None:
         self._guides = guides
         self._bootstrap = bootstrap
         self._name = name
         self._settings = settings
         self._acks = acks
+        self._replicas = replicas
         self.partitions = [TopicPartition(name, index) for index in range(_PARTITIONS)]
         self.sound: dict[TopicPartition, dict[int, int]] = {each: {} for each in self.partitions}
         """What was acknowledged, by offset."""
 
     async def make(self) -> None:
-        await create(self._guides(f"{self._name}-maker"), self._bootstrap, self._name, self._settings)
+        ports = ClientPorts(self._guides(f"{self._name}-maker"))
+        async with Admin(self._bootstrap, ports=ports) as admin:
+            await admin.create_topic(
+                self._name,
+                partitions=_PARTITIONS,
+                replication_factor=self._replicas,
+                settings=self._settings,
+            )
 
     async def write(self, *, unreadable_share: float = 0.0) -> None:
         guide = self._guides(f"{self._name}-writer")
@@ -187,19 +199,49 @@ class PoisonedTopic:
 class UncleanTopic:
     def __init__(self, guides: Guides, bootstrap: str) -> None:
         settings = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
-        self._topic = SideTopic(guides, bootstrap, UNCLEAN, settings, Acks.LEADER)
+        self._topic = SideTopic(guides, bootstrap, UNCLEAN, settings, Acks.LEADER, replicas=2)
         self._guides = guides
         self._seen: dict[TopicPartition, dict[int, int]] = {each: {} for each in self._topic.partitions}
         self._next: dict[TopicPartition, int] = {}
         self._consumer: Consumer | None = None
         self.findings: list[Violation] = []
 
-    def start(self, clients: asyncio.TaskGroup) -> None:
+    def start(self, clients: asyncio.TaskGroup, stage: Stage) -> None:
         clients.create_task(self._topic.write())
         clients.create_task(self._read())
+        clients.create_task(self._carry_off(self._guides(f"{UNCLEAN}-fate"), stage))
 
     async def make(self) -> None:
         await self._topic.make()
+
+    async def _carry_off(self, guide: EosGuide, stage: Stage) -> None:
+        """Take a replica away until the leader goes on alone, then the leader, and have the replica lead in its place."""
+        await asyncio.sleep(guide.rng.uniform(2, 8))
+        partition = guide.rng.choice(self._topic.partitions)
+
+        def facts() -> Partition:
+            (topic,) = (each for each in stage.judge.image.topics.values() if each.name == partition.topic)
+            return topic.partitions[partition.partition]
+
+        leader = facts().leader
+        others = [each for each in facts().replicas if each != leader and not stage.members.holds_home(each)]
+        if leader is None or stage.members.holds_home(leader) or not others:
+            return
+        ahead, away = stage.members.by_id[leader], [stage.members.by_id[each] for each in others]
+        try:
+            for member in away:
+                member.is_held_down = True
+                member.machine.kill()
+            await _until(lambda: facts().isr == (leader,) or facts().leader != leader)
+            await asyncio.sleep(2)
+            ahead.is_held_down = True
+            ahead.machine.kill()
+            away[0].is_held_down = False
+            await _until(lambda: facts().leader not in (None, leader))
+            await asyncio.sleep(2)
+        finally:
+            for member in (ahead, *away):
+                member.is_held_down = False
 
     async def _read(self) -> None:
         """One consumer for the whole of the run: only who remembers can be wrong."""
@@ -258,6 +300,14 @@ class UncleanTopic:
                 for message in messages:
                     there[message.topic_partition][message.offset] = decode_value(message.value)
         return there
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    """Or long enough: other trouble may be in the way."""
+    for _ in range(_PATIENCE_STEPS):
+        if condition():
+            return
+        await asyncio.sleep(0.1)
 
 
 def _batch(value: int, now_ms: int) -> bytearray:
