@@ -9,6 +9,7 @@ import pytest
 from ropewalk.base.errors import NotLeader
 from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, TopicId, TopicPartition
 from ropewalk.broker.acknowledgements import Acks
+from ropewalk.broker.believed_clock import BelievedClock
 from ropewalk.broker.compactor import Compactor
 from ropewalk.broker.group_commit import GroupCommit
 from ropewalk.broker.log_work import LogWork
@@ -49,7 +50,7 @@ class Bench:
             clock=ports.clock,
         )
         self.work = LogWork()
-        self.compactor = Compactor([self.partition], self.work, ports.pool, ports.clock)
+        self.compactor = Compactor([self.partition], self.work, ports.pool, BelievedClock(ports.clock))
 
     async def write(self, count: int) -> None:
         for _ in range(count):

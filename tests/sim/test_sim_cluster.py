@@ -38,6 +38,7 @@ def test_there_are_mutants_for_what_only_whole_nodes_show() -> None:
     assert [patch.stem for patch in MUTANTS] == [
         "epochs_not_compared",
         "log_end_told",
+        "marks_not_told",
         "strays_by_stale_image",
     ]
 

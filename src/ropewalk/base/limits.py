@@ -382,6 +382,14 @@ CLOCK_SKEW_MS_MAX: Final = 5 * 60 * 1000
 """How far the clock of a node that joins may be off. Beyond it records would expire early or late on another leader; networks
 that keep time at all keep it a thousand times better."""
 
+CLOCK_STEP_MS_MAX: Final = 60 * 1000
+"""A step of the wall clock that is followed without a question. Time servers step by seconds; a record kept or deleted a minute early
+or late does no harm."""
+
+CLOCK_DOUBTED_MS: Final = 60 * 60 * 1000
+"""How long a wall clock that has jumped must stay there to be believed. Long enough for somebody who is warned to set it right before
+retention deletes by it; short enough that a disk does not run full meanwhile."""
+
 DAMAGE_CHECK_MS: Final = 5_000
 """How often it is looked whether a read or the scrub has found a copy damaged that others can do without."""
 

@@ -13,7 +13,8 @@ import structlog
 from msgspec import Struct
 
 from ropewalk.base.limits import COMPACTION_BYTES_PER_TICK
-from ropewalk.base.ports import Clock, Pool
+from ropewalk.base.ports import Pool
+from ropewalk.broker.believed_clock import BelievedClock
 from ropewalk.broker.hosted import Hosted
 from ropewalk.broker.log_work import LogWork
 from ropewalk.log.compaction import Compaction
@@ -31,7 +32,7 @@ class _Pass(Struct):
 
 
 class Compactor:
-    def __init__(self, partitions: Iterable[Hosted], work: LogWork, pool: Pool, clock: Clock) -> None:
+    def __init__(self, partitions: Iterable[Hosted], work: LogWork, pool: Pool, clock: BelievedClock) -> None:
         self._partitions = partitions
         self._work = work
         self._pool = pool
@@ -61,7 +62,7 @@ class Compactor:
     async def _begin(self) -> _Pass | None:
         """A pass over the next partition that needs one; None when all have been asked."""
         for partition in self._candidates:
-            log, now_ms = partition.log, self._clock.now_ms()
+            log, now_ms = partition.log, self._clock.expiry_ms()
             if partition.is_over or self._work.is_wanted(log):
                 continue  # what a role that has ended knows to be committed may have been cut since
             compaction = log.maintenance.take_compaction(

@@ -26,7 +26,8 @@ from ropewalk.base.limits import (
     SCRUB_DELAY_MS,
     SCRUB_REST_MS,
 )
-from ropewalk.base.ports import Clock, Pool
+from ropewalk.base.ports import Pool
+from ropewalk.broker.believed_clock import BelievedClock
 from ropewalk.broker.checkpoint_saving import NO_ROOM
 from ropewalk.broker.cluster import Cluster
 from ropewalk.broker.compactor import Compactor
@@ -49,7 +50,7 @@ class Housekeeping:
         memory: Home,
         view: SettingsView,
         pool: Pool,
-        clock: Clock,
+        clock: BelievedClock,
     ) -> None:
         self._cluster = cluster
         self._partitions = partitions
@@ -112,7 +113,7 @@ class Housekeeping:
     async def apply_retention(self) -> None:
         """Delete what has expired, in all partitions."""
         expired: list[Hosted] = []
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.expiry_ms()
         for count, partition in enumerate(self._partitions, 1):
             if count % PARTITIONS_PER_TURN == 0:
                 await asyncio.sleep(0)
@@ -193,7 +194,7 @@ class Housekeeping:
     async def _write_snapshot(self, partition: Hosted, *, before_deleting: bool = False) -> None:
         """If one is due, or what it tells of is about to be deleted."""
         snapshot = partition.log.maintenance.take_snapshot(
-            self._clock.now_ms(), force=before_deleting, before_deleting=before_deleting
+            self._clock.expiry_ms(), force=before_deleting, before_deleting=before_deleting
         )
         if snapshot is None:
             return

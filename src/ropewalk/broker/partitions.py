@@ -34,8 +34,9 @@ from ropewalk.base.limits import (
     ROLES_PER_TURN,
     SNAPSHOTS_TOGETHER_BYTES_MAX,
 )
-from ropewalk.base.ports import Clock, Pool
+from ropewalk.base.ports import Pool
 from ropewalk.base.reserve import is_no_room
+from ropewalk.broker.believed_clock import BelievedClock
 from ropewalk.broker.checkpoint_saving import NO_ROOM
 from ropewalk.broker.home import Home
 from ropewalk.broker.hosted import Hosted
@@ -89,7 +90,7 @@ class Partitions:
         disk: Home,
         memory: Home,
         pool: Pool,
-        clock: Clock,
+        clock: BelievedClock,
         may_lead: Callable[[], bool] = lambda: True,
         is_withdrawn: Callable[[], bool] = lambda: False,
         is_out_of_touch: Callable[[], bool] = lambda: False,
@@ -367,7 +368,7 @@ class Partitions:
         for partition in self:
             if partition.in_memory:
                 continue
-            snapshot = partition.log.close(self._clock.now_ms())
+            snapshot = partition.log.close(self._clock.expiry_ms())
             directory.note(partition.name, partition.topic_id, partition.log)
             directory.known_damage.note(str(partition.name), partition.topic_id, partition.log.damaged)
             if snapshot is None:

@@ -8,6 +8,7 @@ from ropewalk.base.budget import ByteBudget
 from ropewalk.base.ids import NodeId, TopicId, parse_id
 from ropewalk.base.limits import CONNECTION_GRACE_MS, ERRANDS_MAX, NODE_BUFFER_BYTES_MAX, TAKE_OVER_GRACE_MS
 from ropewalk.base.ports import Ports
+from ropewalk.broker.believed_clock import BelievedClock
 from ropewalk.broker.cluster import Cluster
 from ropewalk.broker.cluster_health import ClusterHealth
 from ropewalk.broker.facts import Facts
@@ -102,7 +103,7 @@ def assemble(
     supervisor: Supervisor,
     failed: "asyncio.Future[BaseException]",
 ) -> Parts:
-    node_id, cluster, clock = config.node_id, place.cluster, ports.clock
+    node_id, cluster, clock = config.node_id, place.cluster, BelievedClock(ports.clock)
     topics = Topics(cluster, node_id, config.broker_overrides, ports.rng, ports.clock)
     disk = Home(place.directory, ports.pool, clock)
     in_memory = DataDirectory.open(Storage(MemoryDisk()), "/memory", node_id=node_id, rng=ports.rng)
@@ -147,7 +148,7 @@ def assemble(
         node_id,
         controller,
         place.facts,
-        clock,
+        ports.clock,  # whether the wall clock is right is for others to see
         interval_ms=int(config["node.heartbeat.interval.ms"]),
         session_timeout_ms=int(config["node.session.timeout.ms"]),
         registration=lambda is_first: _registration(

@@ -73,6 +73,7 @@ EXPECTED: Final = (
     "a connection went silent",
     "the clock jumped forward",
     "the clock jumped back",
+    "the clock jumped by days",
 )
 
 

@@ -26,17 +26,19 @@ EPOCH_MS: Final = 1_800_000_000_000
 
 
 class SimulatedClock:
-    """The `Clock` port. Wall time is virtual time plus an offset that a nemesis may change."""
+    """The `Clock` port. Wall time is virtual time at the clock's own rate, plus an offset that a nemesis may change."""
 
     def __init__(self, loop: SimulatedLoop) -> None:
         self._loop = loop
         self.offset_ms = 0
+        self.rate = 1.0
+        """How fast it runs. To be set before anybody looks at it, since it must not go back."""
 
     def now_ms(self) -> int:
-        return EPOCH_MS + int(self._loop.time() * 1000) + self.offset_ms
+        return EPOCH_MS + int(self.monotonic_ms()) + self.offset_ms
 
     def monotonic_ms(self) -> float:
-        return self._loop.time() * 1000
+        return self._loop.time() * 1000 * self.rate
 
 
 class SimulatedProcess:

@@ -18,14 +18,18 @@ from ropewalk.wire.messages import (
     create_topics,
     delete_topics,
     elect_leaders,
+    incremental_alter_configs,
 )
 
 TIMEOUT_MS: Final = 2500
 REMADE: Final = "remade"
 GROWING: Final = "sturdy"
+LOOSE: Final = "brisk"
 PARTITIONS_MAX: Final = 4
 LATE_MAX: Final = 2
 UNCLEAN: Final = 1
+TOPIC: Final = 2
+"""The type of a topic among resources that have settings."""
 
 _REFUSED_FOR_GOOD: Final = frozenset({ErrorCode.INVALID_REPLICATION_FACTOR, ErrorCode.NOT_CONTROLLER})
 
@@ -40,6 +44,7 @@ class Administrator:
             guide, acks=-1, version_min=TOPIC_BY_NAME_VERSION_MAX + 1, indefinite=INDEFINITE
         )
         self._made_count = 0
+        self._flush = "os"
         self._late_count = 0
         self._refused: dict[str, None] = {}
         """Topics of which it was said that they are not made."""
@@ -49,7 +54,7 @@ class Administrator:
         guide = self._guide
         while not self._workload.is_over:
             await guide.pause(2.0)
-            deeds = [self._remake, self._remake, self._make_late, self._grow, self._elect]
+            deeds = [self._remake, self._remake, self._make_late, self._grow, self._elect, self._set_flush]
             if self._may_move:
                 deeds += [self._move, self._move]
             try:
@@ -70,10 +75,12 @@ class Administrator:
                 found.append(Violation("M6", f"topic {name} was acknowledged and is not there"))
         return found
 
-    async def create(self, name: str, *, partitions: int, flush: str, minimum: int = 2) -> ErrorCode:
-        """One attempt. Raises `LinkLost` where nobody answers."""
+    async def create(self, name: str, *, partitions: int, flush: str | None) -> ErrorCode:
+        """One attempt. Raises `LinkLost` where nobody answers. Without `flush` the cluster's settings hold, which promise as much."""
         link = await self._any_link()
-        settings = {"min.insync.replicas": str(minimum), "flush": flush, "segment.ms": "3000"}
+        settings = {"segment.ms": "3000"}
+        if flush is not None:
+            settings |= {"min.insync.replicas": "2", "flush": flush}
         topic = create_topics.CreatableTopic(
             name=name,
             num_partitions=partitions,
@@ -120,6 +127,21 @@ class Administrator:
         if response.results[0].error_code in (ErrorCode.NONE, ErrorCode.INVALID_PARTITIONS):
             self._workload.sometimes.note("a topic grew")
             self._workload.topics.partitions.append(TopicPartition(GROWING, count - 1))
+
+    async def _set_flush(self) -> None:
+        """Of the topic that is written to the page cache alone, to group and back, whoever is down meanwhile."""
+        self._flush = "os" if self._flush == "group" else "group"
+        link = await self._any_link()
+        self._workload.operation_count += 1
+        config = incremental_alter_configs.AlterableConfig("flush", 0, self._flush)
+        resource = incremental_alter_configs.AlterConfigsResource(TOPIC, LOOSE, (config,))
+        response = await link.send(
+            incremental_alter_configs.API,
+            link.newest_version(incremental_alter_configs.API),
+            incremental_alter_configs.IncrementalAlterConfigsRequest((resource,), validate_only=False),
+        )
+        if response.responses[0].error_code == ErrorCode.NONE:
+            self._workload.sometimes.note("flush was changed while nodes were down")
 
     async def _elect(self) -> None:
         await self._ask_to_elect(None, 0)

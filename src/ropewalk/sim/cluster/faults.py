@@ -20,6 +20,8 @@ from ropewalk.sim.workload import Workload
 
 Fault = Callable[[], Awaitable[None]]
 
+_DAY_MS: Final = 86_400_000
+
 ETCD_TROUBLE: Final = EtcdFaults(
     request_lost=0.02,
     answer_lost=0.03,
@@ -257,8 +259,12 @@ class ClusterNemesis:
 
     async def _jump_clock(self) -> None:
         clock = self._any().machine.clock
-        jump_ms = self._rng.choice([-7_200_000, -60_000, -1_000, 1_000, 60_000, 7_200_000])
+        jump_ms = self._rng.choice(
+            [-10 * _DAY_MS, -7_200_000, -60_000, -1_000, 1_000, 60_000, 7_200_000, 10 * _DAY_MS]
+        )
         self._note("the clock jumped forward" if jump_ms > 0 else "the clock jumped back")
+        if abs(jump_ms) >= _DAY_MS:
+            self._note("the clock jumped by days")
         clock.offset_ms += jump_ms
         self._workload.journal.note(ClockJumped())
 

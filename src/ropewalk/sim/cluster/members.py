@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from typing import Final
 
@@ -115,16 +115,18 @@ class Members:
         *,
         count: int,
         settings: tuple[str, ...],
+        differing: Mapping[int, tuple[str, ...]],
         etcd: ModelledEtcd | None,
         watched_facts: Callable[[], Facts],
     ) -> None:
+        """`differing` are settings of single nodes."""
         self._world = world
         self.etcd = etcd
         self.by_id = {
             NodeId(number): Member(
                 world,
                 world.machine(f"node{number}", can_sync_everything=number % 2 == 0),
-                self._options(number, settings),
+                self._options(number, (*settings, *differing.get(number, ()))),
                 journal,
                 watched_facts,
             )

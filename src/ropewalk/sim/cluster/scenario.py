@@ -74,7 +74,11 @@ class ClusterScenario:
         return [Violation("idle", done)] if is_idle else []
 
     async def _make_topics(self) -> None:
-        for name, partitions, flush in (("sturdy", self._rng.randrange(1, 3), "group"), ("brisk", 1, "os")):
+        sturdy_flush = self._rng.choice(["group", None])
+        for name, partitions, flush in (
+            ("sturdy", self._rng.randrange(1, 3), sturdy_flush),
+            ("brisk", 1, "os"),
+        ):
             code = await self._administrator.create(name, partitions=partitions, flush=flush)
             assert code == ErrorCode.NONE, f"{name} cannot be made in a cluster without faults: {code.name}"
 

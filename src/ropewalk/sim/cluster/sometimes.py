@@ -45,6 +45,10 @@ EXPECTED: Final = (
     "unsynced names were lost",
     "the clock jumped forward",
     "the clock jumped back",
+    "the clock jumped by days",
+    "clocks ran at different rates",
+    "the files of nodes differed",
+    "flush was changed while nodes were down",
     # The network and etcd.
     "a connection was reset",
     "a direction was cut",

@@ -59,9 +59,14 @@ class Stage:
             self.workload.journal,
             count=self.node_count,
             settings=(*settings, *drawn),
+            differing=self._differing(),
             etcd=self._etcd,
             watched_facts=lambda: WatchedFacts(self.judge),
         )
+        if rng.random() < 0.5:
+            world.sometimes.note("clocks ran at different rates")
+            for member in self.members.by_id.values():
+                member.machine.clock.rate = rng.choice([0.97, 1.0, 1.03])
         self.nemesis = ClusterNemesis(
             self.workload,
             self.members,
@@ -69,6 +74,21 @@ class Stage:
             self.judge.emptied,
             strikes_coordinators=strikes_coordinators,
         )
+
+    def _differing(self) -> dict[int, tuple[str, ...]]:
+        """Files of nodes that will not settle the cluster's settings, and say something else about them."""
+        rng = self.rng
+        if self._etcd is not None or rng.random() < 0.5:
+            return {}
+        self.world.sometimes.note("the files of nodes differed")
+        return {
+            number: (
+                f"flush={rng.choice(['os', 'group'])}",
+                f"min.insync.replicas={rng.choice([1, 2])}",
+                f"unclean.leader.election.enable={rng.choice(['true', 'false'])}",
+            )
+            for number in range(1, self.node_count)
+        }
 
     async def form(self, group: asyncio.TaskGroup) -> "list[asyncio.Task[None]]":
         """Start everything, and wait until the cluster is one; the tasks keep it running until they are cancelled."""

@@ -258,7 +258,9 @@ class Nemesis:
     def _jump_clock(self) -> None:
         machine = self._machines[self._rng.choice(self._nodes)]
         self._note("a clock jumped")
-        machine.clock_offset_ms = self._rng.choice((-7_200_000, -60_000, 1_000, 60_000, 7_200_000))
+        machine.clock_offset_ms = self._rng.choice(
+            (-864_000_000, -7_200_000, -60_000, 1_000, 60_000, 7_200_000, 864_000_000)
+        )
         self._around.queue.after(self._rng.randrange(1_000_000, 9_000_000), self._set_clock, machine)
 
     def _set_clock(self, machine: Machine) -> None:

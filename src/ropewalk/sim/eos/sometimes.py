@@ -68,4 +68,7 @@ EXPECTED: Final = (
     "a node was cut off",
     "the clock jumped forward",
     "the clock jumped back",
+    "the clock jumped by days",
+    "clocks ran at different rates",
+    "the files of nodes differed",
 )
