@@ -3,8 +3,10 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -39,10 +41,20 @@ def test_every_command_is_in_the_help_and_has_help(ropewalk: Ropewalk) -> None:
         assert page.stdout.startswith(f"Usage: ropewalk {name}")
 
 
+def _leaves(command: Any) -> Iterator[Any]:
+    """The commands below a group of them, or the command itself."""
+    below = getattr(command, "commands", None)
+    if below is None:
+        yield command
+        return
+    for each in below.values():
+        yield from _leaves(each)
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_prints_json_when_asked(name: str) -> None:
     command = typer.main.get_command(import_module(COMMANDS[name]).app)
-    for each in getattr(command, "commands", {name: command}).values():
+    for each in _leaves(command):
         assert any("-o" in parameter.opts for parameter in each.params), f"{name} {each.name}"
 
 

@@ -20,7 +20,12 @@ SHARED = {"-h", "--help", "-b", "--bootstrap", "-o", "--output", "-X"}
 
 def options_of(name: str) -> Iterator[str]:
     command = typer.main.get_command(import_module(COMMANDS[name]).app)
-    for each in [command, *getattr(command, "commands", {}).values()]:
+    below = getattr(command, "commands", {}).values()
+    for each in [
+        command,
+        *below,
+        *(lower for one in below for lower in getattr(one, "commands", {}).values()),
+    ]:
         for parameter in each.params:
             yield from (option for option in parameter.opts if option.startswith("-"))
 

@@ -104,3 +104,23 @@ def test_the_doctor_looks_at_every_node_and_at_the_directory_of_one_that_runs_he
     assert found["node 0"]["detail"].startswith("ropewalk ")
     assert str(data) in found["node 0 directory"]["detail"]
     assert "chmod 700" in found["node 0 directory: data directory"]["detail"]
+
+
+def test_settings_of_the_cluster_and_of_a_node_are_set_shown_and_unset(told: Ropewalk) -> None:
+    assert "nothing is set" in told("cluster", "config", "show").output
+    assert told("cluster", "config", "set", "log.retention.ms=60000", "--dry-run").exit_code == 0
+    assert "nothing is set" in told("cluster", "config", "show").output
+    assert told("cluster", "config", "set", "log.retention.ms=60000").exit_code == 0
+    shown = json.loads(told("cluster", "config", "show", "-o", "json").output)
+    assert shown == [{"name": "log.retention.ms", "value": "60000", "source": "cluster"}]
+    assert told("cluster", "config", "set", "log.retention.ms=70000", "--node", "0").exit_code == 0
+    (own,) = json.loads(
+        told("cluster", "config", "show", "log.retention.ms", "--node", "0", "-o", "json").output
+    )
+    assert (own["value"], own["source"]) == ("70000", "broker")
+    assert told("cluster", "config", "unset", "log.retention.ms", "--node", "0").exit_code == 0
+    assert told("cluster", "config", "unset", "log.retention.ms").exit_code == 0
+    assert "nothing is set" in told("cluster", "config", "show").output
+    refused = told("cluster", "config", "set", "no.such.setting=1")
+    assert refused.exit_code == 1
+    assert "INVALID_CONFIG" in refused.output

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from ropewalk.cli.cluster_config import app as config_app
 from ropewalk.cli.cluster_load import add, balance, hot, remove
 from ropewalk.cli.commands import new_app
 from ropewalk.cli.failure import EXIT_FAILED, Failed, guarded
@@ -244,6 +245,7 @@ def reassign(
     _report(outcomes, "given up" if cancel else "moving", chosen_output(ctx, output))
 
 
+app.add_typer(config_app, name="config")
 for _name, _command in (("balance", balance), ("add", add), ("remove", remove), ("hot", hot)):
     app.command(_name)(_command)
 
