@@ -93,11 +93,13 @@ def start_ropewalk(
     *,
     node_count: int = 1,
     etcd: bool = False,
+    source: Path | None = None,
 ) -> Broker:
     """One embedded node, or several, with `flush=os` or `flush=group`; returns when it says that it is ready.
 
     `directory` is that of a broker that was halted or killed; without one an empty directory is made. With `etcd` several
-    nodes keep their metadata in three members of it, and a node that is killed is started again.
+    nodes keep their metadata in three members of it, and a node that is killed is started again. `source` is that of another
+    revision (`source_of`), in the environment of this one.
     """
     program = ROOT / ".venv" / "bin" / "ropewalk"
     if not program.exists():
@@ -117,11 +119,17 @@ def start_ropewalk(
     for name, value in settings.items():
         command += ["--set", f"{name}={value}"]
     started_at = time.perf_counter()
-    process = _spawn(command, directory)
+    process = _spawn(command, directory, source)
     _wait_until(process, directory, lambda: _is_json(ready_file))
     host, _, port = json.loads(ready_file.read_text())["kafka"][0].rpartition(":")
     return Broker(
-        f"Ropewalk flush={flush}", host, int(port), process, directory, started_at, node_count=node_count
+        f"Ropewalk flush={flush}{f' of {source.name}' if source else ''}",
+        host,
+        int(port),
+        process,
+        directory,
+        started_at,
+        node_count=node_count,
     )
 
 
@@ -229,10 +237,31 @@ def _empty_directory(name: str) -> Path:
     return directory
 
 
-def _spawn(command: Sequence[str | Path], directory: Path) -> "subprocess.Popen[bytes]":
+def source_of(revision: str) -> Path:
+    """The package as it was in that revision, in a directory that is named for it."""
+    asked = subprocess.run(
+        ["git", "rev-parse", "--short", "--verify", f"{revision}^{{commit}}"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if asked.returncode:
+        raise Unavailable(f"there is no revision {revision}")
+    source = CACHE / "source" / asked.stdout.strip()
+    if not (source / "src" / "ropewalk").is_dir():
+        source.mkdir(parents=True, exist_ok=True)
+        archive = subprocess.run(
+            ["git", "archive", asked.stdout.strip(), "src"], cwd=ROOT, capture_output=True, check=True
+        )
+        subprocess.run(["tar", "-x", "-C", source], input=archive.stdout, check=True)
+    return source
+
+
+def _spawn(
+    command: Sequence[str | Path], directory: Path, source: Path | None = None
+) -> "subprocess.Popen[bytes]":
+    environment = os.environ if source is None else {**os.environ, "PYTHONPATH": str(source / "src")}
     with (directory / "output.log").open("ab") as output:
         return subprocess.Popen(
-            command, cwd=directory, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+            command, cwd=directory, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment
         )
 
 

@@ -33,6 +33,10 @@ def at_most(bound: float) -> Target:
     return Target(bound, at_least=False)
 
 
+SAME_CPU = at_most(1.03)
+"""What a change of the source may cost: the median of neighbouring runs, which a machine's moods reach alike."""
+
+
 class Row(Struct, frozen=True):
     """One figure of both brokers. Repetition i of one ran next to repetition i of the other."""
 

@@ -4,6 +4,8 @@
     bench/kafka produce latency              some of it
     bench/kafka --rf 3 produce latency       three nodes of each, and a replica on every one
     bench/kafka --megabytes 50 --seconds 2   quickly, to see whether it runs
+    bench/kafka --against cce0695 --repetitions 9 produce consume latency
+                                             another revision of Ropewalk in Kafka's place
 
 Modes: produce (1 KiB and 100 B, acks=all, 6 partitions), consume (1 KiB), latency (acknowledgements at 1,000
 records/s), fsync (every acknowledged record on disk), startup (to the first acknowledged record; memory at rest),
@@ -38,8 +40,8 @@ from bench import (
     session_load,
     txn_load,
 )
-from bench.brokers import KAFKA_VERSION, Broker, Unavailable, start_kafka, start_ropewalk
-from bench.report import Row, Samples, Target, at_least, at_most, compare, markdown
+from bench.brokers import KAFKA_VERSION, Broker, Unavailable, source_of, start_kafka, start_ropewalk
+from bench.report import SAME_CPU, Row, Samples, Target, at_least, at_most, compare, markdown
 
 MODES: Final = (
     "produce",
@@ -87,6 +89,8 @@ class Comparison:
         self._seconds: int = arguments.seconds
         self._only: str | None = arguments.only
         self._node_count: int = arguments.rf
+        self._against = None if arguments.against is None else source_of(arguments.against)
+        """The source of a revision that stands in Kafka's place."""
         self.rows: list[Row] = []
         self.foreign_cores_max = 0.0
 
@@ -165,13 +169,13 @@ class Comparison:
             title,
             [self._ropewalk("os"), kafka],
             self._latency,
-            {"p50 ms": at_most(0.5), "p99 ms": at_most(0.5)},
+            {"p50 ms": at_most(0.5), "p99 ms": at_most(0.5), "CPU µs each": None},
         )
         self._compare(
-            f"{title}, flush=group against Kafka without fsync",
-            [self._ropewalk("group"), kafka],
+            f"{title}, flush=group" + ("" if self._against else " against Kafka without fsync"),
+            [self._ropewalk("group"), self._kafka("group")],
             self._latency,
-            {"p50 ms": None, "p99 ms": None},
+            {"p50 ms": None, "p99 ms": None, "CPU µs each": None},
         )
 
     def _latency_replicated(self, kafka: Broker | None) -> None:
@@ -437,9 +441,17 @@ class Comparison:
             lambda: start_ropewalk(flush, settings=_GROUPS_AT_ONCE, node_count=self._node_count),
         )
 
-    def _kafka(self) -> Broker | None:
+    def _kafka(self, flush: str = "os") -> Broker | None:
+        """Or the revision that stands in its place, with its `flush`."""
         if self._only == "ropewalk":
             return None
+        if self._against is not None:
+            return self._start(
+                f"{self._against.name} {flush}",
+                lambda: start_ropewalk(
+                    flush, settings=_GROUPS_AT_ONCE, node_count=self._node_count, source=self._against
+                ),
+            )
         return self._start(
             "kafka", lambda: start_kafka(settings=_GROUPS_AT_ONCE, node_count=self._node_count)
         )
@@ -491,6 +503,8 @@ class Comparison:
         targets: dict[str, Target | None],
         peer: str = f"Kafka {KAFKA_VERSION}",
     ) -> None:
+        if self._against is not None:
+            targets = {figure: SAME_CPU if "CPU" in figure else None for figure in targets}
         rows = compare(title, peer, ours, theirs, targets)
         self.rows += rows
         for sample in (*ours, *theirs):
@@ -523,6 +537,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=10, help="of a latency run (10)")
     parser.add_argument(
         "--rf", type=int, default=1, metavar="N", help="nodes of each broker, and replicas of each topic (1)"
+    )
+    parser.add_argument(
+        "--against", metavar="REVISION", help="compare with this revision of Ropewalk instead of with Kafka"
     )
     parser.add_argument("--only", choices=["ropewalk", "kafka"], help="one of the two, without ratios")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table there as well")

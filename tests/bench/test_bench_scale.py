@@ -9,7 +9,8 @@ import pytest
 from bench.brokers import Broker
 from bench.client_load import LoadFailed
 from bench.idle_clients import all_metadata_ms, connect_many, create_topics_in, spread_latency_ms
-from bench.node_scale import Measured, Row, markdown
+from bench.node_scale import Measured, Row, check_stalls, markdown
+from ropewalk.runtime.loop_watch import STALLS_FILE
 from ropewalk.testing import Cluster
 
 
@@ -53,3 +54,16 @@ def test_its_clients_are_served(tmp_path: Path) -> None:
             create_topics_in(broker, ["topic-0"], partition_count=1, together=1)
         with pytest.raises(LoadFailed, match="5 topics are told of, 6 were made"):
             all_metadata_ms(broker, topic_count=6, rounds=1)
+
+
+def test_a_run_whose_loop_was_held_for_long_fails_unless_it_was_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stalls = tmp_path / "stalls"
+    monkeypatch.setenv(STALLS_FILE, str(stalls))
+    line = '{"pid":1,"at_s":1.0,"late_ms":900,"own_ms":%d,"is_disk":%s,"where":["a.py:1 f"]}\n'
+    stalls.write_text(line % (240, "false") + line % (700, "true"))
+    check_stalls()
+    stalls.write_text(line % (260, "false"))
+    with pytest.raises(LoadFailed, match=r"held for 260 ms by a\.py:1 f"):
+        check_stalls()
