@@ -199,7 +199,8 @@ def run(
             error.add_note(cluster.last_words())
             raise
         trouble = sum((copier.trouble() for copier in copiers), Counter[str]())
-    violations = [*feed.failures, *_violations(feed.acknowledged, copies)]
+        held_loops = [complaint for node in cluster.nodes for complaint in node.held_loops()]
+    violations = [*feed.failures, *_violations(feed.acknowledged, copies), *held_loops]
     copied = sum(map(len, copies))
     return CopyTotals(faults, feed.count, copied, dict(trouble), time.monotonic() - began, violations)
 

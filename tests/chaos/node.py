@@ -10,9 +10,15 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+from ropewalk.runtime.loop_watch import STALLS_FILE, Stall, read_stalls
+
 READY_WITHIN_S = 60.0
 STOPPED_WITHIN_S = 30.0
 ANSWERED_WITHIN_S = 10.0
+
+
+HELD_MS_MAX = 250.0
+"""How long one turn of a node's event loop may take of its own doing."""
 
 
 class NodeProcess:
@@ -39,6 +45,9 @@ class NodeProcess:
         self._place = place
         self._ready_file = scratch / "ready.json"
         self._output = scratch / "node.log"
+        self._stalls_file = scratch / "stalls"
+        self._stalls_seen = 0
+        self._stalls: list[Stall] = []
         self._process: subprocess.Popen[bytes] | None = None
         self._began = 0.0
 
@@ -59,15 +68,34 @@ class NodeProcess:
         command += ["--kafka", self.address, "--ready-file", str(self._ready_file)]
         for setting in self._settings:
             command += ["--set", setting]
+        self._stalls += self._new_stalls()
         self._began = time.monotonic()
+        environment = {**os.environ, STALLS_FILE: str(self._stalls_file)}
         with self._output.open("ab") as output:
-            self._process = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
+            self._process = subprocess.Popen(
+                command, stdout=output, stderr=output, env=environment, start_new_session=True
+            )
 
     def wait_until_ready(self) -> None:
         ready = self._wait_until_ready(self._began + READY_WITHIN_S)
         self.address = ready["kafka"][0]
         self.http = next(iter(ready.get("http", ())), None)
         self.start_times_s.append(time.monotonic() - self._began)
+        self._new_stalls()  # a node that starts keeps nobody waiting
+
+    def held_loops(self) -> list[str]:
+        """When it held its event loop for long, other than for want of a processor or because of the disk."""
+        self._stalls += self._new_stalls()
+        return [
+            f"the loop was held for {stall.own_ms:.0f} ms by {' < '.join(stall.where) or 'somebody'}"
+            for stall in self._stalls
+            if stall.own_ms > HELD_MS_MAX and not stall.is_disk
+        ]
+
+    def _new_stalls(self) -> list[Stall]:
+        stalls = read_stalls(self._stalls_file)[self._stalls_seen :]
+        self._stalls_seen += len(stalls)
+        return stalls
 
     def kill(self) -> None:
         """End every process of the node at once. Returns when none can write any more."""

@@ -84,6 +84,7 @@ def run(
             exit_codes.append(node.stop())
         violations = complaints(load)
         violations += [f"the node ended with {code} when asked to stop" for code in exit_codes if code != 0]
+        violations += node.held_loops()
         restarts = node.start_times_s[1:] or node.start_times_s
         return Totals(
             kind,

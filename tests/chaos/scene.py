@@ -92,6 +92,7 @@ def scene(
             f"a node ended with {code} when asked to stop" for code in exit_codes if code != 0
         ]
         playing.violations += cluster.differing_replicas(TOPIC, PARTITION_COUNT)
+        playing.violations += [complaint for node in cluster.nodes for complaint in node.held_loops()]
 
 
 def _end(node: NodeProcess) -> None:
