@@ -14,7 +14,7 @@ from typing_extensions import Buffer
 
 from ropewalk.base.syncs import Syncs
 from ropewalk.sim.platters import CAPACITY_BYTES, Platters
-from ropewalk.sim.process import PowerCut, Process
+from ropewalk.sim.process import CURRENT, PowerCut, Process
 from ropewalk.sim.storage import Directory, Hearing, StoredFile
 
 if TYPE_CHECKING:
@@ -236,6 +236,8 @@ class SimulatedPool:
         self._under_way: dict[asyncio.Future[None], None] = {}
 
     def run(self, function: Callable[..., T], *arguments: object) -> "asyncio.Future[T]":
+        if self._loop.exertion is not None:
+            self._loop.exertion.on_errand(CURRENT.get(), function, arguments)
         future: asyncio.Future[T] = self._loop.create_future()
         wait_s = self._draw_s(POOL_WAIT_S_MAX)
         if self._platters.rng.random() < 0.7:  # a stall may come before the work or between it and its answer

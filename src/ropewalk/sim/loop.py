@@ -21,6 +21,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import Context, copy_context
 from typing import Any, NoReturn, TypeVar
 
+from ropewalk.sim.exertion import STEP_S, Exertion
 from ropewalk.sim.fence import RealWorldTouched, sealed
 from ropewalk.sim.network import Fabric, SimulatedServer
 from ropewalk.sim.process import CURRENT, PowerCut, Process
@@ -57,6 +58,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self.sorts_steps = False
         """Whether steps that are due together are put in the order of their names before they are shuffled. A task group
         cancels its tasks in the order of a set, so runs in which that happens need it to be the same each time."""
+        self.exertion: Exertion | None = None
+        """What looks at how much processes do."""
         self._running = False
         self._closed = False
         self._failure: Exception | None = None
@@ -147,8 +150,13 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
                 continue
             self.step_count += 1
             self.trace.note(self._now_s, scheduled.label())
+            exertion = self.exertion
             try:
-                scheduled._run()
+                if exertion is not None and exertion.weighs_turns and process and not scheduled.is_pool_work:
+                    exertion.weigh(scheduled._run, process, scheduled.work())
+                    self._now_s += STEP_S
+                else:
+                    scheduled._run()
             except SystemExit as leaving:
                 if process is None:
                     raise
@@ -299,6 +307,16 @@ class _Scheduled(asyncio.TimerHandle):
         self.process: Process | None = context.get(CURRENT)
         owner = getattr(callback, "__self__", None)
         self.task: asyncio.Task[object] | None = owner if isinstance(owner, asyncio.Task) else None
+
+    @property
+    def is_pool_work(self) -> bool:
+        """Whether it is what a thread of the disk pool would do."""
+        return getattr(self._callback, "__name__", "") == "_execute"  # type: ignore[attr-defined]
+
+    def work(self) -> str:
+        """What is done: the coroutine of a task, or the callback."""
+        coroutine = None if self.task is None else self.task.get_coro()
+        return self.label() if coroutine is None else getattr(coroutine, "__qualname__", self.label())
 
     def label(self) -> str:
         """The same in every run: no addresses."""

@@ -96,6 +96,18 @@ class Administrator:
             self._refused[name] = None
         return code
 
+    async def create_silent(self, name: str, *, partitions: int) -> None:
+        """A topic that nobody writes to, so that nobody reads it either."""
+        link = await self._any_link()
+        topic = create_topics.CreatableTopic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=3,
+            configs=(create_topics.CreatableTopicConfig("flush", "os"),),
+        )
+        code, _ = await self._create(link, topic)
+        assert code == ErrorCode.NONE, f"{name} cannot be made in a cluster without faults: {code.name}"
+
     async def force(self, partition: TopicPartition) -> None:
         """Let whoever is there lead, whatever it lacks."""
         await self._ask_to_elect(partition, UNCLEAN)

@@ -12,11 +12,13 @@ from ropewalk.base.ids import NodeId, TopicPartition
 from ropewalk.sim.checker import Violation, check
 from ropewalk.sim.cluster.administrator import Administrator
 from ropewalk.sim.cluster.consumers import ClusterConsumer, FinalClusterReader
+from ropewalk.sim.cluster.greedy import Greedy
 from ropewalk.sim.cluster.guide import Guide
 from ropewalk.sim.cluster.producers import IdempotentClusterProducer, PlainClusterProducer
 from ropewalk.sim.cluster.rest import differences
 from ropewalk.sim.cluster.sometimes import EXPECTED
 from ropewalk.sim.cluster.stage import LIMIT_S, REST_S, Restless, Stage, run_on_stage
+from ropewalk.sim.exertion import Exertion
 from ropewalk.sim.scenario import Outcome
 from ropewalk.sim.sometimes import EXPECTED as EXPECTED_OF_A_NODE
 from ropewalk.sim.sometimes import Sometimes
@@ -26,14 +28,19 @@ from ropewalk.wire.error_code import ErrorCode
 WORK_S: Final = 20.0
 OPERATIONS_MIN: Final = 50
 FAULTS_MIN: Final = 3
+WEIGHED_SHARE: Final = 0.15
+"""Of the runs: counting every call of a function makes one several times as long."""
 
-_LOSSY: Final = ("brisk", "late-os")
+_BROAD_PARTITIONS: Final = 200
+
+_LOSSY: Final = ("brisk", "late-os", "broad")
 """Topics with `flush=os`: the power may take records, if it fails on enough machines; the cluster says so then."""
 
 
 def run_seed(seed: int) -> Outcome:
     with World(f"cluster {seed}", Sometimes((*EXPECTED, *EXPECTED_OF_A_NODE))) as world:
         world.loop.sorts_steps = True
+        world.loop.exertion = Exertion(weighs_turns=world.rng_for("exertion").random() < WEIGHED_SHARE)
         return run_on_stage(seed, world, ClusterScenario(world))
 
 
@@ -63,7 +70,9 @@ class ClusterScenario:
                 task.cancel()
 
     def violations(self) -> list[Violation]:
-        return [*check(self._workload.journal.events), *self._findings]
+        exertion = self._world.loop.exertion
+        held_up = [] if exertion is None else exertion.violations
+        return [*check(self._workload.journal.events), *self._findings, *held_up]
 
     def shortcomings(self) -> list[Violation]:
         """A run that did too little proves too little."""
@@ -81,9 +90,19 @@ class ClusterScenario:
         ):
             code = await self._administrator.create(name, partitions=partitions, flush=flush)
             assert code == ErrorCode.NONE, f"{name} cannot be made in a cluster without faults: {code.name}"
+        if self._is_weighed:  # nobody writes there; whatever befalls the nodes concerns all of it
+            self._world.sometimes.note("turns of the loop were weighed")
+            await self._administrator.create_silent("broad", partitions=_BROAD_PARTITIONS)
+
+    @property
+    def _is_weighed(self) -> bool:
+        exertion = self._world.loop.exertion
+        return exertion is not None and exertion.weighs_turns
 
     def _start_clients(self, clients: asyncio.TaskGroup) -> None:
         rng = self._rng
+        if self._is_weighed:
+            clients.create_task(Greedy(self._world, self._workload, self.stage.node_count).run())
         for number in range(rng.randrange(1, 3)):
             guide = self._guide(f"plain-{number}")
             clients.create_task(PlainClusterProducer(guide, acks=rng.choice([-1, -1, 1])).run())

@@ -13,6 +13,8 @@ EXPECTED: Final = (
     "an idempotent batch sent again had been written already",
     "a consumer read records",
     "a client was sent to another leader",
+    "a client asked without end",
+    "turns of the loop were weighed",
     # What administrators do.
     "a topic was created under fire",
     "a topic was deleted",
