@@ -307,6 +307,10 @@ PARTITIONS_OPENED_TOGETHER: Final = 256
 """Partitions made and opened by one trip to the disk pool: few enough that a start fills all of its threads, many
 enough that the syncs of a burst of new topics do not count."""
 
+PARTITIONS_FROZEN_MIN: Final = 500
+"""Partitions opened together that the garbage collector is kept off, as it is kept off what a node has opened by its start. Fewer do
+not make a collection longer by more than some milliseconds."""
+
 ROLES_PER_TURN: Final = 64
 """Partitions that are given another role, or told of a change, before others have their turn of the event loop: some milliseconds,
 most of them to make the state of a leader."""
@@ -314,9 +318,9 @@ most of them to make the state of a leader."""
 RECORDS_PER_TURN: Final = 2048
 """Records of the metadata that are looked at in one turn: about a millisecond."""
 
-REPLICAS_NAMED_MAX: Final = 512
-"""Partitions that a follower names anew in one fetch. After an election there are thousands, and either side would be busy with them
-for a tenth of a second; the next fetch names the rest."""
+REPLICAS_NAMED_MAX: Final = 128
+"""Partitions that a follower names anew in one fetch, some milliseconds for either side. After an election there are thousands: the
+next fetch names the rest."""
 
 ELECTIONS_PER_TURN: Final = 512
 """Partitions about which the controller decides before others have their turn of the event loop: some two milliseconds."""

@@ -25,11 +25,11 @@ from ropewalk.base.errors import NotLeader, RopewalkError
 from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, TopicId
 from ropewalk.base.limits import (
     CATCH_UP_PARTITIONS_MAX,
-    PARTITIONS_PER_TURN,
     REPLICA_BYTES_PER_TURN,
     REPLICA_FETCH_MS_MAX,
     REPLICA_RETRY_MS,
     REPLICAS_NAMED_MAX,
+    ROLES_PER_TURN,
 )
 from ropewalk.base.ports import Clock
 from ropewalk.broker.catch_up import CatchUpBudget
@@ -294,7 +294,7 @@ class Fetcher:
         self._session_id = response.session_id
         self._session_epoch = self._session_epoch + 1 if response.session_id else 0
         waits_for_disk = False
-        pace = Pace(PARTITIONS_PER_TURN)
+        pace = Pace(ROLES_PER_TURN)
         for topic in response.topics:
             for data in topic.partitions:
                 key = TopicId(topic.topic_id), data.index

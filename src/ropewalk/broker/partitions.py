@@ -133,6 +133,8 @@ class Partitions:
         self._following = asyncio.Lock()
         self._pace = Pace(ROLES_PER_TURN)
         self._saving_damage = asyncio.Lock()
+        self.on_opened: Callable[[int], None] = _on_nothing
+        """Told how many partitions were opened by one change."""
 
     def __iter__(self) -> Iterator[Hosted]:
         """All that are held here."""
@@ -449,6 +451,7 @@ class Partitions:
             elif await self._leave_behind(name, topic.topic_id, log, facts, self._home_for(settings)):
                 self._host(topic, facts, settings, log)
                 opened.append(key)
+        self.on_opened(len(opened))
         return opened
 
     def _put_off(self, key: tuple[TopicId, int], reason: StorageFailed) -> None:
@@ -573,6 +576,10 @@ def _touch(touched: _Touched, topic_id: TopicId, index: int) -> None:
 
 def _withdrawn() -> NotLeader:
     return NotLeader("this node has left service: its metadata is of a history that is no more")
+
+
+def _on_nothing(_: int) -> None:
+    """Nobody has asked to be told."""
 
 
 def _moved_away(hosted: Hosted) -> RopewalkError:

@@ -28,7 +28,7 @@ from ropewalk.node.demo import show
 from ropewalk.node.doors import KafkaAddressRefused, PeerAddressRefused
 from ropewalk.node.options import NodeOptions
 from ropewalk.node.place import data_path
-from ropewalk.runtime.loop import freeze_start_up_objects, run
+from ropewalk.runtime.loop import freeze_start_up_objects, freeze_what_was_opened, run
 from ropewalk.runtime.loop_watch import watch_if_wanted
 from ropewalk.runtime.ports import SystemPorts, in_memory, on_disk
 from ropewalk.runtime.process import PYTHONS_TESTED, is_tested_python, raise_descriptor_limit
@@ -89,6 +89,7 @@ async def _serve(config: Config, options: NodeOptions, ports: SystemPorts) -> in
     journal.join(node.cluster_id)
     stop = _stop_signals()
     freeze_start_up_objects()
+    node.partitions.on_opened = freeze_what_was_opened
     _announce(node, options)
     manager.on_ready(f"serving as node {node.node_id} of cluster {node.cluster_id}")
     if options.demo:
