@@ -38,8 +38,7 @@ FAULTS = EtcdFaults(
 )
 CONTROLLERS = 3
 SECONDS = 40.0
-SEEDS = (0, 1, 2, 3, 4, 5, 45, 117)
-"""In the last two a switch to a snapshot is carried out after a later one, which once lost the log."""
+SEEDS = range(8)
 
 
 class Contest:
@@ -260,7 +259,7 @@ def test_a_log_that_is_broken_is_found_out(
     broken: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken(monkeypatch)
-    for seed in SEEDS:
+    for seed in range(150):  # which one it is changes with everything that is sent
         try:
             contested(seed)
         except (AssertionError, CorruptMetadata, ExceptionGroup):

@@ -9,13 +9,13 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from ropewalk.base.errors import CorruptMetadata, MetadataUnavailable
+from ropewalk.base.errors import CorruptMetadata, HistoryParted, MetadataUnavailable
 from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import METADATA_LOG_BYTES_MAX
 from ropewalk.base.ports import Clock, Network, Rng
 from ropewalk.metadata.bell import NO_WAIT_S
 from ropewalk.metadata.etcd import messages
-from ropewalk.metadata.etcd.client import Access, EtcdClient, Unanswered
+from ropewalk.metadata.etcd.client import Access, EtcdClient, NoSpace, Unanswered
 from ropewalk.metadata.etcd.keys import Batch, Held, Keys, decode_held, decode_number, encode, encode_batch
 from ropewalk.metadata.etcd.listening import Listening
 from ropewalk.metadata.etcd.messages import Message, TxnAnswer
@@ -35,6 +35,7 @@ class EtcdMetadataLog:
         self._store = Store(EtcdClient(network, clock, access), Keys(prefix))
         self._listening = Listening(self._store)
         self._rng = rng
+        self.log_bytes_max = METADATA_LOG_BYTES_MAX
         self._seat: Seat | None = None
         """The controller key as this process wrote it last."""
 
@@ -80,7 +81,7 @@ class EtcdMetadataLog:
         """A large snapshot is written more seldom: writing it costs as much as what it saves."""
         pointer = self._store.mirror.pointer
         snapshot_bytes = pointer.size_bytes if pointer is not None else 0
-        return self._store.mirror.log_bytes > max(METADATA_LOG_BYTES_MAX, snapshot_bytes)
+        return self._store.mirror.log_bytes > max(self.log_bytes_max, snapshot_bytes)
 
     async def run(self) -> None:
         await self._listening.run()
@@ -115,6 +116,8 @@ class EtcdMetadataLog:
         value = encode_batch(batch)
         try:
             answer = await self._store.write(self._appending(batch, value, seat))
+        except NoSpace as error:
+            return await self._look_for(batch, seat, str(error))
         except Unanswered as error:
             return Unknown(str(error))
         if answer.succeeded:
@@ -163,6 +166,23 @@ class EtcdMetadataLog:
             success=[messages.put(key, value), messages.put(keys.end, b"%d" % batch.end_offset)],
             failure=[messages.get(keys.controller), messages.get(keys.end)],
         )
+
+    async def _look_for(self, batch: Batch, seat: Seat, refusal: str) -> AppendOutcome:
+        """etcd has no space, and may have carried out the append as it ran full. It has answered, so nothing will be done any more:
+        what is there now is the outcome."""
+        mirror = self._store.mirror
+        try:
+            await self._store.read()
+        except (MetadataUnavailable, CorruptMetadata, HistoryParted):
+            return Unknown(refusal)
+        written = self.heard(batch.base_offset)
+        if written is None or mirror.seat != seat:  # it may have been done before another took over
+            return Unknown(refusal)
+        if not written:
+            raise MetadataUnavailable(refusal)
+        if written[: len(batch.records)] == batch.records:
+            return Committed(batch.end_offset)
+        return Raced(mirror.holder_epoch, mirror.end_offset)  # an earlier one of this process was done late
 
     def _lost(self, answer: TxnAnswer) -> Raced:
         """What the transaction found instead; all of it is newer than what was believed."""
