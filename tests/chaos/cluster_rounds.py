@@ -10,28 +10,39 @@ dark    power cut of all nodes at once
 stop    one node is stopped in order
 member  kill -9 of one member of etcd
 etcd    kill -9 of all of etcd, and nodes go on without it for a while
+full    etcd has no space for a while, in which a node may be killed and started again
+frozen  all of etcd stands still for a while, in which a node may be killed and started again
+restored    etcd is put back to what it was before a topic was made: nodes leave service and say so, and go on when started again
 
 Local metadata are kept by the first node: while that one is away nothing can be acknowledged that needs a change of
 replicas in sync, so nothing is waited for then. With etcd any node may go.
 """
 
+import signal
 import statistics
+import tempfile
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from tests.chaos.load import TOPIC
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from tests.chaos.load import PARTITION_COUNT, QUIET, TOPIC
 from tests.chaos.rounds import complaints
 from tests.chaos.scene import Scene, scene
 from tests.chaos.wires import Wires
 
-ETCD_KINDS = ("member", "etcd")
+ETCD_KINDS = ("member", "etcd", "full", "frozen", "restored")
 KINDS = ("kill", "pause", "cut", "alone", "loss", "power", "dark", "stop", *ETCD_KINDS)
 FAULT_S_MAX = 8.0
 """Longer than a node may be silent before it is fenced."""
 CHECK_EVERY = 5
 ACKNOWLEDGED_WITHIN_S = 90
+READY_NOT = 503
+_PARTED = "ropewalk_metadata_parted 1"
 
 
 class ClusterTotals(NamedTuple):
@@ -112,6 +123,12 @@ class Destruction:
         self._fault_s_max = fault_s_max
 
     def bring(self, kind: str, records: int) -> None:
+        if kind == "restored":
+            self._restore(records)
+            return
+        if kind in ("full", "frozen"):
+            self._hinder(kind, records)
+            return
         if kind in ETCD_KINDS:
             self._end_members(kind, records)
             return
@@ -165,6 +182,56 @@ class Destruction:
         for member in ended:
             members.start(member)
         members.wait_until_healthy()
+
+    def _hinder(self, kind: str, records: int) -> None:
+        """Nothing about the cluster can change for a while; leaders go on, and nobody needs a hand afterwards."""
+        members = self._members
+        assert members is not None, "these kinds come with etcd"
+        begin, end = {
+            "full": (members.fill, members.make_room),
+            "frozen": (lambda: members.signal(signal.SIGSTOP), lambda: members.signal(signal.SIGCONT)),
+        }[kind]
+        begin()
+        self._go_on(records)
+        victim = self._random.choice([None, *self._cluster.nodes])
+        if victim is not None:
+            victim.kill()
+            victim.begin()
+        self._last()
+        if any(not node.is_running for node in self._cluster.nodes):
+            raise RuntimeError(f"a node has ended while etcd was {kind}\n{self._cluster.last_words()}")
+        end()
+        members.wait_until_healthy()
+        if victim is not None:
+            victim.wait_until_ready()
+
+    def _restore(self, records: int) -> None:
+        """Everybody is in sync when it happens, so that the replicas that counted then are those that count now."""
+        members = self._members
+        assert members is not None, "these kinds come with etcd"
+        with tempfile.TemporaryDirectory() as scratch:
+            copy = Path(scratch) / "copy"
+            members.copy(copy)
+            self._cluster.wait_until_healed(TOPIC, PARTITION_COUNT)
+            self._make(f"lost-{self._random.randrange(1_000_000)}")
+            self._go_on(records)
+            self._cluster.wait_until_healed(TOPIC, PARTITION_COUNT)
+            members.put_back(copy)
+        for node in self._cluster.nodes:
+            status = node.wait_until_page_says("/readyz", "it has left service until it is started again")
+            if status != READY_NOT:
+                raise RuntimeError(f"a node that left service is ready: {status}")
+            if _PARTED not in node.page("/metrics")[1].splitlines():
+                raise RuntimeError("a node that left service does not count it")
+        for node in self._cluster.nodes:
+            node.kill()
+        self._cluster.start()
+
+    def _make(self, topic: str) -> None:
+        admin = AdminClient({"bootstrap.servers": self._cluster.bootstrap, **QUIET})
+        admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])[topic].result(
+            timeout=30
+        )
 
     def _dark(self) -> None:
         for node in self._cluster.nodes:

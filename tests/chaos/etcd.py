@@ -1,5 +1,6 @@
 """Three members of etcd as processes of their own."""
 
+import base64
 import json
 import shutil
 import signal
@@ -8,10 +9,16 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 READY_WITHIN_S = 30.0
+QUOTA_BYTES = 24 << 20
+JUNK = b"junk/"
+JUNK_BYTES = 500_000
+NO_SPACE = 8
+"""gRPC's RESOURCE_EXHAUSTED."""
 
 
 class EtcdProcesses:
@@ -69,6 +76,7 @@ class EtcdProcesses:
         command += ["--listen-client-urls", client, "--advertise-client-urls", client]
         command += ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer]
         command += ["--initial-cluster", initial, "--initial-cluster-state", "new"]
+        command += ["--quota-backend-bytes", str(QUOTA_BYTES)]
         with (self._directory / f"m{member}.log").open("ab") as output:
             self._processes[member] = subprocess.Popen(command, stdout=output, stderr=output)
 
@@ -81,6 +89,56 @@ class EtcdProcesses:
         """To every member that runs."""
         for process in self._processes.values():
             process.send_signal(number)
+
+    def fill(self) -> None:
+        """Until it refuses to write, by what belongs to somebody else."""
+        value = _text(b"x" * JUNK_BYTES)
+        for number in range(2 * QUOTA_BYTES // JUNK_BYTES):
+            answer = self._call(0, "/v3/kv/put", key=_text(JUNK + b"%d" % number), value=value)
+            if answer.get("code") == NO_SPACE:
+                return
+        raise RuntimeError("etcd never ran full")
+
+    def make_room(self) -> None:
+        """As an operator would: delete, compact, defragment, and say that all is well again."""
+        end = _text(JUNK[:-1] + bytes([JUNK[-1] + 1]))
+        deleted = self._call(0, "/v3/kv/deleterange", key=_text(JUNK), range_end=end)
+        self._call(0, "/v3/kv/compaction", revision=deleted["header"]["revision"], physical=True)
+        for member in self.running:
+            self._call(member, "/v3/maintenance/defragment")
+        for member in self._call(0, "/v3/maintenance/alarm", action="GET").get("alarms", []):
+            self._call(
+                0, "/v3/maintenance/alarm", action="DEACTIVATE", memberID=member["memberID"], alarm="NOSPACE"
+            )
+
+    def copy(self, target: Path) -> None:
+        """Of all members at one moment, which takes them down for as long."""
+        self._at_rest(lambda: shutil.copytree(self._directory, target))
+
+    def put_back(self, copy: Path) -> None:
+        def replace() -> None:
+            for member in range(self.member_count):
+                shutil.rmtree(self._directory / f"m{member}")
+                shutil.copytree(copy / f"m{member}", self._directory / f"m{member}")
+
+        self._at_rest(replace)
+
+    def _at_rest(self, work: Callable[[], object]) -> None:
+        for member in self.running:
+            self.kill(member)
+        work()
+        for member in range(self.member_count):
+            self.start(member)
+        self.wait_until_healthy()
+
+    def _call(self, member: int, path: str, **body: object) -> Any:
+        """An answer, or a refusal: both are of interest."""
+        request = urllib.request.Request(f"{self._clients[member]}{path}", json.dumps(body).encode())
+        try:
+            with urllib.request.urlopen(request, timeout=READY_WITHIN_S) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            return json.load(error)
 
     def leader(self) -> int:
         """The member that the others follow. All must be there."""
@@ -98,6 +156,10 @@ class EtcdProcesses:
                 return b"true" in answer.read()
         except (urllib.error.URLError, OSError):
             return False
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
 
 
 def _free_ports(host: str, count: int) -> list[int]:

@@ -195,3 +195,9 @@ def test_a_node_that_hangs_keeps_nobody_from_finding_the_controller_again() -> N
         cluster.nodes[1].thaw()
         playing.wait_until_healed()
     assert playing.violations == []
+
+
+def test_an_etcd_that_is_full_or_stands_still_or_is_put_back_loses_nothing(etcd: None) -> None:
+    kinds = ("full", "frozen", "restored")
+    totals = run(kinds, rounds=3, etcd=True, records_per_round=RECORDS, fault_s_max=4, settings=SOON_FENCED)
+    assert totals.violations == []
