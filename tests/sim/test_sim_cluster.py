@@ -36,9 +36,13 @@ def _verbose_line(hash_seed: str) -> str:
 
 def test_there_are_mutants_for_what_only_whole_nodes_show() -> None:
     assert [patch.stem for patch in MUTANTS] == [
+        "ends_alone_compared",
         "epochs_not_compared",
+        "history_not_compared",
         "log_end_told",
         "marks_not_told",
+        "no_space_is_refusal",
+        "seat_given_up",
         "strays_by_stale_image",
     ]
 

@@ -32,6 +32,7 @@ from ropewalk.base.errors import (
 from ropewalk.base.limits import ELECTIONS_PER_TURN, METADATA_CHANGES_WAITING_MAX
 from ropewalk.broker.facts import Facts, tell
 from ropewalk.controller.elections import InTurns
+from ropewalk.metadata.bounds import USUAL, MetadataBounds
 from ropewalk.metadata.changes import appends_of
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.log import Committed, MetadataLog, Raced, Snapshot, Unknown
@@ -48,7 +49,8 @@ class _Proposal(Struct):
 
 
 class Decisions:
-    def __init__(self, log: MetadataLog, facts: Facts) -> None:
+    def __init__(self, log: MetadataLog, facts: Facts, bounds: MetadataBounds = USUAL) -> None:
+        self._bounds = bounds
         self._log = log
         self._facts = facts
         self._proposals: deque[_Proposal] = deque()
@@ -120,7 +122,7 @@ class Decisions:
                 continue
             if not records:
                 return
-            for part in appends_of(records):
+            for part in appends_of(records, bytes_max=self._bounds.append_bytes_max):
                 if not await self._commit(part, epoch):
                     break
             else:

@@ -16,7 +16,6 @@ from msgspec import Struct
 from ropewalk.base.errors import HistoryParted, NotController, ProtocolError, RopewalkError
 from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import (
-    METADATA_FETCH_RECORDS_MAX,
     METADATA_FETCH_WAIT_MS,
     METADATA_RETRY_MS,
     PEER_CALL_MS_MAX,
@@ -27,6 +26,7 @@ from ropewalk.broker.facts import Facts
 from ropewalk.broker.peers import Lane
 from ropewalk.broker.to_controller import refusal
 from ropewalk.client.errors import RemoteError
+from ropewalk.metadata.bounds import USUAL, MetadataBounds
 from ropewalk.metadata.lineage import Position, complaint
 from ropewalk.metadata.log import MetadataLog, Snapshot
 from ropewalk.metadata.records import MetadataRecord, decode_records, encode_records
@@ -45,8 +45,9 @@ class MetadataPage(Struct, frozen=True):
 
 
 class MetadataFeed:
-    def __init__(self, log: MetadataLog | None, facts: Facts) -> None:
+    def __init__(self, log: MetadataLog | None, facts: Facts, bounds: MetadataBounds = USUAL) -> None:
         """Without a log on a node that only hears of it through others."""
+        self._bounds = bounds
         self._log = log
         self._facts = facts
 
@@ -77,7 +78,7 @@ class MetadataFeed:
             return MetadataPage(
                 image.controller_epoch, image.end_offset, msgspec.msgpack.encode(snapshot), None
             )
-        page = records[:METADATA_FETCH_RECORDS_MAX]
+        page = records[: self._bounds.page_records_max]
         return MetadataPage(
             image.controller_epoch, start_offset + len(page), None, encode_records(page) if page else b""
         )

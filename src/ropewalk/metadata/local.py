@@ -77,6 +77,7 @@ class LocalMetadataLog:
         self._is_busy = False
         self._holder: Holder | None = None
         self._bell = Bell()
+        self.log_bytes_max = METADATA_LOG_BYTES_MAX
         self.recovery: Recovery
 
     @classmethod
@@ -119,7 +120,7 @@ class LocalMetadataLog:
 
     @property
     def snapshot_due(self) -> bool:
-        return self._size_bytes > METADATA_LOG_BYTES_MAX and not self._reserve.is_full
+        return self._size_bytes > self.log_bytes_max and not self._reserve.is_full
 
     async def run(self) -> None:
         """Nobody else appends: there is nothing to hear."""

@@ -32,6 +32,7 @@ from ropewalk.broker.health import Stage
 from ropewalk.broker.housekeeping import Housekeeping
 from ropewalk.broker.partitions import Partitions
 from ropewalk.log.directory import Held
+from ropewalk.metadata.bounds import USUAL, MetadataBounds
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import Fact
 from ropewalk.node.config import Config
@@ -100,6 +101,11 @@ class Node:
     def decides(self) -> bool:
         """Whether it is the active controller, as far as it knows."""
         return self._parts.cluster.decides
+
+    @property
+    def left_service(self) -> str | None:
+        """Why it is out of service until it is started again; None where it is not."""
+        return self._parts.facts.parted
 
     @property
     def partitions(self) -> Partitions:
@@ -183,15 +189,18 @@ class Node:
         await parts.partitions.close()
 
 
-async def start(config: Config, ports: Ports, facts: Facts | None = None) -> Node:
+async def start(
+    config: Config, ports: Ports, facts: Facts | None = None, bounds: MetadataBounds = USUAL
+) -> Node:
     """Raises `RopewalkError` for what the user can put right, `OSError` where the address cannot be had.
 
-    `facts` is for whoever wants to see what the node is told of the cluster from the first record on.
+    `facts` is for whoever wants to see what the node is told of the cluster from the first record on, `bounds` for whoever wants
+    to see it in small pieces.
     """
     failed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
     supervisor = Supervisor(partial(_on_failure, failed))
     try:
-        return await unless(failed, _start(config, ports, supervisor, failed, facts or Facts()))
+        return await unless(failed, _start(config, ports, supervisor, failed, facts or Facts(), bounds))
     except _INTERRUPTIONS:
         await supervisor.stop(first=(COPYING,))
         ports.disk.close()
@@ -204,9 +213,10 @@ async def _start(
     supervisor: Supervisor,
     failed: "asyncio.Future[BaseException]",
     facts: Facts,
+    bounds: MetadataBounds,
 ) -> Node:
     """The HTTP door comes as soon as there is anything to tell: how far the rest is can be asked there."""
-    place = await find_place(config, ports, supervisor, facts)
+    place = await find_place(config, ports, supervisor, facts, bounds)
     parts = assemble(config, ports, place, supervisor, failed)
     instruments = parts.instruments
     await instruments.open_door()

@@ -5,6 +5,7 @@ import ssl
 from ropewalk.base.errors import InvalidSetting
 from ropewalk.base.ports import Ports
 from ropewalk.base.reserve import Reserve
+from ropewalk.metadata.bounds import MetadataBounds
 from ropewalk.metadata.etcd.client import Access, parse_members
 from ropewalk.metadata.etcd.log import EtcdMetadataLog
 from ropewalk.metadata.local import LocalMetadataLog
@@ -13,16 +14,18 @@ from ropewalk.node.config import Config
 
 
 async def open_metadata_log(
-    config: Config, ports: Ports, directory: str, reserve: Reserve | None
+    config: Config, ports: Ports, directory: str, reserve: Reserve | None, bounds: MetadataBounds
 ) -> MetadataLog:
     """For a node with the role of a controller. `directory` is the node's own, with its reserve; `etcd` keeps nothing there.
 
     Raises `MetadataUnavailable` if no member of etcd answers, `CorruptMetadata` if a local log cannot be read back.
     """
     if config["metadata.home"] == "local":
-        return await ports.pool.run(
+        local = await ports.pool.run(
             LocalMetadataLog.open, ports.disk, ports.pool, f"{directory}/metadata", reserve
         )
+        local.log_bytes_max = bounds.log_bytes_max
+        return local
     access = Access(
         parse_members(config.etcd_endpoints),
         tls=_tls(config),
@@ -30,7 +33,9 @@ async def open_metadata_log(
         password=config["metadata.etcd.password"],
     )
     prefix = config["metadata.etcd.prefix"]
-    return await EtcdMetadataLog.open(ports.network, ports.clock, ports.rng, access, prefix=prefix)
+    log = await EtcdMetadataLog.open(ports.network, ports.clock, ports.rng, access, prefix=prefix)
+    log.log_bytes_max = bounds.log_bytes_max
+    return log
 
 
 def _tls(config: Config) -> ssl.SSLContext | None:

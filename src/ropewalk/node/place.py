@@ -35,6 +35,7 @@ from ropewalk.controller.agreement import decide_agreement
 from ropewalk.controller.brokers import decide_create_cluster
 from ropewalk.log.directory import DataDirectory
 from ropewalk.log.storage import Storage
+from ropewalk.metadata.bounds import USUAL, MetadataBounds
 from ropewalk.metadata.log import Holder, MetadataLog
 from ropewalk.node.config import Config
 from ropewalk.node.metadata_home import open_metadata_log
@@ -88,7 +89,9 @@ class Place:
             self.links.close()
 
 
-async def find_place(config: Config, ports: Ports, supervisor: Supervisor, facts: Facts) -> Place:
+async def find_place(
+    config: Config, ports: Ports, supervisor: Supervisor, facts: Facts, bounds: MetadataBounds = USUAL
+) -> Place:
     """Returns when the cluster's facts are known as of a moment ago, and go on to be heard of.
 
     Raises `DirectoryRefused` where the data belongs to another cluster. Waits for a controller as long as it takes.
@@ -108,8 +111,10 @@ async def find_place(config: Config, ports: Ports, supervisor: Supervisor, facts
     if config.keeps_metadata or await ports.pool.run(ports.disk.exists, f"{data_path(config)}/identity"):
         directory = await _claim_directory(config, ports, cluster_id=None)
     if "controller" in config.roles:
-        log = await _open_home(config, ports, None if directory is None else directory.storage.reserve)
-        decisions = Decisions(log, facts)
+        log = await _open_home(
+            config, ports, None if directory is None else directory.storage.reserve, bounds
+        )
+        decisions = Decisions(log, facts, bounds)
         await _load(decisions)
         # Only a cluster that nobody has heard of yet is created, and only by who holds nothing of another.
         held_count = 0
@@ -138,7 +143,7 @@ async def find_place(config: Config, ports: Ports, supervisor: Supervisor, facts
         supervisor.start("metadata", decisions.run())
         supervisor.start("controller", seat.run())
         await seat.settled()
-        feed = MetadataFeed(log, facts)
+        feed = MetadataFeed(log, facts, bounds)
     else:
         assert link is not None, "a node that does not decide has seeds, and so a secret"
         tail = MetadataTail(config.node_id, facts, link, ports.clock)
@@ -187,8 +192,10 @@ def _claim(config: Config, ports: Ports, cluster_id: str | None) -> DataDirector
     return DataDirectory.claim(storage, path, node_id=config.node_id, rng=ports.rng, cluster_id=cluster_id)
 
 
-async def _open_home(config: Config, ports: Ports, reserve: Reserve | None) -> MetadataLog:
-    return await _until_reached(lambda: open_metadata_log(config, ports, data_path(config), reserve))
+async def _open_home(
+    config: Config, ports: Ports, reserve: Reserve | None, bounds: MetadataBounds
+) -> MetadataLog:
+    return await _until_reached(lambda: open_metadata_log(config, ports, data_path(config), reserve, bounds))
 
 
 async def _load(decisions: Decisions) -> None:

@@ -30,8 +30,12 @@ LATE_MAX: Final = 2
 UNCLEAN: Final = 1
 TOPIC: Final = 2
 """The type of a topic among resources that have settings."""
+LATE_S: Final = 10.0
+"""Longer than a request lives on behind a client that has given up on it."""
 
-_REFUSED_FOR_GOOD: Final = frozenset({ErrorCode.INVALID_REPLICATION_FACTOR, ErrorCode.NOT_CONTROLLER})
+_REFUSED_FOR_GOOD: Final = frozenset(
+    {ErrorCode.INVALID_REPLICATION_FACTOR, ErrorCode.NOT_CONTROLLER, ErrorCode.KAFKA_STORAGE_ERROR}
+)
 
 
 class Administrator:
@@ -49,6 +53,11 @@ class Administrator:
         self._refused: dict[str, None] = {}
         """Topics of which it was said that they are not made."""
         self._made: dict[str, bytes] = {}
+        self._is_gone = True
+        """Whether the topic that is made again and again is not there, by what was answered."""
+        self._doubtful_until_s = 0.0
+        """Until when a creation whose outcome nobody knows may still take effect."""
+        self._findings: list[Violation] = []
 
     async def run(self) -> None:
         guide = self._guide
@@ -65,7 +74,7 @@ class Administrator:
 
     def complaints(self, image: Image) -> list[Violation]:
         """What was refused for good has not happened, and what was acknowledged has."""
-        found = [
+        found = self._findings + [
             Violation("S3", f"topic {name} is there, and its creation was refused")
             for name in self._refused
             if name in image.topics
@@ -198,7 +207,19 @@ class Administrator:
     async def _remake(self) -> None:
         """A topic from its creation to its end. In the history each of that name has a name of its own."""
         topic = create_topics.CreatableTopic(name=REMADE, num_partitions=1, replication_factor=3)
-        code, topic_id = await self._create(await self._any_link(), topic)
+        link = await self._any_link()
+        now_s = self._workload.world.now_s
+        was_gone, self._is_gone = self._is_gone and now_s > self._doubtful_until_s, False
+        doubtful_until_s, self._doubtful_until_s = self._doubtful_until_s, now_s + LATE_S
+        code, topic_id = await self._create(link, topic)
+        if code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS, *_REFUSED_FOR_GOOD):
+            self._doubtful_until_s = doubtful_until_s
+        if was_gone and code in _REFUSED_FOR_GOOD:
+            self._is_gone = True
+        elif was_gone and code == ErrorCode.TOPIC_ALREADY_EXISTS:
+            self._findings.append(
+                Violation("S3", f"{REMADE} is there, and every attempt to make it was refused")
+            )
         name = f"{REMADE} {self._made_count}"
         if code == ErrorCode.NONE:
             self._made_count += 1
@@ -215,6 +236,7 @@ class Administrator:
         elif code != ErrorCode.TOPIC_ALREADY_EXISTS:
             return
         if await self._delete():
+            self._is_gone = True
             self._workload.sometimes.note("a topic was deleted")
 
     async def _create(self, link: Link, topic: create_topics.CreatableTopic) -> tuple[ErrorCode, bytes]:

@@ -78,6 +78,8 @@ class ClusterNemesis:
                 self._take_etcd_down,
                 self._expire_leases,
                 self._compact_etcd,
+                self._fill_etcd,
+                self._fill_etcd,
             ]
         if strikes_coordinators:
             kinds += [self._strike_coordinator] * 3 + [self._strand_coordinator] * 2
@@ -109,6 +111,7 @@ class ClusterNemesis:
         etcd = self._members.etcd
         if etcd is not None:
             etcd.faults = NO_FAULTS
+            etcd.state.make_room()
             etcd.mend()
             for number, machine in enumerate(etcd.machines):
                 if not machine.is_running:
@@ -345,6 +348,19 @@ class ClusterNemesis:
     async def _compact_etcd(self) -> None:
         assert self._members.etcd is not None
         self._members.etcd.compact()
+
+    async def _fill_etcd(self) -> None:
+        """By what somebody else keeps there; an operator makes room some time later. Whoever decides may be lost meanwhile."""
+        etcd = self._members.etcd
+        assert etcd is not None
+        if etcd.state.is_full:
+            return
+        self._note("etcd ran full")
+        if self._rng.random() < 0.5 and self._image.controller_id in self._members.by_id:
+            self._members.by_id[self._image.controller_id].machine.kill()
+            await asyncio.sleep(self._rng.uniform(0.3, 1.5))  # the next one may be about to take over
+        etcd.state.fill(on_its_way_count=self._rng.choice([0, 1, 2, 5]))
+        self._world.loop.call_later(self._rng.uniform(1.0, 9.0), etcd.state.make_room)
 
     def _any(self) -> Member:
         return self._rng.choice(list(self._members.by_id.values()))

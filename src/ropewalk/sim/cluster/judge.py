@@ -48,6 +48,7 @@ class MetadataJudge:
     def __init__(self, journal: Journal, sometimes: Sometimes, may_lose: Callable[[str], bool]) -> None:
         self.image = Image()
         self.violations: list[Violation] = []
+        self._has_ended = False
         self._journal = journal
         self._note = sometimes.note
         self._may_lose = may_lose
@@ -60,6 +61,8 @@ class MetadataJudge:
         self._leaders: dict[tuple[Key, int], NodeId | None] = {}
 
     def on_applied(self, records: Sequence[MetadataRecord], start_offset: int) -> None:
+        if self._has_ended:
+            return
         touched: dict[Key, None] = {}
         for offset, record in enumerate(records, start_offset):
             if offset < len(self._records):
@@ -91,7 +94,15 @@ class MetadataJudge:
         for key in touched:
             self._check_partition(key)
 
+    def end(self) -> None:
+        """What is applied from here on is somebody else's to judge."""
+        self._has_ended = True
+
     def on_restarted(self, snapshot: Snapshot) -> None:
+        if self._has_ended:
+            return
+        if snapshot.end_offset:
+            self._note("a snapshot of the metadata was followed")
         if snapshot.end_offset <= len(self._records):
             return
         if snapshot.end_offset and self._records:

@@ -9,6 +9,7 @@ from typing import Final
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import NodeId
 from ropewalk.broker.facts import Facts
+from ropewalk.metadata.bounds import MetadataBounds
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import ALL_ROLES
 from ropewalk.node import build
@@ -45,9 +46,11 @@ class Member:
         options: NodeOptions,
         journal: Journal,
         watched_facts: Callable[[], Facts],
+        bounds: MetadataBounds,
     ) -> None:
         """`watched_facts` makes what a process knows of the cluster, so that somebody may look on."""
         self.machine = machine
+        self._bounds = bounds
         self.node: Node | None = None
         """Of the present process, once it is in service."""
         assert options.node_id is not None
@@ -102,7 +105,7 @@ class Member:
         self._is_busy = False
 
     async def _boot(self, ports: NodePorts) -> Node:
-        node = await build.start(load(self._options, {}), ports, self._watched_facts())
+        node = await build.start(load(self._options, {}), ports, self._watched_facts(), self._bounds)
         node.failed.add_done_callback(_leave)
         return node
 
@@ -118,6 +121,7 @@ class Members:
         differing: Mapping[int, tuple[str, ...]],
         etcd: ModelledEtcd | None,
         watched_facts: Callable[[], Facts],
+        bounds: MetadataBounds,
     ) -> None:
         """`differing` are settings of single nodes."""
         self._world = world
@@ -129,6 +133,7 @@ class Members:
                 self._options(number, (*settings, *differing.get(number, ()))),
                 journal,
                 watched_facts,
+                bounds,
             )
             for number in range(count)
         }

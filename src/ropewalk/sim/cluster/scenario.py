@@ -15,6 +15,7 @@ from ropewalk.sim.cluster.consumers import ClusterConsumer, FinalClusterReader
 from ropewalk.sim.cluster.greedy import Greedy
 from ropewalk.sim.cluster.guide import Guide
 from ropewalk.sim.cluster.producers import IdempotentClusterProducer, PlainClusterProducer
+from ropewalk.sim.cluster.putting_back import PuttingBack
 from ropewalk.sim.cluster.rest import differences
 from ropewalk.sim.cluster.sometimes import EXPECTED
 from ropewalk.sim.cluster.stage import LIMIT_S, REST_S, Restless, Stage, run_on_stage
@@ -55,6 +56,7 @@ class ClusterScenario:
         )
         self._writers: list[IdempotentClusterProducer] = []
         self._findings: list[Violation] = []
+        self._putting_back = PuttingBack(world, self.stage.members, world.rng_for("putting back"))
 
     async def play(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -65,6 +67,7 @@ class ClusterScenario:
                 self._start_clients(clients)
                 clients.create_task(self.stage.nemesis.run())
                 clients.create_task(self._look_on())
+                clients.create_task(self._take_a_copy())
             await self._conclude()
             for task in keeping:
                 task.cancel()
@@ -125,6 +128,10 @@ class ClusterScenario:
                         self._world.sometimes.note("a deposed leader still led by its own account")
             await asyncio.sleep(0.25)
 
+    async def _take_a_copy(self) -> None:
+        await asyncio.sleep(self._rng.uniform(1.0, WORK_S))
+        self._putting_back.copy()
+
     async def _conclude(self) -> None:
         await self.stage.nemesis.heal()
         self._workload.until_s = LIMIT_S
@@ -141,6 +148,9 @@ class ClusterScenario:
             self.stage.members, self.stage.judge.image, set[tuple[NodeId, TopicPartition]]()
         )
         self._findings += self._administrator.complaints(self.stage.judge.image)
+        if self._rng.random() < 0.4:
+            self.stage.judge.end()
+            self._findings += await self._putting_back.play()
 
     async def _send_what_is_left(self) -> None:
         """An idempotent producer whose partition has lost records may be refused for ever; no other."""

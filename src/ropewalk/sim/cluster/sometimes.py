@@ -65,4 +65,11 @@ EXPECTED: Final = (
     "a watch was cancelled",
     "a watch was cancelled by compaction",
     "a lease ran out",
+    "etcd ran full",
+    "etcd had no space",
+    "etcd did what was asked and said that it had no space",
+    # The metadata.
+    "a snapshot of the metadata was followed",
+    "the metadata was put back",
+    "a node left service for good",
 )

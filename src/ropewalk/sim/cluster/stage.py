@@ -1,10 +1,17 @@
 """What every run of a cluster of whole nodes stands on: its nodes, what befalls them, who looks on, and how it comes to rest."""
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
 from ropewalk.base.ids import TopicPartition
+from ropewalk.base.limits import (
+    METADATA_APPEND_BYTES_MAX,
+    METADATA_FETCH_RECORDS_MAX,
+    METADATA_LOG_BYTES_MAX,
+)
+from ropewalk.metadata.bounds import MetadataBounds
 from ropewalk.sim.checker import Violation
 from ropewalk.sim.cluster.faults import ClusterNemesis
 from ropewalk.sim.cluster.guide import KAFKA_PORT
@@ -62,6 +69,7 @@ class Stage:
             differing=self._differing(),
             etcd=self._etcd,
             watched_facts=lambda: WatchedFacts(self.judge),
+            bounds=_drawn_bounds(rng),
         )
         if rng.random() < 0.5:
             world.sometimes.note("clocks ran at different rates")
@@ -138,6 +146,15 @@ class Stage:
                         await force(TopicPartition(topic.name, partition.index))
                     except LinkLost:
                         continue
+
+
+def _drawn_bounds(rng: random.Random) -> MetadataBounds:
+    """Small ones in half of the runs: changes are cut, pages follow each other, and snapshots are taken all the time."""
+    return MetadataBounds(
+        append_bytes_max=rng.choice([METADATA_APPEND_BYTES_MAX, 600]),
+        page_records_max=rng.choice([METADATA_FETCH_RECORDS_MAX, 5]),
+        log_bytes_max=rng.choice([METADATA_LOG_BYTES_MAX, 3_000]),
+    )
 
 
 class Scenario(Protocol):
