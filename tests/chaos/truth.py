@@ -318,7 +318,7 @@ FAULTS: Final = (
         _fill_the_disk,
         "disk:",
         0,
-        (2, "/readyz", 503, "disk failed"),
+        (2, "/healthz", 503, "disk failed"),
         ("ropewalk_nodes_unwell", _above(0)),
         "RopewalkNodeUnwell",
     ),

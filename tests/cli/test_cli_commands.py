@@ -293,6 +293,17 @@ def test_json_is_one_object_per_line(
     assert [(record["offset"], record["value"]) for record in shown] == [(0, "a"), (1, "b")]
 
 
+def test_a_refusal_that_may_last_is_told_at_once_and_tried_again(
+    broker: LoopbackBroker, ropewalk: Ropewalk
+) -> None:
+    broker.cluster.add_topic("greetings", 0)
+    broker.broker.fail(produce.API, Fault(3, ErrorCode.KAFKA_STORAGE_ERROR))
+    result = ropewalk("produce", "greetings", stdin="hello\n")
+    assert result.exit_code == 0
+    assert result.stderr.count("refused, and tried again: greetings-0") == 1
+    assert "topic trim" in result.stderr
+
+
 def test_what_was_produced_is_consumed_unchanged(broker: LoopbackBroker, ropewalk: Ropewalk) -> None:
     payload = bytes(range(256)).replace(b"\n", b"")
     assert ropewalk("produce", "orders", stdin=payload).exit_code == 0

@@ -99,7 +99,7 @@ _STEPS: Final = {
     "NON_EMPTY_GROUP": "stop its members first; `ropewalk group describe` shows them",
     "UNKNOWN_MEMBER_ID": "the group has members; stop them first",
     "GROUP_SUBSCRIBED_TO_TOPIC": "stop the members that read it first; `ropewalk group describe` shows them",
-    "KAFKA_STORAGE_ERROR": "see the node's log and `ropewalk doctor`: the disk may be full or failing",
+    "KAFKA_STORAGE_ERROR": "see the node's log; a full disk is emptied by `ropewalk topic trim` and `ropewalk topic delete`, or by retention",
 }
 
 

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ropewalk.base.errors import RopewalkError
 from ropewalk.cli.commands import new_app
 from ropewalk.cli.completion import complete_topic
-from ropewalk.cli.failure import Failed, guarded
+from ropewalk.cli.failure import Failed, describe, guarded
 from ropewalk.cli.options import BootstrapOption, Output, OutputOption, PropertyOption, chosen_output, pairs
-from ropewalk.cli.output import counted, note, print_json
+from ropewalk.cli.output import counted, note, print_json, warn
 from ropewalk.cli.sending import AcksName, AcksOption, CodecName, CodecOption
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def produce(
         note("one record per line; Ctrl-D ends")
 
     async def work(client: "Client") -> "list[Delivered]":
+        client.session.on_retry = _Patience().on_retry
         await _check_partition(client, topic, partition)
         producer = Producer(client, topic, acks=Acks(acks.number), codec=Codec[codec.name])
         delivered: list[Delivered] = []
@@ -91,6 +93,19 @@ def produce(
         print_json({"topic": topic, "records": record_count, "partitions": delivered})
     else:
         note(f"{record_count} records to {topic}")
+
+
+class _Patience:
+    """Says once why the command takes so long: a disk that is full, or too few replicas, may stay so for a while."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def on_retry(self, error: RopewalkError) -> None:
+        name = getattr(error, "name", "")  # a `RemoteError` has Kafka's
+        if name in ("KAFKA_STORAGE_ERROR", "NOT_ENOUGH_REPLICAS") and name not in self._told:
+            self._told.add(name)
+            warn(f"refused, and tried again: {describe(error)}")
 
 
 async def _check_partition(client: "Client", topic: str, partition: int | None) -> None:

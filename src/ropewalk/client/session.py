@@ -44,6 +44,8 @@ class Session:
         self.clock: Final = clock
         self.rng: Final = rng
         self.cluster: Final = Cluster(network, clock, rng, bootstrap, settings)
+        self.on_retry: Callable[[RopewalkError], None] = _nobody
+        """Hears why something is about to be tried again, for whoever waits for it."""
 
     def deadline_ms(self, timeout_ms: float | None = None) -> float:
         """The instant at which a call that starts now must end."""
@@ -101,7 +103,12 @@ class Session:
             if not isinstance(failure, RemoteError) or failure.code in STALE_METADATA:
                 for topic in topics:
                     self.cluster.forget(topic)
+            self.on_retry(failure)
             await backoff.wait(failure)
+
+
+def _nobody(_error: RopewalkError) -> None:
+    """Nobody has asked to be told."""
 
 
 class _Partitioned(Protocol[P]):
