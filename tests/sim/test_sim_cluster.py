@@ -43,6 +43,7 @@ def test_there_are_mutants_for_what_only_whole_nodes_show() -> None:
         "marks_not_told",
         "no_space_is_refusal",
         "seat_given_up",
+        "short_write_kept",
         "strays_by_stale_image",
     ]
 

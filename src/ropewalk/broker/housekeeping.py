@@ -92,21 +92,21 @@ class Housekeeping:
             self._cluster.facts.follow_soon()
         if self._disk.directory.storage.files.is_crowded:
             await self._sync_unflushed()
-        await _tolerating_a_full_disk(self._save_recovery_points())
+        await self._tolerating_a_full_disk(self._save_recovery_points())
         if now_ms >= self._high_watermarks_due_ms:
             self._high_watermarks_due_ms = now_ms + HIGH_WATERMARKS_SAVED_MS
-            await _tolerating_a_full_disk(self._save_high_watermarks())
+            await self._tolerating_a_full_disk(self._save_high_watermarks())
         is_full = self._disk.room.is_full
         if is_full:
             self._retention_due_ms = min(self._retention_due_ms, self._retained_ms + RETENTION_WHEN_FULL_MS)
         else:
-            await _tolerating_a_full_disk(self._write_snapshots())
+            await self._tolerating_a_full_disk(self._write_snapshots())
         if now_ms >= self._retention_due_ms:
             self._retention_due_ms = now_ms + self._retention_interval_ms()
             self._retained_ms = now_ms
             await self.apply_retention()
         if now_ms >= self._compaction_due_ms and not is_full:
-            await _tolerating_a_full_disk(self._compact(now_ms))
+            await self._tolerating_a_full_disk(self._compact(now_ms))
         if now_ms >= self._scrub_due_ms and not await self.scrub():
             self._scrub_due_ms = now_ms + SCRUB_REST_MS
 
@@ -144,7 +144,7 @@ class Housekeeping:
             return
         for partition in expired:
             if self._may_work_at(partition) and partition.log.trimming.empties:
-                await _tolerating_a_full_disk(self._write_snapshot(partition, before_deleting=True))
+                await self._tolerating_a_full_disk(self._write_snapshot(partition, before_deleting=True))
             if self._partitions.hosts(partition):
                 await self._partitions.remove_expired(partition, durable)
 
@@ -230,6 +230,24 @@ class Housekeeping:
         self._scrubbing = iter(self._partitions)
         return False
 
+    async def _tolerating_a_full_disk(self, work: Awaitable[None]) -> None:
+        """What the journal says of a full disk anyway is not said again."""
+        try:
+            await work
+        except StorageFailed as error:
+            self._complain(str(error))
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            self._complain(error.strerror or str(error))
+
+    def _complain(self, reason: str) -> None:
+        if not self._disk.room.is_full:
+            _log.warning(
+                "no room for a checkpoint, a snapshot or a compacted segment; it is tried again",
+                reason=reason,
+            )
+
     def _may_work_at(self, partition: Hosted) -> bool:
         return self._partitions.hosts(partition) and not self._work.is_wanted(partition.log)
 
@@ -243,20 +261,3 @@ class Housekeeping:
         value = self._view.of_broker(name).parsed
         assert isinstance(value, int), "the catalogue says it is a number"
         return value
-
-
-async def _tolerating_a_full_disk(work: Awaitable[None]) -> None:
-    try:
-        await work
-    except StorageFailed as error:
-        _log.warning(
-            "the disk has no room for a checkpoint, a snapshot or a compacted segment; it is tried again",
-            reason=str(error),
-        )
-    except OSError as error:
-        if error.errno not in NO_ROOM:
-            raise
-        _log.warning(
-            "the disk has no room for a checkpoint, a snapshot or a compacted segment; it is tried again",
-            reason=error.strerror,
-        )

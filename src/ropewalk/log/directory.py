@@ -75,7 +75,7 @@ class DataDirectory:
         self._topic_ids: dict[str, TopicId] = {}
         """Of the partitions whose `partition` file has been read or written, by name."""
 
-        self.recovery_points = Checkpoint(storage.disk_to_delete, f"{path}/recovery-points")
+        self.recovery_points = Checkpoint(storage.disk_to_go_on, f"{path}/recovery-points")
         self.log_starts = Checkpoint(storage.disk_to_delete, f"{path}/log-starts")
         self.high_watermarks = Checkpoint(storage.disk_to_go_on, f"{path}/high-watermarks")
         self.unsynced = Checkpoint(storage.disk_to_go_on, f"{path}/unsynced")

@@ -122,6 +122,7 @@ class FileReserve:
             if not is_no_room(error):
                 raise
             return False
+        before_bytes = self.size_bytes
         with self._lock:
             self._file = file
         grown_bytes, could_grow = file.size(), True
@@ -136,6 +137,9 @@ class FileReserve:
                 self.size_bytes = min(self.whole_bytes, grown_bytes)
                 self._largest_bytes = max(self._largest_bytes, self.size_bytes)
             file.truncate(self.size_bytes)
+        if self.size_bytes > before_bytes:  # it must be there after a power cut
+            file.sync()
+            self._disk.sync_directory(self._directory)
         return could_grow
 
     @staticmethod

@@ -1,6 +1,7 @@
 """Trouble, drawn from the seed: one fault after another for as long as the clients work.
 
-Every fault heals by itself after a while, so that any two of them may overlap and none lasts for ever. Rot
+Every fault heals by itself after a while, so that any two of them may overlap and none lasts for ever; but for a disk that is full until
+the node has emptied it (`full_disk.py`). Rot
 touches what lies below the recovery point, and files that can be rebuilt: above the recovery point rot cannot
 be told from a torn write, and what was torn may be cut.
 """
@@ -17,6 +18,7 @@ from msgspec.json import decode
 from ropewalk.base.errors import CorruptBatch, UnsupportedFormat
 from ropewalk.base.ids import TopicPartition
 from ropewalk.records.batch import HEADER_BYTES, BatchHeader, iterate, verify_crc
+from ropewalk.sim.full_disk import FullDisk
 from ropewalk.sim.group_history import Jumped
 from ropewalk.sim.history import ClockJumped, Rotted
 from ropewalk.sim.keeper import Keeper, draw_error
@@ -43,6 +45,7 @@ class Nemesis:
         self._keeper = keeper
         self._hosts = hosts
         self._rng: random.Random = self._world.rng_for("nemesis")
+        self._full_disk = FullDisk(workload, machine, keeper, self._rng)
         self.fault_count = 0
         self._faults: list[tuple[int, Fault]] = [
             (20, self._cut_power),
@@ -60,6 +63,7 @@ class Nemesis:
             (12, self._stall),
             (8, self._kill_then_cut_power),
             (12, self._fill_disk),
+            (5, self._full_disk.befall),
             (12, self._rot),
             (8, self._evict),
             # Of a node that starts with a wrong clock less is owed, so some runs have only jumps that no start falls into.

@@ -9,10 +9,15 @@ from typing import Any, Final, Protocol
 
 from ropewalk.sim.history import Journal, StartFailed, SurvivedFailedSync
 from ropewalk.sim.process import CURRENT, Died
+from ropewalk.sim.storage import StoredFile
 from ropewalk.sim.world import Machine, NodePorts, World
 
 ERRORS: Final = (errno.EIO, errno.EIO, errno.ENOSPC, errno.EDQUOT)
 """What a disk may answer to a sync."""
+
+RESERVE_PATH = "/data/reserve"
+RESERVE_BYTES_MIN = 1 << 14
+"""Of what a node keeps back of its disk: a start takes far less."""
 
 FAILED_SYNC_GRACE_S = 5.0
 """A node that has met a failed sync must be gone by then."""
@@ -58,10 +63,15 @@ class Keeper:
         except Exception as error:  # noqa: BLE001  # whatever keeps a node from starting, it is evidence
             if self._machine.platters.sync_failure_count > sync_failure_count:
                 self.replace_lying_cache()
-            elif not self._machine.platters.is_short_of_room:
+            elif not self._machine.platters.is_short_of_room or self._has_reserve():
                 self._journal.note(StartFailed(self._machine.name, repr(error)))
             return False
         return True
+
+    def _has_reserve(self) -> bool:
+        """Whether a node has what it needs to start with a full disk. A power cut may have come before it was kept back."""
+        reserve = self._machine.platters.find(RESERVE_PATH)
+        return isinstance(reserve, StoredFile) and len(reserve.data) >= RESERVE_BYTES_MIN
 
     async def stop(self) -> None:
         """SIGTERM: the node closes its books and leaves. It runs in its own process, as far as it gets."""

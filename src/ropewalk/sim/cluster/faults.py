@@ -1,7 +1,8 @@
 """What befalls a cluster of whole nodes: processes, machines, disks, clocks, the network, and etcd.
 
 Each run has a taste of its own: about half of the kinds of faults happen in it, so that rare combinations are not drowned
-by frequent ones. Every fault heals by itself after a while. Only so much is destroyed that the promises can be kept: whoever
+by frequent ones. Every fault heals by itself after a while, but for a disk that is
+full. Only so much is destroyed that the promises can be kept: whoever
 holds the last copy of what was promised keeps its disk.
 """
 
@@ -67,6 +68,8 @@ class ClusterNemesis:
             self._stall,
             self._stall_then_cut_power,
             self._stall_then_cut_power,
+            self._fill_disk,
+            self._fill_disk_for_long,
             self._replace_disk,
             self._replace_disk,
             self._jump_clock,
@@ -236,6 +239,23 @@ class ClusterNemesis:
         await asyncio.sleep(self._rng.uniform(0.1, stall_s))
         for member in members if self._rng.random() < 0.7 else stalled:
             member.machine.cut_power()
+
+    async def _fill_disk(self) -> None:
+        platters = self._any().machine.platters
+        if platters.is_short_of_room:
+            return
+        self._note("a disk ran full")
+        platters.capacity_bytes = platters.used_bytes + self._rng.choice([0, 10, 300, 4000])
+        self._later(platters.make_room)
+
+    async def _fill_disk_for_long(self) -> None:
+        """One, until everything is healed or somebody deletes enough. With a second one nobody could write any more."""
+        members = list(self._members.by_id.values())
+        if any(member.machine.platters.is_short_of_room for member in members):
+            return
+        self._note("a disk stayed full")
+        platters = self._rng.choice(members).machine.platters
+        platters.capacity_bytes = platters.used_bytes + self._rng.choice([0, 300])
 
     async def _replace_disk(self) -> None:
         member = self._any()

@@ -22,6 +22,10 @@ EXPECTED: Final = (
     "a move was begun",
     "a move was completed",
     "a preferred leader was asked for",
+    # Disks.
+    "a disk ran full",
+    "a disk stayed full",
+    "a write met a full disk",
     # The cluster.
     "a follower fell out of sync",
     "a follower came back in sync",
