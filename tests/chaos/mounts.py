@@ -4,12 +4,14 @@ Both offer the same: `path`, a directory for a node's data, and `cut_power`, to 
 writes. After it, `path` holds what a machine would find when it comes back.
 """
 
+import errno
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -120,6 +122,50 @@ class Ext4Mount:
         device = os.stat(self.path).st_dev
         statistics = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat").read_text().split()
         return ",".join(statistics[4:9])
+
+
+class SmallMount:
+    """An ext4 file system in a file, with little room, of which somebody else may take all that is left."""
+
+    def __init__(self, scratch: Path, size_bytes: int) -> None:
+        self._image = scratch / "small.img"
+        self._size_bytes = size_bytes
+        self.path = scratch / "small"
+        self._ballast = self.path / "ballast"
+
+    def __enter__(self) -> "SmallMount":
+        self.path.mkdir()
+        with self._image.open("wb") as file:
+            file.truncate(self._size_bytes)
+        # No blocks for root alone: nodes run as root here, and others would find the disk full before them.
+        _run("mkfs.ext4", "-q", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0", str(self._image))
+        _run("mount", "-o", "loop", str(self._image), str(self.path))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _unmount(self.path)
+        self._image.unlink()
+
+    @property
+    def free_bytes(self) -> int:
+        status = os.statvfs(self.path)
+        return status.f_bavail * status.f_frsize
+
+    def fill(self) -> None:
+        """To the last block; whoever frees some meanwhile loses it again."""
+        with self._ballast.open("ab", buffering=0) as file:
+            for piece in (1 << 20, 1 << 12, 1):
+                try:
+                    while file.write(bytes(piece)):
+                        pass
+                except OSError as error:
+                    if error.errno != errno.ENOSPC:
+                        raise
+            with suppress(OSError):  # what was written counts when it has its blocks
+                os.fsync(file.fileno())
+
+    def empty(self) -> None:
+        self._ballast.unlink(missing_ok=True)
 
 
 def _run(*command: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.chaos.cluster import ClusterProcesses
 from tests.chaos.etcd import EtcdProcesses
 from tests.chaos.load import PARTITION_COUNT, TOPIC, Load
-from tests.chaos.mounts import LossyMount
+from tests.chaos.mounts import LossyMount, SmallMount
 from tests.chaos.node import NodeProcess
 from tests.chaos.rounds import complaints
 from tests.chaos.wires import Wires
@@ -26,6 +26,8 @@ class Scene:
     members: EtcdProcesses | None
     spares: list[NodeProcess]
     """Nodes that belong to the cluster and have not been started yet. One that is to be there at the end goes into `cluster.nodes`."""
+    small: list[SmallMount] = field(default_factory=list)
+    """The nodes' disks, where they were to be small."""
     violations: list[str] = field(default_factory=list)
 
     def wait_until_healed(self) -> float:
@@ -41,13 +43,14 @@ def scene(
     with_wires: bool = False,
     with_mounts: bool = False,
     with_etcd: bool = False,
+    disk_bytes: int = 0,
     seed: int = 0,
     settings: tuple[str, ...] = (),
 ) -> Iterator[Scene]:
     """Everything is in sync and the load runs inside; at the end all is read back, stopped and compared.
 
     What is asked for (root, FUSE, etcd) must be there. In memory where possible: power cuts are modelled, and real disks
-    would only make it slow.
+    would only make it slow. With `disk_bytes` each node has an ext4 of that size.
     """
     in_memory = Path("/dev/shm")
     with ExitStack() as stack:
@@ -59,12 +62,17 @@ def scene(
             own = scratch / f"disk-{number}"
             own.mkdir()
             mounts.append(stack.enter_context(LossyMount(own, seed + number)))
+        small: list[SmallMount] = []
+        for number in range(node_count if disk_bytes else 0):
+            own = scratch / f"small-{number}"
+            own.mkdir()
+            small.append(stack.enter_context(SmallMount(own, disk_bytes)))
         members = None
         if with_etcd:
             host = wires.outside if wires is not None else "127.0.0.1"
             members = stack.enter_context(EtcdProcesses(scratch / "etcd", host))
         data = [
-            (mounts[number].path if mounts else scratch) / f"data-{number}"
+            (mounts[number].path if mounts else small[number].path if small else scratch) / f"data-{number}"
             for number in range(node_count + spare_count)
         ]
         endpoints = members.endpoints if members is not None else None
@@ -74,7 +82,7 @@ def scene(
         for spare in spares:
             stack.callback(_end, spare)
         load = Load(cluster.bootstrap, replication_factor=node_count)
-        playing = Scene(cluster, load, wires, mounts, members, spares)
+        playing = Scene(cluster, load, wires, mounts, members, spares, small)
         try:
             cluster.start()
             load.make_topic(TOPIC, PARTITION_COUNT)
