@@ -83,13 +83,21 @@ def test_partitions_are_made_found_and_deleted() -> None:
         directory.create_partition(name, TOPIC_ID)
     assert directory.partitions() == [Held(dashed, TOPIC_ID), Held(NAME, TOPIC_ID)]
     with pytest.raises(StorageFailed):
-        directory.create_partition(NAME, OTHER_ID)
-    with pytest.raises(StorageFailed):
         directory.delete_partitions([Held(NAME, OTHER_ID)])
     directory.delete_partitions([Held(NAME, TOPIC_ID)])
     directory.delete_partitions([Held(NAME, TOPIC_ID)])
     assert open_directory(disk).partitions() == [Held(dashed, TOPIC_ID)]
     assert not [name for name in disk.list("/data") if name.startswith("orders")]
+
+
+def test_what_another_topic_has_left_under_a_name_is_set_aside() -> None:
+    disk = MemoryDisk()
+    directory = open_directory(disk)
+    directory.create_partition(NAME, TOPIC_ID)
+    (stray,) = directory.create_partitions([Held(NAME, OTHER_ID)])
+    assert directory.create_partitions([Held(NAME, OTHER_ID)]) == []
+    assert open_directory(disk).partitions() == [Held(NAME, OTHER_ID)]
+    assert disk.exists(f"{stray}/partition")
 
 
 @pytest.mark.parametrize("can_sync_everything", [False, True])

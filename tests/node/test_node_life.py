@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import pytest
+from structlog.testing import capture_logs
 
 from ropewalk.base.errors import CorruptMetadata, DirectoryRefused, StorageFailed
 from ropewalk.base.ids import TopicPartition
@@ -165,6 +166,35 @@ def test_a_node_without_its_metadata_refuses_to_start_rather_than_delete_its_rec
             await start(machine)
 
     in_a_world(story)
+
+
+def test_what_another_topic_of_the_same_name_left_is_set_aside_and_keeps_nobody_from_starting() -> None:
+    """A node that was away while a topic was deleted, and 10,000 others after it, finds one that nobody remembers."""
+
+    async def story(world: World, machine: Machine) -> tuple[list[str], list[str]]:
+        await start(machine)
+        async with client_of(world) as client:
+            await Admin(client).create_topics([NewTopic("t", 1), NewTopic("other", 1)])
+        await produce(world, "a")
+        machine.kill()
+
+        async def swap(ports: NodePorts) -> None:
+            await ports.pool.run(ports.disk.remove, "/data/other-0")
+            await ports.pool.run(ports.disk.rename, "/data/t-0", "/data/other-0")
+
+        await machine.start(swap)
+        machine.kill()
+        with capture_logs() as lines:
+            await start(machine)
+        await produce(world, "b")
+        names = sorted({path.split("/")[2] for path, _ in machine.platters.files() if path.endswith(".log")})
+        assert [line["event"] for line in lines if "set aside" in line["event"]]
+        return await consume(world, 1), names
+
+    values, names = in_a_world(story)
+    assert values == ["b"]
+    (stray,) = [name for name in names if name.endswith(".stray")]
+    assert names == sorted(["other-0", "t-0", stray])
 
 
 def test_a_topic_made_on_a_full_disk_works_once_there_is_room() -> None:

@@ -46,9 +46,14 @@ def _open_burst(burst: Sequence[Opening], now_ms: int) -> list[Log | OSError]:
     """Runs in the disk pool."""
     try:
         for directory in {id(opening.directory): opening.directory for opening in burst}.values():
-            directory.create_partitions(
+            set_aside = directory.create_partitions(
                 [Held(each.name, each.topic_id) for each in burst if each.directory is directory]
             )
+            for path in set_aside:
+                _log.error(
+                    "a partition of a topic that the metadata has never heard of was set aside: another has its name",
+                    directory=path,
+                )
     except OSError as error:
         return [_no_room(error)] * len(burst)
     return [_open(opening, now_ms) for opening in burst]

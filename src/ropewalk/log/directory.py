@@ -12,6 +12,7 @@
     <topic>-<n>/partition     the topic id
     <topic>-<n>/*.log …       the log
     *.creating, *.deleted     left by a crash; removed at the next start
+    *.stray                   of a topic that nobody remembers, whose name another has; for a person to look at
 
 What a reader could get wrong
     Everything here blocks, except what only changes or copies what is in memory (`note_…`, `take_…`).
@@ -41,6 +42,7 @@ LAYOUT_VERSION: Final = 1
 
 _CREATING: Final = ".creating"
 _DELETED: Final = ".deleted"
+_STRAY: Final = ".stray"
 
 
 class Identity(Struct, frozen=True, kw_only=True):
@@ -145,12 +147,17 @@ class DataDirectory:
                 held.append(Held(TopicPartition(topic, int(index)), topic_id))
         return held
 
-    def create_partitions(self, wanted: Sequence[Held]) -> None:
-        """Make partitions, durably and with few syncs. One that is there with the same topic id is left as it is. Blocks."""
+    def create_partitions(self, wanted: Sequence[Held]) -> list[str]:
+        """Make partitions, durably and with few syncs. One that is there with the same topic id is left as it is. Blocks.
+
+        What a topic of another id has left under the name of one is set aside, not removed: perhaps it is the metadata that
+        is of another day. Answers where that is now.
+        """
         disk = self.storage.disk
+        set_aside = [path for each in wanted if (path := self._set_aside(each)) is not None]
         missing = [each for each in wanted if not self._has(each)]
         if not missing:
-            return
+            return set_aside
         if self.storage.reserve.is_full:
             raise OSError(ENOSPC, strerror(ENOSPC), self.path)
         contents: list[tuple[str, bytes]] = []
@@ -168,6 +175,7 @@ class DataDirectory:
             disk.sync_directory(self.path)
         for each in missing:
             self._topic_ids[str(each.name)] = each.topic_id
+        return set_aside
 
     def create_partition(self, name: TopicPartition, topic_id: TopicId) -> None:
         self.create_partitions([Held(name, topic_id)])
@@ -265,6 +273,19 @@ class DataDirectory:
             disk.sync_everything()
         disk.syncs.check()
         write_atomically(self.storage.disk_to_go_on, f"{self.path}/clean-shutdown", b"")
+
+    def _set_aside(self, partition: Held) -> str | None:
+        """Give what has the partition's name and is of another topic another name, if there is such."""
+        name = str(partition.name)
+        path = f"{self.path}/{name}"
+        found = self._topic_id_of(name) if self.storage.disk.exists(path) else None
+        if found is None or found == partition.topic_id:
+            return None
+        stray = self._temporary_path(Held(partition.name, found), _STRAY)
+        self.storage.disk.rename(path, stray)
+        self.storage.disk.sync_directory(self.path)
+        del self._topic_ids[name]
+        return stray
 
     def _has(self, partition: Held) -> bool:
         """Whether it is there; `StorageFailed` if what is there under its name is another's."""
