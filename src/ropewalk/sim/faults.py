@@ -63,7 +63,7 @@ class Nemesis:
             (12, self._stall),
             (8, self._kill_then_cut_power),
             (12, self._fill_disk),
-            (5, self._full_disk.befall),
+            (12, self._full_disk.befall),
             (12, self._rot),
             (8, self._evict),
             # Of a node that starts with a wrong clock less is owed, so some runs have only jumps that no start falls into.
