@@ -139,6 +139,34 @@ def test_without_space_nothing_changes_and_everything_can_be_read(member: EtcdMe
     run(story)
 
 
+def test_in_a_shared_etcd_snapshots_forget_what_others_had_and_nothing_that_they_have(
+    member: EtcdMembers,
+) -> None:
+    """etcd has one history for everybody: who compacts it compacts that of all keys. What is kept now is not touched."""
+    url = member.urls[0]
+
+    async def story() -> None:
+        first = call(url, "/v3/kv/put", key=text("theirs"), value=text("before"))
+        call(url, "/v3/kv/put", key=text("theirs"), value=text("now"))
+        header = first["header"]
+        assert isinstance(header, dict)
+        log = await opened(Access(parse_members([url])))
+        assert await log.take_over(NodeId(0), expected_epoch=0) == 1
+        for number in range(1, 4):
+            assert await append(log, fact(number)) == Committed(number)
+            await log.write_snapshot(Snapshot(1, number, tuple(map(fact, range(1, number + 1)))))
+        log.close()
+        found = call(url, "/v3/kv/range", key=text("theirs"))["kvs"]
+        assert isinstance(found, list)
+        (kept,) = found
+        assert base64.b64decode(kept["value"]) == b"now"
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            call(url, "/v3/kv/range", key=text("theirs"), revision=header["revision"])
+        assert b"compacted" in refused.value.read()
+
+    run(story)
+
+
 def _fill(url: str) -> None:
     """With what belongs to somebody else."""
     junk = text("x" * 1_000_000)
