@@ -131,6 +131,9 @@ class OpenFile:
     def hear_former_errors(self) -> None:
         """Nothing fails here."""
 
+    def drop_cached(self) -> None:
+        """Nothing is cached here that the disk lacks, but what is not synced."""
+
     def sync(self) -> None:
         self._disk.count()
         self._file.sync()

@@ -39,6 +39,7 @@ def test_there_is_a_mutant_for_every_promise() -> None:
     assert [patch.stem for patch in MUTANTS] == [
         "ack_before_fsync",
         "answer_before_commit",
+        "cache_believed_after_failed_sync",
         "clock_followed",
         "compaction_drops_last_value",
         "compaction_drops_live_tombstone",

@@ -263,3 +263,25 @@ def test_a_replaced_file_comes_back_if_the_rename_is_lost() -> None:
         assert isinstance(survivor, StoredFile)
         contents.add(bytes(survivor.data))
     assert contents == {b"former", b"latter"}
+
+
+def test_to_write_a_page_again_is_of_no_use_after_a_failed_sync_before_it_has_left_the_cache() -> None:
+    """As on ext4, which writes to blocks that it goes on calling unwritten."""
+    lost = mended = 0
+    for seed in range(50):
+        rng = random.Random(seed)
+        for drops in (False, True):
+            file = StoredFile(1)
+            file.append(filled(3 * PAGE_BYTES))
+            file.fail_sync(rng)
+            if drops:
+                file.evict(rng)
+            content = file.read(0, 3 * PAGE_BYTES)
+            file.rewrite(0, 3 * PAGE_BYTES)
+            file.sync()
+            file.lose_power(rng, Sometimes())
+            is_as_read = file.read(0, 3 * PAGE_BYTES) == content
+            lost += not drops and not is_as_read
+            mended += drops and is_as_read
+    assert lost > 30
+    assert mended == 50

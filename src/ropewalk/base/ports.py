@@ -76,6 +76,13 @@ class File(Protocol):
         Waits for the disk.
         """
 
+    def drop_cached(self) -> None:
+        """Have the kernel let go of the pages that it calls clean: what is read next is what the disk has.
+
+        After a failed write-back the cache shows more than that, and to write it again is not enough: ext4 writes to blocks
+        that it goes on calling unwritten, and shows zeros when it is mounted next.
+        """
+
     def sync(self) -> None:
         """Return when the bytes are on disk. After `SyncFailed` the node must stop: the page cache lies."""
 

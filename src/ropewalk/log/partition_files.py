@@ -42,6 +42,13 @@ class PartitionFiles:
     def open(self, segment: Segment) -> File:
         return self._disk.open(segment.path)
 
+    def drop_cached(self, file: File) -> None:
+        """Have what is read of a file be what the disk has: a former process may have ended of a sync that failed, and the cache
+        shows what the disk never got. Only what the kernel calls clean can be dropped, so it is synced first."""
+        if not self._disk.can_sync_everything:  # where everything can be, everything was
+            file.hear_former_errors()
+        file.drop_cached()
+
     def rewrite(self, segment: Segment, start_position: int) -> None:
         """Make sure that the next sync takes a segment's bytes from there on to disk. See `File.rewrite`."""
         file = self._reserved_disk.open(segment.path)

@@ -69,6 +69,8 @@ class Replay:
     def take(self, segment: Segment, next_base_offset: int) -> bool:
         """Replay a segment from where its object ends; False if the log ends inside it."""
         file = self._files.open(segment)
+        if next_base_offset > self._recovery_point:
+            self._files.drop_cached(file)
         size_bytes = file.size()
         self._files.keep_index_below(segment)
         for piece in scan(

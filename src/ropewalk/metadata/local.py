@@ -264,6 +264,8 @@ class LocalMetadataLog:
 
     def _load_frames(self) -> None:
         self._file = self._disk.open(self._path, create=True)
+        self._file.hear_former_errors()
+        self._file.drop_cached()
         data = self._file.read(0, self._file.size())
         position = 0
         while (frame := find_frame(data, position)) is not None:
@@ -288,7 +290,6 @@ class LocalMetadataLog:
         them again makes that true.
         """
         data = self._file.read(0, self._size_bytes)
-        self._file.hear_former_errors()
         self._reserve.file_for(self._file, Purpose.GOING_ON).rewrite(0, data)
         self._epoch += 1
         self._size_bytes += self._append_mark(self.end_offset, self._size_bytes)

@@ -86,6 +86,10 @@ class OsFile:
         with suppress(OSError):
             os.fdatasync(self._descriptor)
 
+    def drop_cached(self) -> None:
+        with suppress(OSError):  # some file systems know no such advice
+            os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+
     def sync(self) -> None:
         self._syncs.carry_out(lambda: os.fdatasync(self._descriptor))
 

@@ -53,6 +53,9 @@ class MemoryFile:
     def hear_former_errors(self) -> None:
         pass
 
+    def drop_cached(self) -> None:
+        pass
+
     def sync(self) -> None:
         pass
 

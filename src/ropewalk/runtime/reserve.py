@@ -195,6 +195,9 @@ class ReservedFile:
     def hear_former_errors(self) -> None:
         self._file.hear_former_errors()
 
+    def drop_cached(self) -> None:
+        self._file.drop_cached()
+
     def sync(self) -> None:
         self._file.sync()
 

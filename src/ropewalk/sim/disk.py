@@ -85,7 +85,12 @@ class SimulatedFile:
 
     def hear_former_errors(self) -> None:
         self._disk.before_wait("sync")
+        self._platters.sync_file(self._file)
         self._hearing.take()
+
+    def drop_cached(self) -> None:
+        self._disk.before_wait("dropping what is cached")
+        self._file.evict(self._platters.rng)
 
     def sync(self) -> None:
         self._disk.before_wait("sync")
@@ -184,6 +189,7 @@ class SimulatedDisk:
 
     def hear_former_errors(self) -> None:
         self.before_wait("sync of everything")
+        self.platters.sync_everything()
         self._everything.hear_former_errors()
 
     def sync_everything(self) -> None:

@@ -55,7 +55,7 @@ class Nemesis:
             (6, self._stop_in_order),
             (8, self._fail_sync),
             (8, self._fail_write_back),
-            (5, self._fail_sync_while_stopping),
+            (8, self._fail_sync_while_stopping),
             (12, self._reset_connections),
             (6, self._cut_direction),
             (5, self._cut_off),
@@ -135,7 +135,7 @@ class Nemesis:
 
     async def _fail_sync_while_stopping(self) -> None:
         """Mostly the one that is under way when the node is told to stop, and that nobody waits for any more then."""
-        after, code = self._rng.choice([0, 0, 0, 1, 2, 8]), draw_error(self._rng)
+        after, code = self._rng.choice([0, 0, 0, 0, 1, 3]), draw_error(self._rng)
         self._machine.platters.stall(self._world.now_s + 0.3)
         await asyncio.sleep(self._rng.uniform(0.05, 0.25))
         await self._keeper.stop_while_sync_fails(after=after, code=code)

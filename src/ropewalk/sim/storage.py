@@ -75,7 +75,7 @@ class Hearing:
 
 
 class StoredFile:
-    __slots__ = ("_changes", "_cold", "_latent", "data", "errors", "number")
+    __slots__ = ("_changes", "_cold", "_latent", "_unwritten", "data", "errors", "number")
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -84,6 +84,8 @@ class StoredFile:
         self._changes: list[Appended | Truncated | Rewritten] = []
         self._cold: set[int] = set()
         self._latent: dict[int, list[tuple[int, bytes]]] = {}
+        self._unwritten: set[int] = set()
+        """Pages whose write-back failed. As on ext4 it is of no use to write them again, before they have gone cold."""
 
     @property
     def is_dirty(self) -> bool:
@@ -116,6 +118,7 @@ class StoredFile:
         page_count = -(-size // PAGE_BYTES)
         self._cold = {page for page in self._cold if page < page_count}
         self._latent = {page: patches for page, patches in self._latent.items() if page < page_count}
+        self._unwritten = {page for page in self._unwritten if page < page_count}
 
     def rewrite(self, position: int, size: int) -> None:
         self._cold.difference_update(_pages(position, size))
@@ -134,7 +137,8 @@ class StoredFile:
         for change in self._changes:
             if isinstance(change, Appended | Rewritten):
                 for page in _pages(change.position, change.size):
-                    self._latent.pop(page, None)  # the whole page is written again
+                    if page not in self._unwritten:
+                        self._latent.pop(page, None)  # the whole page is written again
         self._changes.clear()
 
     def fail_sync(self, rng: random.Random) -> None:
@@ -146,6 +150,7 @@ class StoredFile:
                         start = max(change.position, page * PAGE_BYTES)
                         end = min(change.position + change.size, (page + 1) * PAGE_BYTES)
                         self._latent.setdefault(page, []).append((start, bytes(end - start)))
+                        self._unwritten.add(page)
         self._changes.clear()
 
     def evict(self, rng: random.Random, *, share: float = 1.0) -> None:
@@ -236,6 +241,7 @@ class StoredFile:
 
     def _chill(self, page: int) -> None:
         self._cold.add(page)
+        self._unwritten.discard(page)
         for position, patch in self._latent.pop(page, ()):
             if position < len(self.data):
                 self.data[position : position + len(patch)] = patch[: len(self.data) - position]
