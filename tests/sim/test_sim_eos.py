@@ -36,7 +36,6 @@ def _verbose_line(hash_seed: str) -> str:
 def test_there_is_a_mutant_for_every_promise() -> None:
     assert [patch.stem for patch in MUTANTS] == [
         "answer_from_uncommitted_state",
-        "client_begins_epoch_with_unknown",
         "client_believes_every_leader",
         "client_commits_in_next_generation",
         "client_drops_what_was_gathered",
