@@ -260,6 +260,37 @@ def test_a_consumer_that_is_carried_into_another_history_goes_back_or_says_so(
     assert ("another history" in caplog.text) == (reset != "none")
 
 
+def test_a_consumer_that_is_carried_to_and_fro_between_two_histories_reads_both() -> None:
+    """The first leader comes back with a log that is long enough, and has nothing of what was written meanwhile."""
+    behind, ahead = NodeId(1), NodeId(2)
+
+    async def story(nodes: Nodes) -> None:
+        async def lead_by_force(member: NodeId, instead_of: NodeId) -> None:
+            nodes.members[instead_of].kill()
+            await nodes.until(lambda: partition_at(nodes, 0).leader is None)
+            await nodes.members[member].start()
+            await nodes.until(lambda: nodes.is_serving(member, seen_by=0))
+            assert await Leadership(client).elect([ORDERS], unclean=True) == {ORDERS: None}
+
+        async with nodes.client() as client:
+            await make_orders(nodes, client, ahead, behind)
+            await client.produce("orders", 0, batch_of("both"))
+            nodes.members[behind].kill()
+            await nodes.until(lambda: partition_at(nodes, 0).isr == (ahead,))
+            for value in ("one", "two"):
+                await client.produce("orders", 0, batch_of(value))
+            async with consumer_of(nodes) as consumer:
+                consumer.assign([ORDERS])
+                assert await values_of(consumer, 3) == ["both", "one", "two"]
+                await lead_by_force(behind, ahead)
+                await client.produce("orders", 0, batch_of("another"))
+                assert await values_of(consumer, 1) == ["another"]
+                await lead_by_force(ahead, behind)
+                assert await values_of(consumer, 2) == ["one", "two"]
+
+    in_a_cluster(story)
+
+
 def test_a_topic_that_was_made_anew_is_not_read_from_the_middle() -> None:
     async def story(nodes: Nodes) -> None:
         async with nodes.client() as client:

@@ -219,6 +219,9 @@ CLIENT_LEADER_ONLY_MS: Final = 30_000
 """How long a consumer with a rack reads from the leader after the replica in its rack has failed: about as long as a leader may take to
 see that itself (`replica.lag.time.max.ms`), and until then it would send the consumer there again."""
 
+CLIENT_EPOCHS_KEPT: Final = 32
+"""Leader epochs of a partition whose beginnings a consumer remembers: as many elections back it can tell where two histories part."""
+
 CLIENT_STALE_EPOCH_ATTEMPTS: Final = 10
 """After so many looks at metadata that know less than was read already, a consumer says so: they may be another cluster's, or an old copy."""
 

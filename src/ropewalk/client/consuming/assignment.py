@@ -11,6 +11,7 @@ What a reader could get wrong
 from collections.abc import Iterable
 
 from ropewalk.base.ids import NodeId, TopicId, TopicPartition
+from ropewalk.base.limits import CLIENT_EPOCHS_KEPT
 from ropewalk.client.errors import Misuse
 from ropewalk.client.group_offsets import OffsetToCommit
 
@@ -19,7 +20,7 @@ class Held:
     """One partition that is read."""
 
     __slots__ = (
-        "fetch_epoch", "fetch_offset", "is_doubted", "is_paused", "leader_epoch", "leader_only_until_ms", "partition", "position", "refused_offset",
+        "epochs", "fetch_offset", "is_doubted", "is_paused", "leader_epoch", "leader_only_until_ms", "partition", "position", "refused_offset",
         "replica", "replica_until_ms", "reset_to", "topic_id", "validated_epoch", "version",
     )  # fmt: skip
 
@@ -29,8 +30,8 @@ class Held:
         self.leader_epoch = -1
         """The epoch of the record before the position; -1 where that is not known."""
         self.fetch_offset = 0
-        self.fetch_epoch = -1
-        """The epoch of the record before `fetch_offset`."""
+        self.epochs: list[tuple[int, int]] = []
+        """The latest leader epochs of what was read, each with the first offset that is known to be of it, in order."""
         self.validated_epoch = -1
         """The leader epoch in which what was read up to `fetch_offset` was found in the leader's log."""
         self.topic_id: TopicId | None = None
@@ -51,7 +52,8 @@ class Held:
 
     def seek(self, offset: int, leader_epoch: int = -1) -> None:
         self.position = self.fetch_offset = offset
-        self.leader_epoch = self.fetch_epoch = leader_epoch
+        self.leader_epoch = leader_epoch
+        self.epochs = [(leader_epoch, offset - 1)] if leader_epoch >= 0 and offset > 0 else []
         self.reset_to = None
         self._begin_anew()
 
@@ -60,9 +62,16 @@ class Held:
         self.reset_to = reset_to
         self._begin_anew()
 
-    def on_fetched(self, end_offset: int, leader_epoch: int) -> None:
+    @property
+    def fetch_epoch(self) -> int:
+        """The epoch of the record before `fetch_offset`; -1 where that is not known."""
+        return self.epochs[-1][0] if self.epochs else -1
+
+    def on_fetched(self, end_offset: int, epochs: Iterable[tuple[int, int]]) -> None:
         self.fetch_offset = end_offset
-        self.fetch_epoch = leader_epoch
+        for epoch, first_offset in epochs:
+            if epoch > self.fetch_epoch:
+                self.epochs = [*self.epochs[1 - CLIENT_EPOCHS_KEPT :], (epoch, first_offset)]
 
     def on_validated(self, leader_epoch: int) -> None:
         """Under the leader of this epoch what was read is still what is there."""

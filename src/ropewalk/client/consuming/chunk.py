@@ -21,7 +21,7 @@ from ropewalk.wire.types import Buffer
 
 
 class Chunk:
-    """`position` is the next offset to be read from it; `end_offset` where it ends, `end_epoch` the epoch of its last batch."""
+    """`position` is the next offset to be read from it; `end_offset` where it ends."""
 
     def __init__(
         self,
@@ -37,8 +37,10 @@ class Chunk:
         self.fetch_offset = fetch_offset
         self.position = fetch_offset
         self.end_offset = fetch_offset
-        self.leader_epoch = self.end_epoch = -1
-        """Of the batch that was opened last, and of the last one."""
+        self.leader_epoch = -1
+        """Of the batch that was opened last."""
+        self.epochs: list[tuple[int, int]] = []
+        """The leader epochs of its batches, each with the first offset of it."""
         self.failure: UnreadableBatch | None = None
         """Why nothing more can be taken from it."""
         view = memoryview(records)
@@ -61,7 +63,8 @@ class Chunk:
             if header.end_offset > fetch_offset:
                 self._batches.append((view[position : position + header.size_bytes], header))
                 self.end_offset = header.end_offset
-                self.end_epoch = header.leader_epoch
+                if not self.epochs or self.epochs[-1][0] != header.leader_epoch:
+                    self.epochs.append((header.leader_epoch, header.base_offset))
             position += header.size_bytes
 
     @property

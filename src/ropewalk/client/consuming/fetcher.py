@@ -341,7 +341,7 @@ class Fetcher:
             self._rest_partition(partition)  # bytes, and nothing in them: as good as a refusal
             return
         self._failures.pop(partition, None)
-        held.on_fetched(chunk.end_offset, chunk.end_epoch)
+        held.on_fetched(chunk.end_offset, chunk.epochs)
         self._ready.setdefault(partition, deque()).append((asked.version, chunk))
         self._ready_bytes += chunk.size_bytes
 
@@ -421,14 +421,14 @@ class Fetcher:
     async def _validate(self, held: Held, version: int, view: PartitionView) -> None:
         """Find what was read in the log of another leader, or learn where the two part."""
         deadline_ms = self._session.deadline_ms(self._settings.request_timeout_ms)
-        offset, leader_epoch = held.fetch_offset, held.fetch_epoch
+        leader_epoch = held.fetch_epoch
         try:
             agreement = await find_agreement(
                 self._session,
                 held.partition,
                 view,
-                offset=offset,
-                leader_epoch=leader_epoch,
+                offset=held.fetch_offset,
+                epochs=held.epochs,
                 deadline_ms=deadline_ms,
             )
         except RemoteError as error:

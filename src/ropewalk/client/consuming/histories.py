@@ -2,10 +2,13 @@
 
 What a reader could get wrong
     The leader is asked where the epoch of the last record that was read ended. Ended it before that record, the log was cut there, and
-    what follows is other records under the same offsets.
+    what follows is other records under the same offsets. Does it not know that epoch, only an earlier one, it has nothing of what was
+    read in the epochs since, however long its log is: the two part where the first of those began.
     A leader that knows no epoch so old has either trimmed all of it, or never had it. Where its log starts tells which.
     Whoever knows a newer epoch than the metadata asks nobody yet: the node that would answer has been deposed.
 """
+
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -32,10 +35,11 @@ async def find_agreement(
     view: PartitionView,
     *,
     offset: int,
-    leader_epoch: int,
+    epochs: Sequence[tuple[int, int]],
     deadline_ms: float,
 ) -> Agreement:
-    """Of the leader in `view`, about what was read below `offset`, of which the last was of `leader_epoch`."""
+    """Of the leader in `view`, about what was read below `offset`: in these epochs, each with the first offset known to be of it."""
+    leader_epoch = epochs[-1][0]
     if leader_epoch > view.leader_epoch:
         text = f"records of epoch {leader_epoch} were read, the metadata knows epoch {view.leader_epoch}"
         raise RemoteError(ErrorCode.UNKNOWN_LEADER_EPOCH, text, about=str(partition))
@@ -54,7 +58,8 @@ async def find_agreement(
     if answer.index != partition.partition:
         raise ProtocolError(f"{wire.API.name} was answered for another partition than {partition}")
     if answer.end_offset >= 0:
-        return Agreement(answer.end_offset, answer.leader_epoch)
+        strange = [first_offset for epoch, first_offset in epochs if epoch > answer.leader_epoch]
+        return Agreement(min([answer.end_offset, *strange]), answer.leader_epoch)
     starts = await list_known(
         session,
         {partition: OffsetQuery.EARLIEST},
