@@ -289,6 +289,13 @@ CONTROLLER_RETRY_MS_MAX: Final = 500
 CONTROLLER_NODES_ASKED_MAX: Final = 32
 """Nodes that are asked at once who the controller is. In a large cluster some of any thirty are alive."""
 
+REFUSED_FIRST_MS_MAX: Final = 5 * 60 * 1000
+"""How long the first batch of a producer is waited for after it was refused. Clients give a batch up after two minutes."""
+
+REFUSED_FIRSTS_PER_CONNECTION_MAX: Final = 1_000
+"""Partitions to which a connection may owe the first batch of a producer that was refused. A client has few requests in flight; a front
+end carries those of many clients on one connection."""
+
 PRODUCERS_PER_PARTITION_MAX: Final = 16_384
 """Idempotent producers a partition remembers, about 500 bytes each; beyond it the longest silent are forgotten."""
 

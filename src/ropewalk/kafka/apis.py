@@ -75,6 +75,7 @@ from ropewalk.kafka.handlers import (
 )
 from ropewalk.kafka.handlers.delete_records import Trimming
 from ropewalk.kafka.handlers.init_producer_id import ProducerIds
+from ropewalk.kafka.refused_firsts import RefusedFirsts
 from ropewalk.kafka.served import Handle, ServedApi, weigh_objects
 from ropewalk.wire.api import Api
 from ropewalk.wire.messages.add_offsets_to_txn import API as ADD_OFFSETS_TO_TXN
@@ -210,7 +211,9 @@ def serve(
     """The table by API key: each handler bound to just what it may touch."""
     image = topics.image
     handlers: dict[int, Handle] = {
-        PRODUCE.key: partial(produce.handle, leaders=leaders, pool=pool, join=entry.join),
+        PRODUCE.key: partial(
+            produce.handle, leaders=leaders, pool=pool, join=entry.join, firsts=RefusedFirsts()
+        ),
         FETCH.key: partial(
             fetch.handle,
             leaders=leaders,

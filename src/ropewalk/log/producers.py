@@ -4,7 +4,8 @@ The last five batches of each producer are kept, because a client may have five 
 that equals one of them is answered with the offsets it got the first time.
 
 Behaviour worth knowing
-    A producer nobody remembers may begin with any sequence: its state may have expired.
+    A producer nobody remembers may begin with any sequence: its state may have expired. A door sees to it that it is the first
+    that was sent (`kafka/refused_firsts.py`).
     Sequences count 0, 1, … 2³¹−1, 0.
     State expires by the clock at its last append, not by the timestamps in its records.
     Control batches carry a producer id and no sequence: they raise the epoch and end a transaction. A marker that raises the

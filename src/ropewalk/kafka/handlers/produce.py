@@ -6,6 +6,7 @@ Behaviour worth knowing
     there the batch is copied, checked in the disk pool, and the connection's next request held back until every
     batch of this one is in its log: those that wait for their turn still lie in the receive buffer.
     So is a batch that begins a transaction in its partition: its coordinator is asked first (`entering.py`).
+    A producer that its partition does not know begins with the batch that was refused first, if one was (`refused_firsts.py`).
     A failure belongs to its partition; the request as a whole fails only for a nonsensical `acks`.
     With acks=0 nothing is answered; an error can then only be told by closing the connection.
 """
@@ -22,6 +23,7 @@ from ropewalk.broker.leaders import Leaders
 from ropewalk.kafka.caller import Caller, Disconnect
 from ropewalk.kafka.entering import Join, Leaves, enter, find, refused
 from ropewalk.kafka.errors import code_for
+from ropewalk.kafka.refused_firsts import RefusedFirsts
 from ropewalk.records.batch import CODEC_MASK
 from ropewalk.records.codec import Codec
 from ropewalk.wire.error_code import ErrorCode
@@ -46,7 +48,13 @@ class _Started(Struct):
 
 
 async def handle(
-    request: ProduceRequest, caller: Caller, *, leaders: Leaders, pool: Pool, join: Join
+    request: ProduceRequest,
+    caller: Caller,
+    *,
+    leaders: Leaders,
+    pool: Pool,
+    join: Join,
+    firsts: RefusedFirsts,
 ) -> ProduceResponse | None:
     try:
         acks = Acks(request.acks)
@@ -59,7 +67,8 @@ async def handle(
         if request.transactional_id is not None:
             leaves = await enter(request, caller, leaders, join)
         started = [
-            await _start(topic, request, acks, caller, leaders, pool, leaves) for topic in request.topics
+            await _start(topic, request, acks, caller, leaders, pool, leaves, firsts)
+            for topic in request.topics
         ]
     finally:
         caller.let_go()
@@ -82,6 +91,7 @@ async def _start(
     leaders: Leaders,
     pool: Pool,
     leaves: Leaves,
+    firsts: RefusedFirsts,
 ) -> _Started:
     """Suspends only for a topic that opens batches; see the module's docstring."""
     writes: list[tuple[int, Ticket | RopewalkError]] = []
@@ -101,8 +111,11 @@ async def _start(
                 raise TransactionalIdMissing(
                     "a batch of a transaction needs the transactional id in its request"
                 )
+            if firsts:
+                firsts.check(caller, topic, data.index, partition, prepared.header)
             writes.append((data.index, partition.append(prepared, acks, request.timeout_ms, leave)))
         except RopewalkError as error:
+            firsts.note(caller, topic, data.index, memoryview(data.records or b""))
             writes.append((data.index, refused(error, caller.version)))
     return _Started(topic, writes)
 
