@@ -123,17 +123,27 @@ def show_lag(
 
     async def work(client: "Client") -> "list[GroupLag]":
         groups = Groups(client)
-        return await measure(client, groups, names or [each.group for each in await groups.list()])
+        return await measure(client, groups, names or await _all_groups(client, groups))
 
     measured = with_client(ctx, work, bootstrap=bootstrap, properties=properties)
     if chosen_output(ctx, output) is Output.JSON:
         print_json(measured)
     else:
         _print_lags(measured)
+    silent = [each.group for each in measured if each.unanswered is not None]
+    if silent and lag_max is not None:
+        raise Failed(f"of {', '.join(silent)} nothing is known: the coordinator does not answer")
     behind = [each for each in measured if lag_max is not None and each.lag > lag_max]
     if behind:
         text = ", ".join(f"{each.group} is {each.lag} behind" for each in behind)
         raise Failed(f"{text}; {lag_max} allowed")
+
+
+async def _all_groups(client: "Client", groups: "Groups") -> list[str]:
+    from ropewalk.cli.answering import deadline_ms
+
+    listed = await groups.list(deadline_ms=deadline_ms(client), without_the_silent=True)
+    return [each.group for each in listed]
 
 
 def _print_lags(measured: "list[GroupLag]") -> None:
@@ -146,7 +156,10 @@ def _print_lags(measured: "list[GroupLag]") -> None:
         ],
     )
     print()
-    rows = [(each.group, each.lag, each.unknown) for each in measured]
+    rows = [
+        (each.group, each.lag, each.unknown) if each.unanswered is None else (each.group, None, None)
+        for each in measured
+    ]
     print_table(("GROUP", "TOTAL", "UNKNOWN"), rows)
 
 

@@ -13,11 +13,13 @@ from typing import Protocol
 from msgspec import Struct
 
 from ropewalk.base.ids import TopicPartition
+from ropewalk.cli.answering import begin_with_any, deadline_ms
 from ropewalk.cli.group_lag import GroupLag, compare, readers_in
 from ropewalk.client.client import Client
-from ropewalk.client.errors import ApiNotOffered, RemoteError
+from ropewalk.client.errors import SILENCE, ApiNotOffered, RemoteError
+from ropewalk.client.group_offsets import Committed
 from ropewalk.client.groups import DescribedGroup, Groups, ListedGroup
-from ropewalk.client.list_offsets import OffsetQuery
+from ropewalk.client.list_offsets import ListedOffset, OffsetQuery
 from ropewalk.client.together import together
 from ropewalk.wire.error_code import ErrorCode
 
@@ -73,8 +75,9 @@ class GroupRow(Struct, frozen=True):
     group: str
     state: str
     members: int | None
-    lag: int
-    unknown: int
+    lag: int | None
+    """None where the coordinator does not answer."""
+    unknown: int | None
     read_per_second: float | None
     """By what was committed."""
 
@@ -102,9 +105,10 @@ class ClusterSource:
 
     async def look(self) -> Sample:
         at_ms = self._client.session.clock.monotonic_ms()
+        await begin_with_any(self._client)
         listed_groups = await self._list_groups()
         described = await together([self._describe(each) for each in listed_groups])
-        committed = await together([self._groups.committed(each.group) for each in listed_groups])
+        committed = await together([self._committed(each) for each in listed_groups])
         view = await self._client.metadata()
         found = {
             TopicPartition(topic.name, partition.index): partition
@@ -112,9 +116,13 @@ class ClusterSource:
             if self._internal or not topic.is_internal
             for partition in topic.partitions
         }
-        wanted = {*found, *(partition for each in committed for partition in each)}
-        starts = await self._client.list_known_offsets(dict.fromkeys(found, int(OffsetQuery.EARLIEST)))
-        listed = await self._client.list_known_offsets(dict.fromkeys(wanted, int(OffsetQuery.LATEST)))
+        wanted = {*found, *(partition for each in committed for partition in each or ())}
+        starts, listed = await together(
+            [
+                self._offsets(found, OffsetQuery.EARLIEST),
+                self._offsets(wanted, OffsetQuery.LATEST),
+            ]
+        )
         ends = {partition: answer.offset for partition, answer in listed.items()}
         return Sample(
             at_ms,
@@ -134,7 +142,9 @@ class ClusterSource:
                 each.group: GroupSample(
                     each.state,
                     len(members.members) if members is not None else None,
-                    compare(each.group, offsets, readers_in(members) if members is not None else {}, ends),
+                    compare(each.group, offsets, readers_in(members) if members is not None else {}, ends)
+                    if offsets is not None
+                    else GroupLag(each.group, 0, 0, (), "its coordinator does not answer"),
                 )
                 for each, members, offsets in zip(listed_groups, described, committed, strict=True)
             },
@@ -142,18 +152,35 @@ class ClusterSource:
 
     async def _list_groups(self) -> list[ListedGroup]:
         try:
-            return await self._groups.list()
+            return await self._groups.list(deadline_ms=deadline_ms(self._client), without_the_silent=True)
         except ApiNotOffered:  # a broker without groups can be watched too
             return []
 
     async def _describe(self, listed: ListedGroup) -> DescribedGroup | None:
-        """None for a group that went since it was listed, or is of a kind that DescribeGroups does not know."""
+        """None for a group that went since it was listed, is of a kind that DescribeGroups does not know, or whose coordinator does not answer."""
         try:
-            return await self._groups.describe(listed.group)
+            return await self._groups.describe(listed.group, deadline_ms=deadline_ms(self._client))
+        except SILENCE:
+            return None
         except RemoteError as error:
             if error.code is ErrorCode.GROUP_ID_NOT_FOUND:
                 return None
             raise
+
+    async def _committed(self, listed: ListedGroup) -> dict[TopicPartition, Committed] | None:
+        try:
+            return await self._groups.committed(listed.group, deadline_ms=deadline_ms(self._client))
+        except SILENCE:
+            return None
+
+    async def _offsets(
+        self, partitions: Iterable[TopicPartition], query: OffsetQuery
+    ) -> dict[TopicPartition, ListedOffset]:
+        return await self._client.list_known_offsets(
+            dict.fromkeys(partitions, int(query)),
+            deadline_ms=deadline_ms(self._client),
+            without_the_silent=True,
+        )
 
 
 def draw(former: Sample | None, latter: Sample) -> Picture:
@@ -189,8 +216,8 @@ def draw(former: Sample | None, latter: Sample) -> Picture:
                 name,
                 group.state,
                 group.member_count,
-                group.lag.lag,
-                group.lag.unknown,
+                group.lag.lag if group.lag.unanswered is None else None,
+                group.lag.unknown if group.lag.unanswered is None else None,
                 rate(_read(known_group.lag) if known_group is not None else None, _read(group.lag)),
             )
         )

@@ -5,19 +5,22 @@ from typing import Final
 
 from msgspec import Struct
 
-from ropewalk.base.ids import format_id
+from ropewalk.base.ids import TopicPartition, format_id
+from ropewalk.cli.answering import begin_with_any, deadline_ms
 from ropewalk.cli.output import counted, print_table
 from ropewalk.client.admin import Admin, ResourceKind
 from ropewalk.client.client import Client
+from ropewalk.client.cluster import TopicView
 from ropewalk.client.errors import ApiNotOffered
 from ropewalk.client.list_offsets import OffsetQuery
 from ropewalk.client.membership import ClusterViewer, PartitionState, TopicState
+from ropewalk.client.together import together
 
 
 class PartitionDescription(Struct, frozen=True):
     partition: int
     leader: int | None
-    """None while nobody leads it; its offsets are then not known either."""
+    """None while nobody leads it; its offsets are then not known either, nor where the leader does not answer in time."""
     leader_epoch: int
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
@@ -87,10 +90,11 @@ _PARTITION_COLUMNS: Final = ("PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR", 
 
 
 async def collect(client: Client, name: str, *, all_settings: bool) -> TopicDescription:
+    await begin_with_any(client)
     topic = await client.topic(name)
-    led = [partition.index for partition in topic.partitions if partition.leader >= 0]
-    starts = await client.list_offsets(name, dict.fromkeys(led, OffsetQuery.EARLIEST))
-    ends = await client.list_offsets(name, dict.fromkeys(led, OffsetQuery.LATEST))
+    starts, ends = await together(
+        [_offsets(client, topic, query) for query in (OffsetQuery.EARLIEST, OffsetQuery.LATEST)]
+    )
     state = await _state(client, name)
     states = {each.index: each for each in state.partitions} if state is not None else {}
     settings = await Admin(client).describe_settings(ResourceKind.TOPIC, name)
@@ -109,8 +113,8 @@ async def collect(client: Client, name: str, *, all_settings: bool) -> TopicDesc
                 partition.replicas,
                 partition.isr,
                 *_seldom(states.get(partition.index)),
-                starts[partition.index].offset if partition.index in starts else None,
-                ends[partition.index].offset if partition.index in ends else None,
+                starts.get(partition.index),
+                ends.get(partition.index),
             )
             for partition in topic.partitions
         ),
@@ -120,6 +124,15 @@ async def collect(client: Client, name: str, *, all_settings: bool) -> TopicDesc
             if all_settings or not setting.is_default
         ),
     )
+
+
+async def _offsets(client: Client, topic: TopicView, query: OffsetQuery) -> dict[int, int]:
+    """Of the partitions whose leaders answer in time."""
+    led = [TopicPartition(topic.name, each.index) for each in topic.partitions if each.leader >= 0]
+    listed = await client.list_known_offsets(
+        dict.fromkeys(led, int(query)), deadline_ms=deadline_ms(client), without_the_silent=True
+    )
+    return {each.partition: answer.offset for each, answer in listed.items()}
 
 
 async def _state(client: Client, name: str) -> TopicState | None:

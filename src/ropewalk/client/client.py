@@ -142,10 +142,16 @@ class Client:
         *,
         isolation: Isolation = Isolation.READ_UNCOMMITTED,
         deadline_ms: float | None = None,
+        without_the_silent: bool = False,
     ) -> dict[TopicPartition, ListedOffset]:
-        """As `list_offsets`, over topics; a partition that is gone or that nobody leads is left out."""
+        """As `list_offsets`, over topics; a partition that is gone or that nobody leads is left out, and where that is wanted one whose
+        leader does not answer in time."""
         return await list_offsets.list_known(
-            self.session, queries, isolation=isolation, deadline_ms=self._until(deadline_ms)
+            self.session,
+            queries,
+            isolation=isolation,
+            deadline_ms=self._until(deadline_ms),
+            without_the_silent=without_the_silent,
         )
 
     def _until(self, deadline_ms: float | None) -> float:

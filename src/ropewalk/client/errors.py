@@ -183,6 +183,10 @@ _INDEFINITE: Final = frozenset(
 )
 
 
+SILENCE: Final = (Unreachable, ConnectionLost, TimedOut)
+"""A broker that does not answer, whatever the reason: one that refuses has answered."""
+
+
 def is_retriable(error: RopewalkError) -> bool:
     """Whether the same request may succeed a moment later."""
     match error:

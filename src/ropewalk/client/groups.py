@@ -18,7 +18,7 @@ from ropewalk.client.address import Address
 from ropewalk.client.client import Client
 from ropewalk.client.connection import Connection
 from ropewalk.client.coordinators import Coordinators, only_group
-from ropewalk.client.errors import ApiNotOffered, RemoteError
+from ropewalk.client.errors import SILENCE, ApiNotOffered, RemoteError
 from ropewalk.client.group_offsets import Committed, GroupIdentity, OffsetToCommit, PartitionOutcomes
 from ropewalk.client.together import together
 from ropewalk.wire import consumer_protocol
@@ -65,8 +65,10 @@ class Groups:
         self._session = client.session
         self._coordinators = Coordinators(client.session)
 
-    async def list(self, *, deadline_ms: float | None = None) -> list[ListedGroup]:
-        """All groups, from all brokers, by name."""
+    async def list(
+        self, *, deadline_ms: float | None = None, without_the_silent: bool = False
+    ) -> list[ListedGroup]:
+        """All groups, from all brokers, by name; where that is wanted without those of brokers that do not answer in time."""
         until_ms = self._until(deadline_ms)
 
         async def ask(node: NodeId) -> tuple[ListedGroup, ...]:
@@ -81,9 +83,17 @@ class Groups:
                 for each in response.groups
             )
 
+        async def ask_or_leave(node: NodeId) -> tuple[ListedGroup, ...]:
+            try:
+                return await ask(node)
+            except SILENCE:
+                if not without_the_silent:
+                    raise
+                return ()
+
         async def once() -> list[ListedGroup]:
             view = await self._session.cluster.metadata([], deadline_ms=until_ms)
-            answers = await together([ask(broker.node_id) for broker in view.brokers])
+            answers = await together([ask_or_leave(broker.node_id) for broker in view.brokers])
             return sorted((each for answer in answers for each in answer), key=lambda each: each.group)
 
         return await self._session.attempt((), once, deadline_ms=until_ms)

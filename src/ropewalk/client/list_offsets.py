@@ -8,7 +8,7 @@ from msgspec import Struct
 from ropewalk.base.errors import ProtocolError
 from ropewalk.base.ids import NodeId, TopicPartition
 from ropewalk.client.cluster import PartitionView
-from ropewalk.client.errors import STALE_METADATA, RemoteError
+from ropewalk.client.errors import SILENCE, STALE_METADATA, RemoteError
 from ropewalk.client.session import Session
 from ropewalk.client.together import together
 from ropewalk.wire.error_code import ErrorCode
@@ -55,9 +55,15 @@ async def list_offsets(
 
 
 async def list_known(
-    session: Session, queries: Mapping[TopicPartition, int], *, isolation: Isolation, deadline_ms: float
+    session: Session,
+    queries: Mapping[TopicPartition, int],
+    *,
+    isolation: Isolation,
+    deadline_ms: float,
+    without_the_silent: bool = False,
 ) -> dict[TopicPartition, ListedOffset]:
-    """Over any number of topics, with one request to each leader. What is gone or has no leader is left out."""
+    """Over any number of topics, with one request to each leader. What is gone or has no leader is left out, and where that is wanted also
+    what is led by a node that does not answer in time."""
 
     async def once() -> dict[TopicPartition, ListedOffset]:
         names = sorted({partition.topic for partition in queries})
@@ -69,8 +75,18 @@ async def list_known(
                 if is_led and TopicPartition(topic.name, partition.index) in queries:
                     of_leader = by_leader.setdefault(partition.leader, {})
                     of_leader.setdefault(topic.name, []).append(partition)
-        answers = await together([ask(node, topics) for node, topics in sorted(by_leader.items())])
+        answers = await together([ask_or_leave(node, topics) for node, topics in sorted(by_leader.items())])
         return {partition: listed for answer in answers for partition, listed in answer.items()}
+
+    async def ask_or_leave(
+        node: NodeId, topics: Mapping[str, Sequence[PartitionView]]
+    ) -> dict[TopicPartition, ListedOffset]:
+        try:
+            return await ask(node, topics)
+        except SILENCE:
+            if not without_the_silent:
+                raise
+            return {}
 
     async def ask(
         node: NodeId, topics: Mapping[str, Sequence[PartitionView]]
