@@ -10,6 +10,7 @@ from ropewalk.broker.home import Home
 from ropewalk.broker.page_cache_marks import PageCacheMarks
 from ropewalk.broker.partition import Partition
 from ropewalk.log.directory import DataDirectory
+from ropewalk.log.log import Log
 from ropewalk.log.settings import LogSettings
 from ropewalk.log.storage import Storage
 from ropewalk.records.record import Record, build
@@ -24,11 +25,10 @@ T = TypeVar("T")
 class Life:
     """One process: a partition that leads alone, and the marks of its directory."""
 
-    def __init__(self, ports: NodePorts, directory: DataDirectory, platters: Platters) -> None:
+    def __init__(self, ports: NodePorts, directory: DataDirectory, log: Log, platters: Platters) -> None:
         self.platters = platters
         self.home = Home(directory, ports.pool, ports.clock)
         self.marks = PageCacheMarks(self.home)
-        log = directory.open_log(NAME, TOPIC_ID, LogSettings(segment_bytes=2000), now_ms=EPOCH_MS)
         self.partition = Partition(
             NAME,
             TOPIC_ID,
@@ -50,6 +50,10 @@ class Life:
         return ticket.acknowledged is None or ticket.acknowledged.done()
 
 
+def open_log(directory: DataDirectory) -> Log:
+    return directory.open_log(NAME, TOPIC_ID, LogSettings(segment_bytes=2000), now_ms=EPOCH_MS)
+
+
 def lives(*stories: Callable[[Life], Awaitable[None]]) -> DataDirectory:
     """One after the other, with a power cut between them; what the last one would find."""
 
@@ -65,7 +69,9 @@ def lives(*stories: Callable[[Life], Awaitable[None]]) -> DataDirectory:
         for story in stories:
 
             async def live(ports: NodePorts, story: Callable[[Life], Awaitable[None]] = story) -> None:
-                await story(Life(ports, await ports.pool.run(claim, ports), machine.platters))
+                directory = await ports.pool.run(claim, ports)
+                log = await ports.pool.run(open_log, directory)
+                await story(Life(ports, directory, log, machine.platters))
 
             await machine.start(live)
             machine.cut_power()
