@@ -25,6 +25,8 @@ class Listening:
         self._store = store
         self._seat: Seat | None = None
         self._lease = 0
+        self._has_heard = False
+        """Whether the watch that is under way has brought anything, or was silent for long."""
 
     def keep(self, seat: Seat, lease: int) -> None:
         """This process holds the log since `seat`; `run` keeps that known, by `lease` at first."""
@@ -39,23 +41,26 @@ class Listening:
         while True:
             try:
                 revision = await self._store.read()
-                await self._watch(revision + 1)
+                if not await self._watch(revision + 1):
+                    await asyncio.sleep(_PAUSE_S)  # etcd will not be listened to; nor may it the next time
             except (MetadataUnavailable, CorruptMetadata, Unreachable, Unanswered):
                 await asyncio.sleep(_PAUSE_S)
             except HistoryParted:
                 await asyncio.get_running_loop().create_future()  # there is nothing to hear any more
 
-    async def _watch(self, start_revision: int) -> None:
-        """Until it has ended, or proved deaf."""
+    async def _watch(self, start_revision: int) -> bool:
+        """Until it has ended, or proved deaf. False if etcd ended it before it had brought anything."""
         keys = self._store.keys
         watch = await self._store.client.watch(
             messages.watch(keys.first, end=keys.beyond, start_revision=start_revision)
         )
+        self._has_heard = False
         try:
             while await self._hear(watch):
                 pass
         finally:
             watch.close()
+        return self._has_heard
 
     async def _hear(self, watch: Watch) -> bool:
         """False when the watch is of no more use."""
@@ -63,7 +68,9 @@ class Listening:
             async with asyncio.timeout(ETCD_WATCH_SILENT_MS_MAX / 1000):
                 answer = await watch.next()
         except TimeoutError:
+            self._has_heard = True
             return not await self._has_missed_something()
+        self._has_heard |= bool(answer.events)
         return self._store.on_events(answer.events) and not answer.canceled
 
     async def _has_missed_something(self) -> bool:
