@@ -26,6 +26,11 @@ def tools_class_path() -> str:
     return _fetch("kafka-tools", "4.3.1")
 
 
+def config_tool_class_path() -> str:
+    """The class path of `kafka-configs`, which lies among the broker's own classes."""
+    return _fetch("kafka_2.13", "4.3.1")
+
+
 def class_path_of(program: str, artifact: str = "kafka-clients", version: str = "4.4.0") -> str:
     """The class path of one of our small programs, on the newest client unless it needs more than that; it is compiled when
     its source is newer."""
