@@ -7,6 +7,7 @@ from ropewalk.metadata.image import Image
 from ropewalk.sim.checker import Violation
 from ropewalk.sim.cluster.guide import Guide
 from ropewalk.sim.cluster.producers import INDEFINITE
+from ropewalk.sim.cluster.topics import TopicSort
 from ropewalk.sim.history import Created, Promise
 from ropewalk.sim.link import Link, LinkLost
 from ropewalk.sim.producers import Producer
@@ -86,21 +87,28 @@ class Administrator:
 
     async def create(self, name: str, *, partitions: int, flush: str | None) -> ErrorCode:
         """One attempt. Raises `LinkLost` where nobody answers. Without `flush` the cluster's settings hold, which promise as much."""
-        link = await self._any_link()
         settings = {"segment.ms": "3000"}
         if flush is not None:
             settings |= {"min.insync.replicas": "2", "flush": flush}
+        return await self.make(TopicSort(name, settings, partitions=partitions))
+
+    async def make(self, sort: TopicSort) -> ErrorCode:
+        """As `create`."""
+        link = await self._any_link()
+        name = sort.name
         topic = create_topics.CreatableTopic(
             name=name,
-            num_partitions=partitions,
-            replication_factor=3,
-            configs=tuple(create_topics.CreatableTopicConfig(key, value) for key, value in settings.items()),
+            num_partitions=sort.partitions,
+            replication_factor=sort.replicas,
+            configs=tuple(
+                create_topics.CreatableTopicConfig(key, value) for key, value in sort.settings.items()
+            ),
         )
         code, topic_id = await self._create(link, topic)
         if code == ErrorCode.NONE:
             self._made[name] = topic_id
-            self._workload.journal.note(Created(name, Promise()))
-            self._workload.topics.add(name, TopicId(topic_id), partitions, Promise())
+            self._workload.journal.note(Created(name, sort.promise))
+            self._workload.topics.add(name, TopicId(topic_id), sort.partitions, sort.promise)
         elif code in _REFUSED_FOR_GOOD:
             self._refused[name] = None
         return code

@@ -19,14 +19,18 @@ from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import fetch, list_offsets
 
 _EPOCH_SINCE = 9
+_RACK_SINCE = 11
 
 
 class ClusterConsumer:
-    """Follows all partitions, one leader at a time; sometimes goes back."""
+    """Follows all partitions, one leader at a time; sometimes goes back. In a rack it reads from copies that it is sent to."""
 
-    def __init__(self, guide: Guide) -> None:
+    def __init__(self, guide: Guide, rack: str = "") -> None:
         self._guide = guide
+        self._rack = rack
         self._positions: dict[TopicPartition, int] = {}
+        self._copies: dict[TopicPartition, int] = {}
+        """Nodes to read from instead of the leader, once each time a leader says so."""
 
     async def run(self) -> None:
         guide = self._guide
@@ -54,8 +58,27 @@ class ClusterConsumer:
             for each in guide.workload.topics.partitions
             if (guide.leader_of(each) or (-1, -1))[1] == leading[1]
         ]
-        for each, position in await _fetch(guide, link, {p: self._positions.get(p, 0) for p in wanted}):
-            self._positions[each] = position
+        asked = {each: self._positions.get(each, 0) for each in wanted}
+        self._positions.update(await _fetch(guide, link, asked, rack=self._rack, copies=self._copies))
+        while self._copies:
+            each, node_id = self._copies.popitem()
+            await self._read_copy(each, node_id)
+
+    async def _read_copy(self, partition: TopicPartition, node_id: int) -> None:
+        """A copy may be behind, so that it refuses a place is no evidence; what it shows is committed, or it must not show it."""
+        guide = self._guide
+        link = await guide.connect_to(node_id)
+        moves = await _fetch(
+            guide,
+            link,
+            {partition: self._positions.get(partition, 0)},
+            rack=self._rack,
+            copies={},
+            is_copy=True,
+        )
+        if moves:
+            guide.workload.sometimes.note("a copy served a consumer")
+        self._positions.update(moves)
 
 
 class FinalClusterReader:
@@ -65,15 +88,22 @@ class FinalClusterReader:
         self._guide = guide
 
     async def read(self, partition: TopicPartition) -> FinalRead:
-        """Until a reading gets through; the run's time limit says how long that may take."""
+        """Until a reading gets through; the run's time limit says how long that may take.
+
+        Where records go by themselves it must be the same twice: one reading takes a while.
+        """
+        promise = self._guide.workload.topics.promise_of(partition.topic)
+        is_steady = not promise.is_compacted and promise.retention_ms is None
+        former: FinalRead | None = None
         while True:
             try:
                 found = await self._read_once(partition)
             except LinkLost:
                 found = None
-            if found is not None:
+            if found is not None and (is_steady or _is_same(former, found)):
                 self._guide.workload.journal.note(found)
                 return found
+            former = found
             self._guide.doubt()
             await asyncio.sleep(0.2)
 
@@ -127,12 +157,29 @@ class FinalClusterReader:
         return ends[0], ends[1]
 
 
+def _is_same(former: FinalRead | None, latter: FinalRead) -> bool:
+    return former is not None and (former.start_offset, former.end_offset, former.records) == (
+        latter.start_offset,
+        latter.end_offset,
+        latter.records,
+    )
+
+
 async def _fetch(
-    guide: Guide, link: Link, wanted: dict[TopicPartition, int]
+    guide: Guide,
+    link: Link,
+    wanted: dict[TopicPartition, int],
+    *,
+    rack: str = "",
+    copies: dict[TopicPartition, int] | None = None,
+    is_copy: bool = False,
 ) -> list[tuple[TopicPartition, int]]:
-    """One Fetch, written down; the positions to go on from where they are not the ones asked for."""
+    """One Fetch, written down; the positions to go on from where they are not the ones asked for.
+
+    `copies` is told of nodes to read from instead; `is_copy`: this is one.
+    """
     workload, rng = guide.workload, guide.rng
-    version = max(_EPOCH_SINCE, guide.draw_version(link, fetch.API))
+    version = max(_RACK_SINCE if rack else _EPOCH_SINCE, guide.draw_version(link, fetch.API))
     by_topic: dict[str, list[TopicPartition]] = {}
     for partition in wanted:
         by_topic.setdefault(partition.topic, []).append(partition)
@@ -153,7 +200,7 @@ async def _fetch(
         for name, partitions in by_topic.items()
     )
     request = fetch.FetchRequest(
-        max_wait_ms=rng.choice([0, 50, 500]), min_bytes=rng.choice([0, 1, 5000]), topics=topics
+        max_wait_ms=rng.choice([0, 50, 500]), min_bytes=rng.choice([0, 1, 5000]), topics=topics, rack_id=rack
     )
     began = workload.journal.now
     workload.operation_count += 1
@@ -163,7 +210,10 @@ async def _fetch(
         name = topic.name or workload.topics.name_of(bytes(topic.topic_id))
         for answer in topic.partitions:
             partition = TopicPartition(name, answer.index)
-            moves += _note_answer(guide, began, partition, wanted[partition], answer)
+            if copies is not None and answer.preferred_read_replica >= 0:
+                copies[partition] = answer.preferred_read_replica
+            elif not is_copy or answer.error_code == ErrorCode.NONE:
+                moves += _note_answer(guide, began, partition, wanted[partition], answer)
     return moves
 
 
@@ -184,7 +234,7 @@ def _note_answer(
             return [(partition, end_offset)]
     elif code == ErrorCode.OFFSET_OUT_OF_RANGE:
         journal.note(Refused(began, guide.name, partition, offset, False, now_ms))
-        return [(partition, 0)]
+        return [(partition, max(0, answer.log_start_offset))]
     if code in ELSEWHERE:
         guide.doubt()
     return []

@@ -127,6 +127,8 @@ class MetadataJudge:
             self._report("M1", f"an epoch did not rise: {before} became {after}")
         if after.leader != before.leader and after.leader_epoch == before.leader_epoch:
             self._report("M1", f"another leader in the same epoch: {before} became {after}")
+        if after.start_offset < before.start_offset:
+            self._report("P10", f"a start went back: {before} became {after}")
 
     def _check_partition(self, key: Key) -> None:
         topic = self.image.topics_by_id.get(key[0])
@@ -150,6 +152,8 @@ class MetadataJudge:
             self._count(before, partition)
 
     def _count(self, before: Partition, after: Partition) -> None:
+        if after.start_offset > before.start_offset:
+            self._note("a start was recorded")
         if after.leader is None:
             self._note("a partition was without a leader")
         elif after.leader != before.leader:

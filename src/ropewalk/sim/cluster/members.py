@@ -12,6 +12,7 @@ from ropewalk.broker.facts import Facts
 from ropewalk.metadata.bounds import MetadataBounds
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import ALL_ROLES
+from ropewalk.metadata.settings.replication import RACK_AWARE_SELECTOR
 from ropewalk.node import build
 from ropewalk.node.build import Node
 from ropewalk.node.config import load
@@ -24,6 +25,7 @@ from ropewalk.sim.world import Machine, NodePorts, World
 
 PEER_PORT: Final = 9192
 SEED_COUNT: Final = 3
+RACK_COUNT: Final = 3
 
 _SETTINGS: Final = (
     "cluster.secret=known to this cluster",
@@ -122,10 +124,13 @@ class Members:
         etcd: ModelledEtcd | None,
         watched_facts: Callable[[], Facts],
         bounds: MetadataBounds,
+        has_racks: bool = False,
     ) -> None:
         """`differing` are settings of single nodes."""
         self._world = world
         self.etcd = etcd
+        self.racks = tuple(f"rack{number}" for number in range(RACK_COUNT)) if has_racks else ()
+        """Where the nodes stand, each in the one of its number; none where nobody says so."""
         self.by_id = {
             NodeId(number): Member(
                 world,
@@ -168,7 +173,15 @@ class Members:
             data="/data",
             roles=ALL_ROLES if decides else ("broker", "frontend"),
             seeds=tuple(f"node{seed}:{PEER_PORT}" for seed in range(SEED_COUNT) if seed != number),
-            settings=(*_SETTINGS, *home, *settings),
+            settings=(*_SETTINGS, *home, *self._rack_settings(number), *settings),
+        )
+
+    def _rack_settings(self, number: int) -> tuple[str, ...]:
+        if not self.racks:
+            return ()
+        return (
+            f"broker.rack={self.racks[number % RACK_COUNT]}",
+            f"replica.selector.class={RACK_AWARE_SELECTOR}",
         )
 
 

@@ -61,7 +61,7 @@ def _partition_unrest(members: Members, name: TopicPartition, facts: Partition) 
 def differences(
     members: Members, image: Image, damaged: set[tuple[NodeId, TopicPartition]]
 ) -> list[Violation]:
-    """Copies of one partition that are not the same, byte by byte, from the later of their starts on.
+    """Copies of one partition that are not the same, byte by byte, from the latest of their starts on.
 
     Each node compacts by itself: of a compacted topic the records must be the same that both still have.
     """
@@ -77,16 +77,24 @@ def differences(
                 for member in partition.holders
                 if (member, name) not in damaged
             ]
+            start = _latest_start(members, name)
             for (one, former), (other, latter) in pairwise(copies):
-                odd = _odd_record(former, latter) if name in compacted else _odd_batch(former, latter)
+                odd = _odd_record(former, latter) if name in compacted else _odd_batch(former, latter, start)
                 if odd is not None:
                     text = f"{name}: the copies of {one} and {other} differ from {odd} on"
                     found.append(Violation("P5", text))
     return found
 
 
-def _odd_batch(former: dict[int, bytes], latter: dict[int, bytes]) -> int | None:
-    start = max(min(former, default=0), min(latter, default=0))
+def _latest_start(members: Members, name: TopicPartition) -> int:
+    """Each node removes what has expired by itself, so that a copy may be empty beside another that is not."""
+    return max(
+        (held.log.start_offset for node in members.serving for held in node.partitions if held.name == name),
+        default=0,
+    )
+
+
+def _odd_batch(former: dict[int, bytes], latter: dict[int, bytes], start: int) -> int | None:
     offsets = {offset for offset in former.keys() | latter.keys() if offset >= start}
     return min((each for each in offsets if former.get(each) != latter.get(each)), default=None)
 

@@ -19,6 +19,8 @@ from ropewalk.sim.cluster.putting_back import PuttingBack
 from ropewalk.sim.cluster.rest import differences
 from ropewalk.sim.cluster.sometimes import EXPECTED
 from ropewalk.sim.cluster.stage import LIMIT_S, REST_S, Restless, Stage, run_on_stage
+from ropewalk.sim.cluster.topics import LOSSY, draw_topics, may_trim
+from ropewalk.sim.cluster.trimmer import StartJudge, Trimmer
 from ropewalk.sim.exertion import Exertion
 from ropewalk.sim.scenario import Outcome
 from ropewalk.sim.sometimes import EXPECTED as EXPECTED_OF_A_NODE
@@ -34,9 +36,6 @@ WEIGHED_SHARE: Final = 0.15
 
 _BROAD_PARTITIONS: Final = 200
 
-_LOSSY: Final = ("brisk", "late-os", "broad")
-"""Topics with `flush=os`: the power may take records, if it fails on enough machines; the cluster says so then."""
-
 
 def run_seed(seed: int) -> Outcome:
     with World(f"cluster {seed}", Sometimes((*EXPECTED, *EXPECTED_OF_A_NODE))) as world:
@@ -48,8 +47,9 @@ def run_seed(seed: int) -> Outcome:
 class ClusterScenario:
     def __init__(self, world: World) -> None:
         self._world = world
-        self.stage = Stage(world, lambda name: name.startswith(_LOSSY))
+        self.stage = Stage(world, lambda name: name.startswith(LOSSY), may_have_racks=True)
         self._rng = self.stage.rng
+        self._starts = StartJudge()
         self._workload = self.stage.workload
         self._administrator = Administrator(
             self._guide("administrator"), self.stage.node_count, may_move=self._rng.random() < 0.5
@@ -75,7 +75,8 @@ class ClusterScenario:
     def violations(self) -> list[Violation]:
         exertion = self._world.loop.exertion
         held_up = [] if exertion is None else exertion.violations
-        return [*check(self._workload.journal.events), *self._findings, *held_up]
+        found = check(self._workload.journal.events, self._world.sometimes.note)
+        return [*self._starts.violations, *found, *self._findings, *held_up]
 
     def shortcomings(self) -> list[Violation]:
         """A run that did too little proves too little."""
@@ -86,13 +87,11 @@ class ClusterScenario:
         return [Violation("idle", done)] if is_idle else []
 
     async def _make_topics(self) -> None:
-        sturdy_flush = self._rng.choice(["group", None])
-        for name, partitions, flush in (
-            ("sturdy", self._rng.randrange(1, 3), sturdy_flush),
-            ("brisk", 1, "os"),
-        ):
-            code = await self._administrator.create(name, partitions=partitions, flush=flush)
-            assert code == ErrorCode.NONE, f"{name} cannot be made in a cluster without faults: {code.name}"
+        for sort in draw_topics(self._rng, self.stage.node_count):
+            code = await self._administrator.make(sort)
+            assert code == ErrorCode.NONE, (
+                f"{sort.name} cannot be made in a cluster without faults: {code.name}"
+            )
         if self._is_weighed:  # nobody writes there; whatever befalls the nodes concerns all of it
             self._world.sometimes.note("turns of the loop were weighed")
             await self._administrator.create_silent("broad", partitions=_BROAD_PARTITIONS)
@@ -115,22 +114,37 @@ class ClusterScenario:
             self._writers.append(writer)
             clients.create_task(writer.run())
         for number in range(rng.randrange(1, 3)):
-            clients.create_task(ClusterConsumer(self._guide(f"consumer-{number}")).run())
+            rack = rng.choice(self.stage.members.racks) if self.stage.members.racks else ""
+            clients.create_task(ClusterConsumer(self._guide(f"consumer-{number}"), rack).run())
         clients.create_task(self._administrator.run())
+        if any(may_trim(partition.topic) for partition in self._workload.topics.partitions):
+            trimmer = Trimmer(self._guide("trimmer"), self._starts, self.stage.judge.image, may_trim)
+            clients.create_task(trimmer.run())
 
     async def _look_on(self) -> None:
         """For what nobody does, and what happens all the same."""
+        image, note = self.stage.judge.image, self._world.sometimes.note
         while not self._workload.is_over:
+            self._look_at_starts()
             for node in self.stage.members.serving:
                 for led in node.partitions.all_led():
-                    topic = self.stage.judge.image.topics_by_id.get(led.topic_id)
+                    topic = image.topics_by_id.get(led.topic_id)
                     if topic and topic.partitions[led.name.partition].leader not in (None, node.node_id):
-                        self._world.sometimes.note("a deposed leader still led by its own account")
+                        note("a deposed leader still led by its own account")
+                    if led.in_memory and led.high_watermark:
+                        note("a topic in memory took records")
+                    if led.followers is not None and any(
+                        each.held_back for each in led.followers.core.followers.values()
+                    ):
+                        note("a straggler was not waited for")
             await asyncio.sleep(0.25)
 
     async def _take_a_copy(self) -> None:
         await asyncio.sleep(self._rng.uniform(1.0, WORK_S))
         self._putting_back.copy()
+
+    def _look_at_starts(self) -> None:
+        self._starts.look(self.stage.members.serving, self.stage.judge.image)
 
     async def _conclude(self) -> None:
         await self.stage.nemesis.heal()
@@ -140,6 +154,11 @@ class ClusterScenario:
         if self._rng.random() < 0.5:
             self.stage.cut_power()
         await self._until_at_rest()
+        self._look_at_starts()
+        if any(
+            each.observers for topic in self.stage.judge.image.topics.values() for each in topic.partitions
+        ):
+            self._world.sometimes.note("an observer had it all")
         reader = FinalClusterReader(self._guide("final"))
         for partition in self._workload.topics.partitions:
             await reader.read(partition)

@@ -49,6 +49,7 @@ class Stage:
         *,
         settings: tuple[str, ...] = (),
         strikes_coordinators: bool = False,
+        may_have_racks: bool = False,
     ) -> None:
         """`may_lose` tells by a topic's name whether it may lose records when the power fails."""
         self.world = world
@@ -68,6 +69,7 @@ class Stage:
             settings=(*settings, *drawn),
             differing=self._differing(),
             etcd=self._etcd,
+            has_racks=may_have_racks and rng.random() < 0.4,
             watched_facts=lambda: WatchedFacts(self.judge),
             bounds=_drawn_bounds(rng),
         )
