@@ -90,6 +90,10 @@ class Followers:
         self._partition.advance_with(self)
         if may_join or len(self._partition.acknowledgements.trimmed):
             self._in_sync.hurry(self._partition)
+        elif (
+            node_id not in self.core.isr
+        ):  # it may join by the passing of time: a straggler has to wait for a while
+            self._in_sync.note(self._partition)
 
     def on_trimmed(self) -> None:
         """Somebody waits for the starts of the others."""
