@@ -39,7 +39,7 @@ def _verbose_lines(hash_seed: str) -> str:
 
 
 def test_there_is_a_mutant_for_every_rule() -> None:
-    assert [patch.stem for patch in MUTANTS] == [
+    wanted = {
         "append_retried",
         "empty_disk_trusted",
         "high_watermark_below_minimum",
@@ -58,7 +58,8 @@ def test_there_is_a_mutant_for_every_rule() -> None:
         "truncate_to_high_watermark",
         "trusted_by_present_setting",
         "unclean_restart_trusted",
-    ]
+    }
+    assert wanted <= {patch.stem for patch in MUTANTS}
 
 
 @pytest.mark.parametrize("patch", MUTANTS, ids=[patch.stem for patch in MUTANTS])

@@ -34,7 +34,7 @@ def _verbose_line(hash_seed: str) -> str:
 
 
 def test_there_is_a_mutant_for_every_promise() -> None:
-    assert [patch.stem for patch in MUTANTS] == [
+    wanted = {
         "answer_from_uncommitted_state",
         "client_believes_every_leader",
         "client_commits_in_next_generation",
@@ -47,7 +47,8 @@ def test_there_is_a_mutant_for_every_promise() -> None:
         "stable_beyond_open",
         "stale_generation_in_cluster",
         "zero_for_unknown_offset",
-    ]
+    }
+    assert wanted <= {patch.stem for patch in MUTANTS}
 
 
 @pytest.mark.parametrize("patch", MUTANTS, ids=[patch.stem for patch in MUTANTS])

@@ -36,7 +36,7 @@ def _verbose_line(hash_seed: str) -> str:
 
 
 def test_there_is_a_mutant_for_every_promise() -> None:
-    assert [patch.stem for patch in MUTANTS] == [
+    wanted = {
         "ack_before_fsync",
         "answer_before_commit",
         "cache_believed_after_failed_sync",
@@ -55,7 +55,8 @@ def test_there_is_a_mutant_for_every_promise() -> None:
         "state_survives_failed_append",
         "unknown_offset_is_zero",
         "write_back_error_shared",
-    ]
+    }
+    assert wanted <= {patch.stem for patch in MUTANTS}
 
 
 @pytest.mark.parametrize("patch", MUTANTS, ids=[patch.stem for patch in MUTANTS])
