@@ -66,7 +66,7 @@ class ClientTransformer:
             isolation_level="read_committed",
             session_timeout_ms=1500,
             heartbeat_interval_ms=300,
-            max_poll_interval_ms=2500,
+            max_poll_interval_ms=1000,
             max_poll_records=rng.choice([1, 5, 30]),
             fetch_max_wait_ms=100,
             request_timeout_ms=1500,
@@ -163,5 +163,5 @@ class ClientTransformer:
     async def _dawdle(self) -> None:
         """Now and then long enough for the group to go on without it."""
         rng = self._guide.rng
-        if rng.random() < 0.1:
+        if rng.random() < 0.15:
             await asyncio.sleep(rng.uniform(0.5, 5.0))

@@ -204,6 +204,8 @@ class UncleanTopic:
         self._seen: dict[TopicPartition, dict[int, int]] = {each: {} for each in self._topic.partitions}
         self._next: dict[TopicPartition, int] = {}
         self._consumer: Consumer | None = None
+        self._is_carried = False
+        """Nothing is read until the other history is as long as the former: until then only its end would be out of range."""
         self.findings: list[Violation] = []
 
     def start(self, clients: asyncio.TaskGroup, stage: Stage) -> None:
@@ -234,12 +236,14 @@ class UncleanTopic:
                 member.machine.kill()
             await _until(lambda: facts().isr == (leader,) or facts().leader != leader)
             await asyncio.sleep(2)
+            self._is_carried = True
             ahead.is_held_down = True
             ahead.machine.kill()
             away[0].is_held_down = False
             await _until(lambda: facts().leader not in (None, leader))
-            await asyncio.sleep(2)
+            await asyncio.sleep(6)
         finally:
+            self._is_carried = False
             for member in (ahead, *away):
                 member.is_held_down = False
 
@@ -261,6 +265,7 @@ class UncleanTopic:
 
     async def _poll(self, guide: EosGuide, consumer: Consumer) -> int:
         guide.workload.operation_count += 1
+        (consumer.pause if self._is_carried else consumer.resume)(*self._topic.partitions)
         try:
             messages = await consumer.poll(timeout_ms=200)
         except RopewalkError:
