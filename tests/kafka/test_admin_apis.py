@@ -481,7 +481,6 @@ def test_every_operating_error_that_can_reach_the_door_has_a_code() -> None:
         group_errors.GroupError,
         transaction_errors.TransactionError,
         errors.ProtocolError,
-        errors.CorruptMetadata,
         errors.DirectoryInUse,
         errors.DirectoryRefused,
     }

@@ -50,7 +50,7 @@
       TransactionCoordinatorFenced  a marker from a coordinator that has been succeeded
       StorageFailed             the disk refused: full, failing, or the range is corrupt
       DiskFull                  only the reserve is left on the disk: nothing is written until there is room; nothing was changed
-      CorruptMetadata           acknowledged facts about the cluster cannot be read back; the node does not start
+      CorruptMetadata           acknowledged facts about the cluster cannot be read back; a node does not start with them
       MetadataUnavailable       the home of the cluster's facts cannot be reached; nothing was changed
       HistoryParted             the cluster's facts were put back to an earlier state; what was followed since is no more
       DirectoryInUse            another process holds the data directory

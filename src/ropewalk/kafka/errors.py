@@ -57,6 +57,7 @@ CODES: Final[dict[type[RopewalkError], ErrorCode]] = {
     errors.TransactionCoordinatorFenced: ErrorCode.TRANSACTION_COORDINATOR_FENCED,
     errors.StorageFailed: ErrorCode.KAFKA_STORAGE_ERROR,
     errors.DiskFull: ErrorCode.KAFKA_STORAGE_ERROR,
+    errors.CorruptMetadata: ErrorCode.KAFKA_STORAGE_ERROR,
     errors.MetadataUnavailable: ErrorCode.REQUEST_TIMED_OUT,
     errors.HistoryParted: ErrorCode.OFFSET_OUT_OF_RANGE,
     errors.TimedOut: ErrorCode.REQUEST_TIMED_OUT,

@@ -152,6 +152,8 @@ class ClusterScenario:
         await self._until_at_rest()
         await self._send_what_is_left()
         if self._rng.random() < 0.5:
+            if self._rng.random() < 0.7:  # a copy that little is missing in is soon overtaken
+                self._putting_back.copy()
             self.stage.cut_power()
         await self._until_at_rest()
         self._look_at_starts()
