@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 from ropewalk.spark.checkpoints import parse_offsets
 from ropewalk.spark.fail_points import HALT_IN
 from ropewalk.spark.pipelines.causes import cause_of
+from ropewalk.spark.ranges import from_json
 
 WITHIN_S: Final = 180.0
 ENDED_WITHIN_S: Final = 600.0
@@ -202,8 +203,7 @@ class Checkpoint:
         """Of each partition of the one topic that is read."""
         path = self.directory / "offsets" / str(batch)
         (offsets,) = parse_offsets(path.read_text(), str(path))
-        (topic,) = offsets.values()
-        return {int(index): int(end) for index, end in topic.items()}
+        return {each.partition: end for each, end in from_json(offsets).items()}
 
 
 def _is_worker(process: Process, tree: Sequence[Process]) -> bool:

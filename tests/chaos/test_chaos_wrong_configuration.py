@@ -125,6 +125,8 @@ def test_a_node_that_cannot_reach_etcd_says_so_and_waits(tmp_path: Path) -> None
     with begun(command(tmp_path / "data", "--peer", "127.0.0.1:0", *etcd)) as waiting:
         assert waiting.stderr is not None
         said = json.loads(waiting.stderr.readline())
+        assert said["event"] == "ropewalk starts"
+        said = json.loads(waiting.stderr.readline())
         assert said["event"] == "waiting for the metadata"
         assert said["reason"].startswith(f"etcd at 127.0.0.1:{port} cannot be read")
         assert waiting.poll() is None

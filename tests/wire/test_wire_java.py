@@ -66,6 +66,8 @@ def _value(kind: Kind, version: int, chance: random.Random) -> object:
             return chance.random()
         case Fixed("16s"):
             return chance.randbytes(16)
+        case Fixed("H"):
+            return chance.choice([0, 1, 9092, 65_535])
         case Fixed():
             return chance.choice([0, 1, -1, -128, 127])
         case Text():

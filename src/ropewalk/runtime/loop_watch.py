@@ -5,7 +5,8 @@ file that the environment names. Tests read the file, and fail on what is the no
 
 What a reader could get wrong
     A turn may be late because the machine had no processor for it, or because the whole process was stopped. The first the kernel
-    tells (`schedstat`: how long the thread was ready and did not run). Of the second the watch knows nothing, since it was
+    tells (`schedstat`: how long threads were ready and did not run). All threads of the process count there: the loop's may wait
+    for one that holds the interpreter, or that is to begin, and is itself not run. Of the second the watch knows nothing, since it was
     stopped itself: time in which it did not look does not count, unless the loop's thread used the processor meanwhile.
     A write that the disk makes wait is the disk's, not the code's. It is known by where the loop's thread stands.
 """
@@ -67,7 +68,6 @@ class LoopWatch:
         self._path = path
         self._thread_id = threading.get_ident()
         self._clock_id = time.pthread_getcpuclockid(self._thread_id)
-        self._schedule = Path(f"/proc/self/task/{threading.get_native_id()}/schedstat")
 
     def start(self) -> None:
         threading.Thread(target=self._run, name="watch on the loop", daemon=True).start()
@@ -96,11 +96,15 @@ class LoopWatch:
             time.sleep(_TICK_S)
 
     def _waited_ms(self) -> float:
-        """How long the loop's thread has been ready without a processor, ever."""
-        try:
-            return int(self._schedule.read_bytes().split()[1]) / 1e6
-        except OSError:  # a kernel that does not tell
-            return 0.0
+        """How long threads of this process have been ready without a processor, ever. A thread that has ended takes its time with it,
+        which makes this less than it was: then the machine is believed to have done less."""
+        waited_ms = 0.0
+        for schedule in Path("/proc/self/task").glob("*/schedstat"):
+            try:
+                waited_ms += int(schedule.read_bytes().split()[1]) / 1e6
+            except OSError:  # it has ended, or the kernel does not tell
+                continue
+        return waited_ms
 
     def _report(self, late_ms: float, own_ms: float, where: tuple[str, ...]) -> None:
         stall = Stall(

@@ -258,7 +258,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return False
 
     def reportLatestOffset(self) -> Json | None:  # noqa: N802
-        return self._seen.to_json() if self._seen.offsets else None
+        return to_json(self._seen.offsets) if self._seen.offsets else None
 
     def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
         ranges = between(progress_in(start), progress_in(end))

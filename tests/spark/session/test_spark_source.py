@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException  # noqa: E402
 from pyspark.sql import DataFrame, SparkSession  # noqa: E402
 
 from ropewalk.base.ids import TopicPartition  # noqa: E402
+from ropewalk.spark.ranges import IDS  # noqa: E402
 from ropewalk.spark.source import RopewalkSource  # noqa: E402
 from tests.spark.conftest import Node  # noqa: E402
 
@@ -146,7 +147,8 @@ def test_a_stream_goes_on_where_it_stopped(spark: SparkSession, node: Node, tmp_
     batches = run("10")
     assert [progress["numInputRows"] for progress in batches] == [10, 10, 10]
     reached = [json.loads(progress["sources"][0]["endOffset"]) for progress in batches]
-    assert reached == [{topic: {"0": count, "1": count}} for count in (5, 10, 15)]
+    assert [each[topic] for each in reached] == [{"0": count, "1": count} for count in (5, 10, 15)]
+    assert {len(each[IDS][topic]) for each in reached} == {22}, "which topic these are offsets of"
     ends = [json.loads(progress["sources"][0]["latestOffset"]) for progress in batches]
     assert ends == [{topic: {"0": 15, "1": 15}}] * 3  # what is between the two is the lag, by partition
     node.write(topic, 4, first=30)
