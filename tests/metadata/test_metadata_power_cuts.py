@@ -31,6 +31,7 @@ class PowerCut(Exception):
 class TreeDisk:
     """A `Disk` on a `LossyTree` that stops at the operation it was told to."""
 
+    can_be_full = False
     can_sync_everything = False
 
     def __init__(self, tree: LossyTree) -> None:

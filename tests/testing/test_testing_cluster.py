@@ -259,6 +259,15 @@ def test_a_cluster_that_was_not_entered_says_so(cluster: Cluster | AsyncCluster)
         cluster.freeze()
 
 
+@pytest.mark.parametrize("storage", ["memory", "a directory"])
+def test_room_is_kept_back_on_a_disk_and_never_in_memory(storage: str, tmp_path: Path) -> None:
+    data = tmp_path if storage == "a directory" else None
+    with Cluster(data=data) as cluster, urlopen(f"{cluster.http}/metrics") as page:
+        lines = page.read().decode().splitlines()
+    (kept_bytes,) = (line.split()[1] for line in lines if line.startswith("ropewalk_disk_reserve_bytes"))
+    assert (float(kept_bytes) > 0) == (storage == "a directory")
+
+
 def test_metrics_and_health_are_at_hand_and_stay_there() -> None:
     with Cluster() as cluster:
         cluster.create_topic("orders")

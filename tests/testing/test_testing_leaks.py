@@ -42,6 +42,7 @@ class Held(NamedTuple):
     threads: int
     tasks: int
     objects: int
+    frozen: int
     memory_bytes: int
 
 
@@ -54,6 +55,7 @@ def held() -> Held:
         threads=threading.active_count(),
         tasks=sum(issubclass(type(each), asyncio.Task) for each in objects),  # a dead proxy has a type, too
         objects=len(objects),
+        frozen=gc.get_freeze_count(),  # is not among the objects, and never collected
         memory_bytes=resident_pages * os.sysconf("SC_PAGE_SIZE"),
     )
 
@@ -63,6 +65,7 @@ def nothing_is_left(before: Held, after: Held, *, threads_more_max: int = 0) -> 
     assert after.threads - before.threads <= threads_more_max
     assert after.tasks - before.tasks <= STRANGERS_MAX
     assert after.objects - before.objects < OBJECTS_PER_ROUND_MAX * (ROUNDS - WARM_UP_ROUNDS)
+    assert after.frozen == before.frozen, "the collector belongs to the process that a cluster is in"
     assert after.memory_bytes - before.memory_bytes < MEMORY_BYTES_MAX
 
 

@@ -105,6 +105,10 @@ class Disk(Protocol):
     def can_sync_everything(self) -> bool:
         """Whether one sync makes every file and name durable at once, and tells of every error (`syncfs`)."""
 
+    @property
+    def can_be_full(self) -> bool:
+        """Whether a write may meet its end, so that room has to be kept back on it to empty it with."""
+
     def open(self, path: str, *, create: bool = False) -> File: ...
 
     def exists(self, path: str) -> bool: ...

@@ -185,7 +185,7 @@ def _claim(config: Config, ports: Ports, cluster_id: str | None) -> DataDirector
     """Runs in the pool."""
     path = data_path(config)
     reserve = None
-    if not config.in_memory:
+    if ports.disk.can_be_full and not config.in_memory:
         bytes_min = int(config["node.reserve.bytes"])
         reserve = FileReserve(ports.disk, path, ports.rng, bytes_min=bytes_min)
     storage = Storage(ports.disk, reserve=reserve)

@@ -132,6 +132,10 @@ class OsDisk:
         self._buffers = ReadBuffers()
 
     @property
+    def can_be_full(self) -> bool:
+        return True
+
+    @property
     def can_sync_everything(self) -> bool:
         return self.file_system in SYNCFS_FILE_SYSTEMS and kernel_reports_syncfs(os.uname().release)
 

@@ -79,6 +79,11 @@ class MemoryDisk:
         self._changing = Lock()
 
     @property
+    def can_be_full(self) -> bool:
+        """What was kept back would be memory of the process, and deleting needs none of it."""
+        return False
+
+    @property
     def can_sync_everything(self) -> bool:
         return True
 

@@ -215,6 +215,10 @@ class ReservedDisk:
         return self._disk.syncs
 
     @property
+    def can_be_full(self) -> bool:
+        return self._disk.can_be_full
+
+    @property
     def can_sync_everything(self) -> bool:
         return self._disk.can_sync_everything
 

@@ -138,6 +138,10 @@ class SimulatedDisk:
         self._everything = SimulatedEverything(self)
 
     @property
+    def can_be_full(self) -> bool:
+        return True
+
+    @property
     def can_sync_everything(self) -> bool:
         return self.platters.can_sync_everything
 
