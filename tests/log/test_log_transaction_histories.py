@@ -80,6 +80,11 @@ class History:
         """Every transaction has its own, and its marker the next."""
         return sum(event.producer == producer and event.is_marker for event in self.events)
 
+    def last_marker_offset(self, producer: int) -> int:
+        return max(
+            event.base_offset for event in self.events if event.producer == producer and event.is_marker
+        )
+
     def transactions(self) -> list[tuple[int, int, Event | None]]:
         """Producer, first offset and marker of each."""
         began: dict[int, int] = {}
@@ -138,6 +143,8 @@ class Machine:
         self.durable = 0
         self.high_watermark = 0
         self.start = 0
+        self.start_when_read = 0
+        """Where the log began when it was last read from disk: nothing else makes it forget anybody."""
         self.life = 0
         self.process = Process("host", 0)
         self.log: Log
@@ -165,7 +172,7 @@ class Machine:
         assert self.history.end_offset == self.log.end_offset
         sync(self.log)
         self.durable = self.log.durable_offset
-        self.start = self.log.start_offset
+        self.start = self.start_when_read = self.log.start_offset
         self.check()
 
     def lose_snapshots(self, disk: Disk) -> None:
@@ -273,12 +280,17 @@ class Machine:
 
     def end(self, producer: int) -> None:
         epoch, committed = self.history.epoch(producer), self.rng.random() < 0.5
-        if not self.history.since_marker(producer):
-            if epoch:
-                assert self.mark(producer, epoch, committed) is None, "a marker was written twice"
+        if self.history.since_marker(producer):
+            with pytest.raises(ProducerFenced):
+                self.mark(producer, epoch, committed)
+        elif not epoch:
             return
-        with pytest.raises(ProducerFenced):
-            self.mark(producer, epoch, committed)
+        elif self.log.producers.knows(producer):
+            assert self.mark(producer, epoch, committed) is None, "a marker was written twice"
+            return
+        else:
+            # Of a producer that has nothing left in the log only snapshots tell, which may be lost; its next marker is taken.
+            assert self.history.last_marker_offset(producer) < self.start_when_read, "a producer is forgotten"
         offset = self.mark(producer, epoch + 1, committed)
         assert offset is not None
         self.history.events.append(Event(offset, offset + 1, producer, [], committed))
@@ -318,6 +330,7 @@ class Machine:
         cut.run()
         self.log.trimming.on_cut(cut)
         self.history.cut(offset)
+        self.start_when_read = self.start
 
     def compact(self) -> None:
         """One step of a pass; another step may find it between two of them."""

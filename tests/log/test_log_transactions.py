@@ -377,3 +377,26 @@ def test_a_snapshot_from_before_there_were_transactions_is_read() -> None:
         (7, 2, -1)
     ]
     assert snapshot.transactions.open == []
+
+
+@pytest.mark.parametrize("has_snapshot", [True, False])
+def test_of_a_producer_whose_batches_are_all_deleted_only_a_snapshot_tells(has_snapshot: bool) -> None:
+    disk = a_disk()
+    log = open_log(disk, settings(segment_bytes=400))
+    for producer in range(10):
+        write(log, producer=producer)
+        end(log, producer=producer)
+    sync(log)
+    if has_snapshot:
+        snapshot = log.maintenance.take_snapshot(1000, force=True)
+        assert snapshot is not None
+        snapshot.run()
+        log.maintenance.on_snapshot(snapshot)
+    log.trimming.plan_start(Offset(18), limit_offset=log.end_offset)
+    removal = log.trimming.take_removal(start_offset_durable=Offset(18))
+    assert removal is not None
+    removal.run()
+    assert log.producers.knows(0), "whoever runs forgets nobody"
+    again = open_log(disk, settings(segment_bytes=400), recovery_point=20, start_offset=18)
+    assert again.producers.knows(9), "its batches are in the log"
+    assert again.producers.knows(0) == has_snapshot
