@@ -7,7 +7,9 @@ connection remembers the lowest sequence that was refused on it, and until that 
 
 What a reader could get wrong
     Requests of one producer that can overtake each other are on one connection, so what is remembered ends with it.
-    Once the partition knows the producer, the log itself finds gaps.
+    Once the partition knows the producer, the log itself finds gaps. Where the gap is what was refused for a passing reason, as when a
+    partition gets its leader between two requests, that reason is told and not the gap: librdkafka takes another epoch upon a gap, and
+    sends again what may be in the log.
     Whoever gives a sequence up takes another epoch, of which nothing is remembered. What has not come again for long is not waited for.
 """
 
@@ -15,11 +17,13 @@ import asyncio
 from functools import partial
 from typing import Final, TypeAlias
 
-from ropewalk.base.errors import CorruptBatch, OutOfOrderSequence, UnsupportedFormat
+from ropewalk.base.errors import CorruptBatch, OutOfOrderSequence, RopewalkError, UnsupportedFormat
 from ropewalk.base.limits import REFUSED_FIRST_MS_MAX, REFUSED_FIRSTS_PER_CONNECTION_MAX
 from ropewalk.broker.partition import Partition
 from ropewalk.kafka.caller import Caller
+from ropewalk.kafka.errors import code_for
 from ropewalk.records.batch import BatchHeader, decode_header
+from ropewalk.wire.error_code import RETRIABLE
 from ropewalk.wire.messages.produce import TopicProduceData
 
 _Key: TypeAlias = tuple[str, bytes, int, int, int]
@@ -30,20 +34,22 @@ _NO_PRODUCER: Final = -1
 
 class RefusedFirsts:
     def __init__(self) -> None:
-        self._by_connection: dict[object, dict[_Key, tuple[int, float]]] = {}
-        """The lowest sequence, and until when it is waited for."""
+        self._by_connection: dict[object, dict[_Key, tuple[int, float, RopewalkError]]] = {}
+        """The lowest sequence, until when it is waited for, and why it was refused."""
 
     def __len__(self) -> int:
         return len(self._by_connection)
 
-    def note(self, caller: Caller, topic: TopicProduceData, index: int, batch: memoryview) -> None:
-        """The batch was refused, for whatever reason."""
+    def note(
+        self, caller: Caller, topic: TopicProduceData, index: int, batch: memoryview, error: RopewalkError
+    ) -> RopewalkError:
+        """The batch was refused, for whatever reason. Answers what its sender is to be told."""
         try:
             header = decode_header(batch)
         except (CorruptBatch, UnsupportedFormat):
-            return
+            return error
         if header.producer_id == _NO_PRODUCER or header.base_sequence < 0:
-            return
+            return error
         connection = caller.connection
         refused = self._by_connection.get(connection)
         if refused is None:
@@ -51,11 +57,15 @@ class RefusedFirsts:
             caller.watch_end(partial(self._forget, connection))
         key = _key(topic, index, header)
         known = refused.get(key)
+        if known is not None and header.base_sequence > known[0]:
+            is_gap = isinstance(error, OutOfOrderSequence) and code_for(known[2]) in RETRIABLE
+            return known[2] if is_gap else error
         if known is None or header.base_sequence < known[0]:
             until_s = asyncio.get_running_loop().time() + REFUSED_FIRST_MS_MAX / 1000
-            refused[key] = header.base_sequence, until_s
+            refused[key] = header.base_sequence, until_s, error.with_traceback(None)
         if len(refused) > REFUSED_FIRSTS_PER_CONNECTION_MAX:
             del refused[next(iter(refused))]
+        return error
 
     def check(
         self, caller: Caller, topic: TopicProduceData, index: int, partition: Partition, header: BatchHeader
@@ -67,10 +77,12 @@ class RefusedFirsts:
         key = _key(topic, index, header)
         if key not in refused:
             return
-        lowest, until_s = refused[key]
+        lowest, until_s, _ = refused[key]
         is_over = asyncio.get_running_loop().time() > until_s
-        if is_over or header.base_sequence <= lowest or partition.log.producers.knows(header.producer_id):
+        if is_over or header.base_sequence <= lowest:
             del refused[key]
+            return
+        if partition.log.producers.knows(header.producer_id):
             return
         raise OutOfOrderSequence(
             f"producer {header.producer_id} sent sequence {header.base_sequence}, and {lowest} was refused before"

@@ -115,8 +115,10 @@ async def _start(
                 firsts.check(caller, topic, data.index, partition, prepared.header)
             writes.append((data.index, partition.append(prepared, acks, request.timeout_ms, leave)))
         except RopewalkError as error:
-            firsts.note(caller, topic, data.index, memoryview(data.records or b""))
-            writes.append((data.index, refused(error, caller.version)))
+            told = firsts.note(
+                caller, topic, data.index, memoryview(data.records or b""), refused(error, caller.version)
+            )
+            writes.append((data.index, told))
     return _Started(topic, writes)
 
 
