@@ -5,6 +5,7 @@ import structlog
 
 from ropewalk.base.ids import NodeId
 from ropewalk.broker.partition import Partition
+from ropewalk.cli.cluster_checks import check_nodes
 from ropewalk.client.admin import Admin, ResourceKind
 from ropewalk.client.client import Client
 from tests.cluster.nodes import Nodes, in_a_cluster
@@ -132,6 +133,25 @@ def test_a_node_says_at_its_start_which_of_its_settings_the_cluster_has_otherwis
     assert [(entry["setting"], entry["here"], entry["cluster"]) for entry in told] == [
         ("flush", "os", "group")
     ]
+
+
+def test_the_doctor_says_of_every_node_which_of_its_settings_the_cluster_has_otherwise() -> None:
+    async def story(nodes: Nodes) -> tuple[list[str], list[str]]:
+        async with nodes.client() as client:
+            before = await said_of_flush(client)
+            await Admin(client).alter_settings(ResourceKind.BROKER, "", {"flush": "os"})
+            await nodes.until(lambda: all(nodes[each].image.broker_settings(None) for each in (0, 1, 2)))
+            return before, await said_of_flush(client)
+
+    async def said_of_flush(client: Client) -> list[str]:
+        findings = await check_nodes(client)
+        return [f"{each.check}: {each.detail}" for each in findings if "flush" in each.detail]
+
+    (before,), after = in_a_cluster(story, differing={2: ("flush=os", "log.retention.hours=1")})
+    assert before.startswith(
+        "node 2 settings: flush is os in this node's configuration and group in the cluster"
+    )
+    assert after == []
 
 
 async def _nothing(_nodes: Nodes) -> None:

@@ -66,9 +66,10 @@ class ClusterHealth:
         clock: Clock,
         *,
         complaints: Callable[[], tuple[Complaint, ...]],
-        warnings: tuple[str, ...],
+        warnings: Callable[[], tuple[str, ...]],
     ) -> None:
-        """Without a link on a node that is alone. `complaints`: what is wrong with this node itself."""
+        """Without a link on a node that is alone. `complaints`: what is wrong with this node itself; `warnings`: what of its
+        configuration could surprise."""
         self._node_id = node_id
         self._cluster = cluster
         self._settings = settings
@@ -97,7 +98,7 @@ class ClusterHealth:
             knowledge.controller_offset,
             knowledge.session_timeout_ms,
             self._complaints(),
-            self._warnings,
+            self._warnings(),
         )
 
     async def troubles(self) -> Sequence[Trouble]:

@@ -37,7 +37,7 @@ async def _check(bootstrap: tuple[Address, ...]) -> list[Finding]:
     try:
         async with Client(TcpNetwork(), clock, SystemRandom(), bootstrap, settings) as client:
             view = await client.metadata()
-            of_nodes = await _of_nodes(client)
+            of_nodes = await check_nodes(client)
     except RopewalkError as error:
         return [*findings, Finding("cluster", Verdict.WRONG, describe(error))]
     leaderless = [
@@ -61,7 +61,7 @@ async def _check(bootstrap: tuple[Address, ...]) -> list[Finding]:
     return [*findings, *of_nodes]
 
 
-async def _of_nodes(client: Client) -> list[Finding]:
+async def check_nodes(client: Client) -> list[Finding]:
     """What every node says of itself, whether or not clients are told of it."""
     findings: list[Finding] = []
     try:

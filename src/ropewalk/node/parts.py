@@ -40,6 +40,7 @@ from ropewalk.log.directory import DataDirectory
 from ropewalk.log.storage import Storage
 from ropewalk.metadata.records import Endpoint
 from ropewalk.node.config import Config
+from ropewalk.node.differing_settings import differing_settings
 from ropewalk.node.exposure import warnings_of
 from ropewalk.node.instruments import Instruments
 from ropewalk.node.place import Place
@@ -187,7 +188,7 @@ def assemble(
         errands,
         clock,
         complaints=lambda: instruments.health.complaints,
-        warnings=warnings_of(config),
+        warnings=lambda: (*warnings_of(config), *differing_settings(topics.view)),
     )
     instruments = Instruments(
         config,
