@@ -6,7 +6,8 @@ What exactly once rests on
     Which topic a name meant is kept in the same way: its id in two halves, and how many topics of that name there were before it. Each but the
     first has transactions of its own, `ropewalk/<job>/<topic>+<count>/<partition>`, so that no offset of another is ever taken for its own.
     A commit that finds the same application transaction moved by another since the table was opened is refused by Delta itself,
-    and so is one that finds the table's properties changed.
+    and so is one that finds rows deleted, or columns or properties changed. The table is then looked at again: whoever has not moved
+    our offsets was no rival, and the commit is made again on what is there by now.
 """
 
 import json
@@ -38,6 +39,8 @@ _NOTE: Final = "ropewalk.note."
 _ID_HALVES: Final = ("id-high", "id-low")
 _FORMER_COUNT: Final = "former-count"
 """In place of a partition's number: what is kept of the topic itself. A version is a number of 64 bits."""
+COMMITS_MAX: Final = 8
+"""Attempts at one commit while others change the table. Each takes as long as theirs, so whoever overtakes it that often never stops."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -77,40 +80,68 @@ class DeltaLake:
         return {name: format_id(id_) for name, id_ in stored.items() if id_ is not None}
 
     def widen(self, schema: pa.Schema) -> None:
-        existing = self.schema
-        grown = grown_columns(self._spec, existing, _as_delta(schema))
-        if not grown.added:
-            return
-        changed = [field for field in grown.schema if field not in list(existing)]
-        try:
-            self._table.alter.add_columns([Field.from_arrow(each) for each in changed])
-        except CommitFailedError as error:
-            raise Overtaken(
-                f"{self._spec.address} has changed while columns were added: {error}. Let one run of {self._spec.owner!r} go on alone"
-            ) from None
+        for _ in range(COMMITS_MAX):
+            existing = self.schema
+            grown = grown_columns(self._spec, existing, _as_delta(schema))
+            if not grown.added:
+                return
+            changed = [field for field in grown.schema if field not in list(existing)]
+            try:
+                self._table.alter.add_columns([Field.from_arrow(each) for each in changed])
+                return
+            except CommitFailedError as error:
+                self._table, failed = DeltaLake.open(self._spec)._table, error
+        raise Overtaken(
+            f"{self._spec.address} has changed {COMMITS_MAX} times while columns were added: {failed}. Let one run of"
+            f" {self._spec.owner!r} go on alone"
+        )
 
     def commit(self, commit: Commit) -> None:
+        written, seen = self.schema, self._standing(commit)
+        for attempt in range(1, COMMITS_MAX + 1):
+            version = self._table.version()
+            try:
+                self._append(commit)
+                break
+            except CommitFailedError as error:
+                again = DeltaLake.open(self._spec)
+                is_rival = again._standing(commit) != seen or again._was_put_back_since(version)
+                if is_rival or attempt == COMMITS_MAX or not _takes(again.schema, written):
+                    raise Overtaken(
+                        f"{self._spec.address} has changed since version {version}: {error}. Another archiver writes the same"
+                        " partitions, or somebody has altered the table; nothing of this batch was committed. Let one run of"
+                        f" {self._spec.owner!r} go on alone"
+                    ) from None
+                self._table = again._table
+        self._sync_log(version)
+
+    def _standing(self, commit: Commit) -> tuple[Offsets, TopicIds]:
+        """What the batch was filtered by."""
+        return self.next_offsets(commit.next_offsets), self.topic_ids(commit.topic_ids)
+
+    def _was_put_back_since(self, version: int) -> bool:
+        """A restore takes rows back and leaves our offsets where they are."""
+        commits = self._table.history(self._table.version() - version)
+        return any(each.get("operation") == "RESTORE" for each in commits)
+
+    def _append(self, commit: Commit) -> None:
         ids, formers = self._renamed(commit)
         moves = [
             Transaction(self._app_id(each, formers.get(each.topic)), offset)
             for each, offset in sorted(commit.next_offsets.items())
         ]
-        moves += ids
-        properties = CommitProperties(custom_metadata=self._noted(commit), app_transactions=moves)
-        version = self._table.version()
-        try:
-            self._table.create_write_transaction(
-                [_add_action(each, self._bounded()) for each in commit.files],
-                "append",
-                self._table.schema(),
-                list(self.target.partition_columns),
-                commit_properties=properties,
-            )
-        except CommitFailedError as error:
-            raise Overtaken(
-                f"{self._spec.address} has changed since version {version}: {error}. Another archiver writes the same partitions,"
-                f" or somebody has altered the table; nothing of this batch was committed. Let one run of {self._spec.owner!r} go on alone"
-            ) from None
+        self._table.create_write_transaction(
+            [_add_action(each, self._bounded()) for each in commit.files],
+            "append",
+            self._table.schema(),
+            list(self.target.partition_columns),
+            commit_properties=CommitProperties(
+                custom_metadata=self._noted(commit), app_transactions=[*moves, *ids]
+            ),
+        )
+
+    def _sync_log(self, version: int) -> None:
+        """What was committed since that version."""
         directory = local_directory(self._spec.address)
         if directory is not None:
             log = directory / LOG
@@ -263,6 +294,15 @@ def _statistics(schema: pa.Schema) -> dict[str, str]:
         if each.value in schema.names and schema.field(each.value).type == each.arrow_type
     ]
     return {STATISTICS: ",".join(names)} if names else {}
+
+
+def _takes(table: pa.Schema, written: pa.Schema) -> bool:
+    """Whether files with these columns still fit: each is there, and what has come since may be missing."""
+    return all(
+        field.nullable if index < 0 else field.type == written.field(index).type
+        for field in table
+        for index in (written.get_field_index(field.name),)
+    ) and set(written.names) <= set(table.names)
 
 
 def _as_delta(schema: pa.Schema) -> pa.Schema:
