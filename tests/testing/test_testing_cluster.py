@@ -15,7 +15,7 @@ import uvloop
 from ropewalk.base.errors import DirectoryInUse, InvalidSetting
 from ropewalk.client.errors import RemoteError
 from ropewalk.runtime.memory_disk import MemoryFile
-from ropewalk.testing import AsyncCluster, Cluster
+from ropewalk.testing import AsyncCluster, Cluster, Namespace
 from ropewalk.testing.async_cluster import NotRunning
 from tests.compat.clients import Aiokafka, Client, Confluent, KafkaPython, Message
 
@@ -166,6 +166,51 @@ def test_a_frozen_node_can_be_ended(then: str) -> None:
             getattr(cluster, then)()
             cluster.restart()
             assert cluster.topics() == []
+
+
+LOOKING_OFTEN = {"log.retention.check.interval.ms": 20, "offsets.retention.check.interval.ms": 20}
+
+
+def commit(bootstrap: str, group: str) -> None:
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+    consumer.commit(offsets=[confluent_kafka.TopicPartition("orders", 0, 1)], asynchronous=False)
+    consumer.close()
+
+
+def start_offset(bootstrap: str, topic: str) -> int:
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap, "group.id": "looking"})
+    start: int = consumer.get_watermark_offsets(confluent_kafka.TopicPartition(topic, 0), PATIENCE_S)[0]
+    consumer.close()
+    return start
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("restarts", [False, True], ids=["while it runs", "and it starts again"])
+def test_time_passes_for_the_node_when_it_is_told_so(restarts: bool) -> None:
+    with Cluster(settings=LOOKING_OFTEN) as cluster:
+        for topic, retention_ms in (("orders", -1), ("short", 86_400_000), ("long", 500 * 86_400_000)):
+            cluster.create_topic(topic, retention_ms=retention_ms)
+            Confluent(cluster.bootstrap).produce(topic, [Message(b"x")])
+        commit(cluster.bootstrap, "billing")
+        cluster.advance(hours=1)
+        Confluent(cluster.bootstrap).produce("orders", [Message(b"y")])
+        assert cluster.groups() == ["billing"]
+        assert [len(cluster.records(topic)) for topic in ("orders", "short", "long")] == [2, 1, 1]
+        Namespace(cluster).advance(days=400)  # as the fixture does
+        if restarts:
+            cluster.restart()
+        while not start_offset(cluster.bootstrap, "short") or cluster.groups():
+            pass  # the look comes by itself; the test's own time limit ends one that does not
+        assert [len(cluster.records(topic)) for topic in ("orders", "long")] == [2, 1]
+        commit(cluster.bootstrap, "billing")
+        Confluent(cluster.bootstrap).produce("orders", [Message(b"z")])
+        assert values(cluster, "orders") == [b"x", b"y", b"z"]
+        assert cluster.groups() == ["billing"]
+
+
+def test_time_passes_forwards_alone() -> None:
+    with Cluster() as cluster, pytest.raises(ValueError, match="not back"):
+        cluster.advance(hours=-1)
 
 
 @pytest.mark.parametrize(

@@ -332,6 +332,11 @@ class Shard(Generic[C, E, A]):
             return  # a timer that is early finds nothing to do and is set again
         self._set_timer(due_ms)
 
+    def on_clock_moved(self) -> None:
+        """The clock has been moved ahead: what waits for a time waits for less of it."""
+        if self._timer is not None:
+            self._set_timer(self._timer_due_ms)
+
     def _set_timer(self, due_ms: float) -> None:
         if self._timer is not None:
             self._timer.cancel()

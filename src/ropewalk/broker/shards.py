@@ -94,6 +94,10 @@ class Shards(Generic[C, E, A]):
             else:
                 await self._wait(min(self._to_load.values(), default=None))
 
+    def on_clock_moved(self) -> None:
+        for shard in self:
+            shard.on_clock_moved()
+
     def stop(self) -> None:
         """Send everyone away; call after `run` has been cancelled."""
         self._is_stopped = True

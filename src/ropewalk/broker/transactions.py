@@ -58,6 +58,7 @@ class Transactions:
         )
         self.run = self._shards.run
         self.stop = self._shards.stop
+        self.on_clock_moved = self._shards.on_clock_moved
 
     @property
     def is_loaded(self) -> bool:

@@ -128,6 +128,11 @@ class Node:
         self._doors.resume()
         self._parts.instruments.resume()
 
+    def on_clock_moved(self) -> None:
+        """Its clock has been moved ahead by more than timers know."""
+        self._parts.groups.on_clock_moved()
+        self._parts.transactions.on_clock_moved()
+
     async def kill(self) -> None:
         """As a crash would: nobody is answered, nothing is written any more, nothing is said to be clean.
 

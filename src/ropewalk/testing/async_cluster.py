@@ -15,6 +15,7 @@ import os
 import random
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Final, Self
 
 from ropewalk.base.ids import TopicPartition
@@ -35,6 +36,7 @@ from ropewalk.runtime.memory_disk import MemoryDisk
 from ropewalk.runtime.network import TcpNetwork
 from ropewalk.runtime.pool import ThreadPool
 from ropewalk.runtime.ports import SystemPorts
+from ropewalk.testing.moved_clock import MovedClock
 from ropewalk.testing.reserved_port import ReservedPort
 from ropewalk.testing.settings import SettingValue, node_config, written_out
 from ropewalk.wire.error_code import ErrorCode
@@ -59,6 +61,7 @@ class AsyncCluster:
         self._data_path = None if data is None else os.path.abspath(data)
         self._settings = written_out(settings or {}, named)
         self._memory = MemoryDisk()
+        self._clock = MovedClock()
         self._port: ReservedPort | None = None
         self._http_port: ReservedPort | None = None
         self._running: _Running | None = None
@@ -110,6 +113,17 @@ class AsyncCluster:
     def thaw(self) -> None:
         """What clients have asked meanwhile is answered, in order."""
         self._the_running().node.resume()
+
+    def advance(
+        self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0, ms: float = 0
+    ) -> None:
+        """So much time has passed for the node, also when it is started again. What is kept by its age is gone at the node's next look:
+        `log.retention.check.interval.ms` for records, `offsets.retention.check.interval.ms` for groups' offsets."""
+        self._clock.advance(
+            timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=ms)
+        )
+        if self._running is not None:
+            self._running.node.on_clock_moved()
 
     async def create_topic(self, name: str, *, partitions: int = 1, **settings: SettingValue) -> str:
         """The topic's name. Settings are Kafka's, with underscores: `cleanup_policy="compact"`."""
@@ -178,7 +192,7 @@ class AsyncCluster:
         )
         disk = self._memory if self._data_path is None else OsDisk(self._data_path)
         pool = ThreadPool(DISK_THREADS)
-        ports = SystemPorts(SystemClock(), random.SystemRandom(), disk, pool, TcpNetwork())
+        ports = SystemPorts(self._clock, random.SystemRandom(), disk, pool, TcpNetwork())
         try:
             node = await build.start(config, ports)
         except BaseException:

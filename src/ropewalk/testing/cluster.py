@@ -6,6 +6,7 @@ async with Cluster() as cluster: ...     the node runs on the caller's loop; see
 
 import os
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Self
 
 from ropewalk.records.record import Record
@@ -77,6 +78,14 @@ class Cluster:
     def thaw(self) -> None:
         """What clients have asked meanwhile is answered, in order."""
         self._the_thread().call(self._cluster.thaw)
+
+    def advance(
+        self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0, ms: float = 0
+    ) -> None:
+        """So much time has passed for the node; see `AsyncCluster.advance`."""
+        self._the_thread().call(
+            partial(self._cluster.advance, days=days, hours=hours, minutes=minutes, seconds=seconds, ms=ms)
+        )
 
     def create_topic(self, name: str, *, partitions: int = 1, **settings: SettingValue) -> str:
         """The topic's name. Settings are Kafka's, with underscores: `cleanup_policy="compact"`."""

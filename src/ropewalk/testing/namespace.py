@@ -44,6 +44,12 @@ class Namespace:
         """All that a topic holds, by the name that `topic` answered."""
         return self._cluster.records(topic, partition=partition)
 
+    def advance(
+        self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0, ms: float = 0
+    ) -> None:
+        """So much time has passed for the node, which all tests of the session share: what others left is as much older."""
+        self._cluster.advance(days=days, hours=hours, minutes=minutes, seconds=seconds, ms=ms)
+
     def close(self) -> None:
         """Delete the groups that nobody is in any more, and the topics."""
         groups = [name for name in self._cluster.groups() if self._token in name]
