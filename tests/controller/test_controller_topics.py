@@ -24,6 +24,7 @@ from ropewalk.base.errors import (
 from ropewalk.base.ids import NodeId, format_id
 from ropewalk.base.limits import TOPIC_PARTITIONS_MAX
 from ropewalk.controller.membership import decide_stop_broker
+from ropewalk.controller.own_topics import LAYOUTS
 from ropewalk.controller.topics import (
     CreatePartitions,
     CreateTopic,
@@ -33,6 +34,7 @@ from ropewalk.controller.topics import (
     decide_delete_topic,
 )
 from ropewalk.metadata.image import Image
+from ropewalk.metadata.internal_topics import CLIENTS_TOPICS
 from ropewalk.metadata.records import (
     BrokerRegistered,
     BrokerState,
@@ -303,6 +305,29 @@ def test_a_cluster_takes_no_more_replicas_than_its_brokers_are_meant_to_carry() 
     assert decide_create_topic(
         image, CreateTopic(name="u", partition_count=3, replication_factor=2), settings(), Random(1), now_ms=7
     )
+
+
+@pytest.mark.parametrize("name", sorted(CLIENTS_TOPICS))
+@pytest.mark.parametrize(("brokers", "replicas"), [(1, 1), (2, 2), (5, 3)])
+def test_what_clients_keep_in_the_clusters_own_topics_is_laid_out_by_the_cluster_and_stays(
+    name: str, brokers: int, replicas: int
+) -> None:
+    image = cluster(brokers=brokers)
+    create(image, CreateTopic(name=name, partition_count=3, settings={"cleanup.policy": "delete"}))
+    topic = image.topic(name)
+    assert len(topic.partitions) == LAYOUTS[name].partition_count
+    assert {len(partition.replicas) for partition in topic.partitions} == {replicas}
+    assert topic.settings["cleanup.policy"] == "compact"
+    with pytest.raises(TopicDeletionDisabled, match="the cluster's own"):
+        decide_delete_topic(image, topic, broker_settings(image))
+    with pytest.raises(InvalidPartitionCount, match="cannot grow"):
+        decide_create_partitions(
+            image,
+            CreatePartitions(name=name, partition_count=99),
+            broker_settings(image),
+            Random(1),
+            now_ms=7,
+        )
 
 
 def test_a_deleted_topic_is_gone_and_its_name_free() -> None:

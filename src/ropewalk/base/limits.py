@@ -697,3 +697,10 @@ figure, which a healthy cluster takes a tenth of."""
 
 TRANSACTION_ENTRY_RETRY_MS: Final = 5
 """From one question whether the former transaction is finished to the next. It takes a few milliseconds."""
+
+SPARK_MARKERS_PARTITION_COUNT: Final = 8
+"""Partitions of `__spark_markers`. Tasks of one job are spread over them; each is some files on three nodes, also where nobody uses Spark much."""
+
+SPARK_MARKERS_SEGMENT_BYTES: Final = 1 << 20
+"""What of `__spark_markers` is not compacted is the segment in use and one or two before it: whoever looks for a marker that is a year old reads
+so much and what is kept, some thousand markers, in some tenths of a second."""

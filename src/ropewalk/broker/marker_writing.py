@@ -16,7 +16,7 @@ from ropewalk.base.errors import InvalidTopicName, RopewalkError
 from ropewalk.base.ids import TopicPartition
 from ropewalk.broker.acknowledgements import Acks
 from ropewalk.broker.leaders import Leaders
-from ropewalk.metadata.internal_topics import INTERNAL_TOPICS, OFFSETS_TOPIC
+from ropewalk.metadata.internal_topics import NODES_TOPICS, OFFSETS_TOPIC
 from ropewalk.records.marker import TransactionMarker
 
 
@@ -47,11 +47,11 @@ class MarkerWriting:
     def _begin(self, wanted: MarkerToWrite, timeout_ms: int) -> "asyncio.Future[None] | RopewalkError | None":
         topic, index = wanted.partition.topic, wanted.partition.partition
         try:
-            if wanted.is_clients and (topic == OFFSETS_TOPIC or topic not in INTERNAL_TOPICS):
+            if wanted.is_clients and (topic == OFFSETS_TOPIC or topic not in NODES_TOPICS):
                 self._leaders.find(topic, index).log.producers.check_clients_marker(wanted.marker)
             if topic == OFFSETS_TOPIC:
                 return self._offsets.end_transaction(index, wanted.marker)
-            if topic in INTERNAL_TOPICS:
+            if topic in NODES_TOPICS:
                 raise InvalidTopicName(f"{topic} takes no part in transactions")
             return (
                 self._leaders.find(topic, index)

@@ -37,7 +37,7 @@ from ropewalk.log.log import Log, SyncTargets
 from ropewalk.log.storage import Removal
 from ropewalk.log.transactions import OpenTransaction
 from ropewalk.metadata.image import Broker
-from ropewalk.metadata.internal_topics import INTERNAL_TOPICS
+from ropewalk.metadata.internal_topics import NODES_TOPICS
 from ropewalk.records.batch import TRANSACTIONAL, BatchHeader
 from ropewalk.records.conform import conform
 from ropewalk.records.marker import TransactionMarker
@@ -140,7 +140,7 @@ class Partition:
 
         Touches nothing but `batch`, so it may run in the disk pool.
         """
-        if self.name.topic in INTERNAL_TOPICS:
+        if self.name.topic in NODES_TOPICS:
             raise InvalidTopicName(f"{self.name.topic} is written by the node alone")
         now_ms = self._clock.now_ms()
         header = validate_produced(batch, self.rules, now_ms)

@@ -8,18 +8,16 @@ Behaviour worth knowing
 """
 
 from collections.abc import Collection, Iterator
-from typing import Final
 
 from ropewalk.base.errors import InvalidReplicaAssignment, UnknownBroker
 from ropewalk.base.ids import NodeId
 from ropewalk.controller.elections import all_partitions
+from ropewalk.controller.own_topics import INTERNAL_FACTOR
 from ropewalk.controller.reassignment import decide_reassign, decide_set_observers, moves
 from ropewalk.metadata.image import Image, Partition, Topic
 from ropewalk.metadata.internal_topics import INTERNAL_TOPICS, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ropewalk.metadata.records import MetadataRecord
 from ropewalk.metadata.settings.applied import AppliedSettings
-
-INTERNAL_FACTOR: Final = 3
 
 
 class Homes:

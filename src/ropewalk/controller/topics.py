@@ -26,11 +26,12 @@ from ropewalk.base.errors import (
 from ropewalk.base.ids import LeaderEpoch, NodeId, TopicId, format_id
 from ropewalk.base.limits import TOPIC_OWNER_CHARACTERS_MAX, TOPIC_PARTITIONS_MAX
 from ropewalk.base.ports import Rng
+from ropewalk.controller.own_topics import INTERNAL_FACTOR, LAYOUTS
 from ropewalk.controller.placement import place
 from ropewalk.controller.settings import check_growth, check_topic_settings
 from ropewalk.controller.topic_names import check_collision, check_topic_name
 from ropewalk.metadata.image import Image, Topic
-from ropewalk.metadata.internal_topics import INTERNAL_TOPICS
+from ropewalk.metadata.internal_topics import CLIENTS_TOPICS, INTERNAL_TOPICS
 from ropewalk.metadata.records import (
     MetadataRecord,
     PartitionCreated,
@@ -74,6 +75,7 @@ def decide_create_topic(
             f"Topic '{command.name}' already exists."
         )  # scripts look for these words of Kafka's
     check_collision(command.name, image.topics)
+    command = _laid_out(image, command)
     if command.assignments:
         replicas = _assigned_by_hand(image, command)
     else:
@@ -141,9 +143,26 @@ def checked_owner(owner: str) -> str:
 
 def decide_delete_topic(image: Image, topic: Topic, broker_settings: BrokerSettings) -> list[MetadataRecord]:
     """`topic` as the caller found it, by name or by id; it may have been deleted since."""
+    if topic.name in CLIENTS_TOPICS:
+        raise TopicDeletionDisabled(
+            f"{topic.name} is the cluster's own: jobs would not know how far they have come"
+        )
     if not broker_settings.delete_topic_enable:
         raise TopicDeletionDisabled("topics cannot be deleted: delete.topic.enable is false")
     return [TopicDeleted(image.topic_by_id(topic.topic_id).topic_id)]
+
+
+def _laid_out(image: Image, command: CreateTopic) -> CreateTopic:
+    """As it is, unless the topic is one of the cluster's own that clients write and ask for."""
+    layout = LAYOUTS.get(command.name)
+    if layout is None:
+        return command
+    return CreateTopic(
+        name=command.name,
+        partition_count=layout.partition_count,
+        replication_factor=max(1, min(INTERNAL_FACTOR, image.replica_taker_count)),
+        settings=layout.settings,
+    )
 
 
 def _placed(

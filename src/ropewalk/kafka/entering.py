@@ -25,7 +25,7 @@ from ropewalk.broker.partition import Partition
 from ropewalk.broker.transaction_entry import Outcomes
 from ropewalk.broker.verification import VerificationGuard
 from ropewalk.kafka.caller import Caller
-from ropewalk.metadata.internal_topics import INTERNAL_TOPICS
+from ropewalk.metadata.internal_topics import NODES_TOPICS
 from ropewalk.records.batch import decode_header
 from ropewalk.transactions.commands import AddPartitions
 from ropewalk.transactions.errors import (
@@ -62,7 +62,7 @@ async def enter(request: ProduceRequest, caller: Caller, leaders: Leaders, join:
         for data in topic.partitions:
             try:
                 partition = find(topic, data.index, caller.version, leaders)
-                if partition.name.topic in INTERNAL_TOPICS:
+                if partition.name.topic in NODES_TOPICS:
                     continue
                 header = decode_header(memoryview(data.records or b""))
                 if not header.is_transactional:

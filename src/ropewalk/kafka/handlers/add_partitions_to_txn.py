@@ -18,7 +18,7 @@ from ropewalk.broker.shard import Asked
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.fencing import code_for_producer
 from ropewalk.metadata.image import Image
-from ropewalk.metadata.internal_topics import INTERNAL_TOPICS, OFFSETS_TOPIC
+from ropewalk.metadata.internal_topics import NODES_TOPICS, OFFSETS_TOPIC
 from ropewalk.transactions.answers import Answer, PartitionsAdded
 from ropewalk.transactions.commands import AddPartitions, Command
 from ropewalk.transactions.events import VERSION_ORIGINAL, VERSION_OWN_EPOCH
@@ -34,7 +34,7 @@ from ropewalk.wire.messages.add_partitions_to_txn import (
 )
 
 _FROM_LEADERS_SINCE: Final = 4
-_NOBODYS_TO_WRITE: Final = INTERNAL_TOPICS - {OFFSETS_TOPIC}
+_NOBODYS_TO_WRITE: Final = NODES_TOPICS - {OFFSETS_TOPIC}
 
 
 class Transactions(Protocol):
@@ -56,7 +56,7 @@ async def handle(
         version=VERSION_ORIGINAL,
         patience_ms=TRANSACTION_PATIENCE_MS,
     )
-    begun = _begin(command, transactions, image, INTERNAL_TOPICS)
+    begun = _begin(command, transactions, image, NODES_TOPICS)
     codes = await _codes(begun, command.partitions, caller.version)
     return AddPartitionsToTxnResponse(0, results_by_topic_v3_and_below=_results(topics, codes))
 
