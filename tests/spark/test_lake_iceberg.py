@@ -12,6 +12,7 @@ pytest.importorskip("pyiceberg")
 import pyarrow as pa
 from pyiceberg.catalog import Catalog, load_catalog
 
+from ropewalk.spark.figures import Figures
 from ropewalk.spark.lake.iceberg import OFFSETS, OWN_TABLE, RETRIES
 from ropewalk.spark.lake.kinds import open_table
 from ropewalk.spark.lake.shaping import raw_schema
@@ -34,6 +35,19 @@ def test_who_tidies_up_is_no_rival(tmp_path: Path) -> None:
     table.commit(Commit(write(table, topic_rows(2, 2)), {ZERO: 4}))
     assert offsets("iceberg", tmp_path) == [0, 1, 2, 3]
     assert open_table("iceberg", spec(tmp_path)).next_offsets([ZERO]) == {ZERO: 4}
+
+
+def test_what_a_batch_came_to_is_in_its_snapshot(tmp_path: Path) -> None:
+    table = open_table("iceberg", spec(tmp_path))
+    figures = Figures(read_rows=3, written_rows=2, dead_letters=1)
+    table.commit(Commit(write(table, topic_rows(0, 2)), {ZERO: 3}, figures=figures.noted()))
+    snapshot = own_catalog(tmp_path).load_table(OWN_TABLE).current_snapshot()
+    assert snapshot is not None
+    assert snapshot.summary is not None
+    told = {
+        name: snapshot.summary[f"ropewalk.{name}"] for name in ("read-rows", "written-rows", "dead-letters")
+    }
+    assert told == {"read-rows": "3", "written-rows": "2", "dead-letters": "1"}
 
 
 def test_a_rival_is_refused_even_if_nothing_is_added(tmp_path: Path) -> None:

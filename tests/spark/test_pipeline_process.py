@@ -63,14 +63,14 @@ def test_the_guide_works_and_a_topic_is_in_the_table_once(tmp_path: Path) -> Non
         archive, *others = COMMANDS
         assert archive[2:4] == ["run", "archive"]
         assert "demo" in archive
-        assert "archive: ended, 500 rows in 1 batch" in shell.call(*archive)
+        assert "archive: ended, 500 rows read, 500 written in 1 batch" in shell.call(*archive)
         for command in others:
             assert "archive" in shell.call(*command)
         table = deltalake.DeltaTable(str(tmp_path / "lake"))
         assert rows_of(tmp_path / "lake") == node.archived(topic, 500)
 
         node.write(topic, 7, first=500)
-        assert "archive: ended, 7 rows in 1 batch" in shell.call(*archive)
+        assert "archive: ended, 7 rows read, 7 written in 1 batch" in shell.call(*archive)
         (status,) = json.loads(shell.call("./run", "pipeline", "status", "-o", "json"))
         assert (status["state"], status["progress"]["lag"]) == ("ended", 0)
 

@@ -11,6 +11,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from ropewalk.base.ids import TopicPartition
+from ropewalk.spark.figures import Figures, Tally
 from ropewalk.spark.pipelines.causes import cause_of
 from ropewalk.spark.pipelines.metrics import METRICS, page, serving, write_page
 from ropewalk.spark.pipelines.progress import PartitionLag, Progress, Snapshot
@@ -108,12 +109,56 @@ def test_batches_add_up_and_are_counted_once() -> None:
     assert (second.batch_rows, second.batch_seconds, second.busy_seconds) == (25, 2.0, 52.0)
 
 
-def test_offsets_are_counted_where_spark_sees_no_rows() -> None:
+def test_offsets_are_counted_where_nobody_sees_rows() -> None:
     unseen = [{**each, "numInputRows": 0} for each in (FIRST, SECOND, THIRD)]
-    progress = Progress({TopicPartition("t", 0): 3, TopicPartition("t", 1): 0})
+    progress = Progress({TopicPartition("t", 0): 3, TopicPartition("t", 1): 0}, reads_by_itself=True)
     assert [each.batch_rows for each in progress.take(unseen)] == [5 + 7, 12 + 13, 4]
     assert progress.snapshot.rows == 41
-    assert [each.batch_rows for each in Progress({}).take(unseen)] == [15, 25, 4]
+    assert progress.snapshot.written_rows is None
+    assert [each.batch_rows for each in Progress({}, reads_by_itself=True).take(unseen)] == [15, 25, 4]
+
+
+def test_what_tasks_have_counted_is_told_and_a_batch_that_was_there_already_is_nothing() -> None:
+    unseen = [{**each, "numInputRows": 0} for each in (FIRST, SECOND)]
+    tally = Tally()
+    progress = Progress({}, tally, reads_by_itself=True)
+    tally.add(0, Figures())
+    tally.add(1, Figures(read_rows=24, written_rows=22, written_files=2, written_bytes=9, dead_letters=2))
+    assert [each.batch_rows for each in progress.take(unseen)] == [0, 24]
+    told = progress.snapshot
+    assert (told.rows, told.written_rows, told.written_files, told.dead_letters) == (24, 22, 2, 2)
+    # Written before Spark knows that the batch is over, and perhaps it never will.
+    tally.add(2, Figures(written_rows=7))
+    assert (progress.snapshot.written_rows, progress.snapshot.rows) == (29, 24)
+
+
+def test_rows_that_spark_looks_at_twice_are_read_once() -> None:
+    reports: list[Any] = [FIRST, SECOND]
+    twice = [{**each, "numInputRows": 2 * each["numInputRows"]} for each in reports]
+    assert [each.batch_rows for each in Progress({}).take(twice)] == [15, 25]
+    both = {**FIRST, "sources": reports[0]["sources"] * 2, "numInputRows": 30}
+    assert [each.batch_rows for each in Progress({}).take([both])] == [15]
+
+
+def test_late_rows_are_spark_s_unless_they_are_counted_and_state_is_of_the_last_batch() -> None:
+    reports: Any = [
+        {**FIRST, "stateOperators": [{"numRowsTotal": 5, "numRowsDroppedByWatermark": 1}]},
+        {
+            **SECOND,
+            "stateOperators": [{"numRowsTotal": 4, "numRowsDroppedByWatermark": 2}, {"numRowsTotal": 3}],
+        },
+    ]
+    by_spark = Progress()
+    by_spark.take(reports)
+    assert (by_spark.snapshot.late_rows, by_spark.snapshot.state_rows) == (3, 7)
+    tally = Tally()
+    tally.add(1, Figures(late_rows=8))
+    counted = Progress({}, tally, counts_late_rows=True)
+    counted.take(reports)
+    assert counted.snapshot.late_rows == 8
+    without_state = Progress()
+    without_state.take([FIRST])
+    assert without_state.snapshot.state_rows is None
 
 
 def test_a_look_that_found_nothing_is_no_batch_but_tells_the_lag() -> None:
@@ -137,13 +182,22 @@ def test_lines_for_people() -> None:
     assert last_batch(first) == "batch 0: 15 rows in 50.0 s (0 rows/s), lag 25"
     progress.take([SECOND])
     assert so_far(progress.snapshot) == "batch 1, 40 rows, 12 rows/s, lag 0"
-    assert summary(progress.snapshot, 61.26) == "40 rows in 2 batches, 61.3 s (1 rows/s in batches)"
-    assert summary(Snapshot(), 2) == "0 rows in 0 batches, 2.0 s"
+    assert summary(progress.snapshot, 61.26) == "40 rows read in 2 batches, 61.3 s (1 rows/s in batches)"
+    assert summary(Snapshot(), 2) == "0 rows read in 0 batches, 2.0 s"
+    assert (
+        summary(Snapshot(batches=1, rows=9, written_rows=0), 2) == "9 rows read, 0 written in 1 batch, 2.0 s"
+    )
+    bad = Snapshot(batches=1, rows=9, written_rows=5, dead_letters=1, unreadable_rows=1, late_rows=3)
+    assert summary(bad, 2) == "9 rows read, 5 written, 1 dead letter, 3 too late in 1 batch, 2.0 s"
+    kept = Snapshot(batches=1, rows=9, written_rows=9, dead_letters=0, unreadable_rows=2)
+    assert summary(kept, 2) == "9 rows read, 9 written, 2 unreadable in 1 batch, 2.0 s"
 
 
 def test_metrics_are_what_prometheus_reads(tmp_path: Path) -> None:
-    progress = Progress()
-    progress.take([FIRST])
+    tally = Tally()
+    tally.add(0, Figures(written_rows=14, dead_letters=1, unreadable_rows=1))
+    progress = Progress({}, tally)
+    progress.take([{**FIRST, "stateOperators": [{"numRowsTotal": 5}]}])
     text = page('or"ders', "archive", progress.snapshot, up=True)
     samples = {
         (sample.name, sample.labels.get("partition")): sample.value
@@ -155,6 +209,10 @@ def test_metrics_are_what_prometheus_reads(tmp_path: Path) -> None:
     assert samples["ropewalk_pipeline_batch_seconds_total", None] == 50
     assert samples["ropewalk_pipeline_lag", "1"] == 13
     assert samples["ropewalk_pipeline_up", None] == 1
+    assert samples["ropewalk_pipeline_written_rows_total", None] == 14
+    assert samples["ropewalk_pipeline_dead_letters_total", None] == 1
+    assert samples["ropewalk_pipeline_late_rows_total", None] == 0
+    assert samples["ropewalk_pipeline_state_rows", None] == 5
     assert {name for name, _ in samples} == {metric.name for metric in METRICS}
     path = tmp_path / "metrics.prom"
     write_page(str(path), text)

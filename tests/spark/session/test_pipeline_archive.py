@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
 
 from ropewalk.base.ids import TopicPartition
+from ropewalk.spark.figures import Figures
 from ropewalk.spark.lake.kinds import open_table
 from ropewalk.spark.lake.shaping import raw_schema
 from ropewalk.spark.lake.table import Commit, TableSpec
@@ -28,12 +29,12 @@ from tests.spark.conftest import Node
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(300)]
 
-Run = Callable[..., None]
+Run = Callable[..., Figures]
 
 
 @pytest.fixture
 def run(spark: SparkSession, node: Node, tmp_path: Path) -> Run:
-    """Runs a job to the end of what is there."""
+    """Runs a job to the end of what is there, and tells what it came to."""
 
     def run_(
         topic: str,
@@ -42,7 +43,7 @@ def run(spark: SparkSession, node: Node, tmp_path: Path) -> Run:
         source: dict[str, str] | None = None,
         to: str = "lake",
         **settings: Any,
-    ) -> None:
+    ) -> Figures:
         work = Work(
             spark=spark,
             name=name,
@@ -53,9 +54,11 @@ def run(spark: SparkSession, node: Node, tmp_path: Path) -> Run:
             interval="1 second",
             settings=ArchiveSettings(to=str(tmp_path / to), **settings),
         )
-        query = Archive.start(work).query
-        assert query.awaitTermination(120)
+        started = Archive.start(work)
+        assert started.query.awaitTermination(120)
         Archive.finish(work)
+        assert started.tally is not None
+        return started.tally.total
 
     return run_
 
@@ -72,10 +75,11 @@ def test_a_topic_is_archived_once_whatever_happens_to_the_checkpoint(
     topic, lake = node.create("archived"), tmp_path / "lake"
     checkpoint = lake / "_ropewalk" / "checkpoints" / "nightly"
     node.write(topic, 50)
-    run(topic, source={"maxOffsetsPerTrigger": "20"})
+    figures = run(topic, source={"maxOffsetsPerTrigger": "20"})
+    assert (figures.read_rows, figures.written_rows) == (50, 50)
     assert numbers(lake) == list(range(50))
     version = DeltaTable(str(lake)).version()
-    run(topic)
+    assert run(topic) == Figures()
     assert numbers(lake) == list(range(50))
     assert DeltaTable(str(lake)).version() == version  # there was nothing to commit
 
@@ -83,7 +87,8 @@ def test_a_topic_is_archived_once_whatever_happens_to_the_checkpoint(
     for lost in (checkpoint / "commits").glob(f"*{last}*"):
         lost.unlink()  # as if the driver had died after the table's commit
     node.write(topic, 10, first=50)
-    run(topic, source={"minPartitions": "4"})
+    figures = run(topic, source={"minPartitions": "4"})
+    assert (figures.read_rows, figures.written_rows) == (10, 10)
     assert numbers(lake) == list(range(60))
 
     shutil.rmtree(checkpoint)

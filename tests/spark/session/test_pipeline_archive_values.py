@@ -46,7 +46,17 @@ def test_json_by_a_schema_that_grows(node: Node, run: Run, tmp_path: Path) -> No
         None,
         b'{"id": 2, "city": "Oslo"}',
     )
-    run(topic, format="json", schema=str(schema))
+    figures = run(topic, format="json", schema=str(schema))
+    assert (figures.read_rows, figures.written_rows, figures.dead_letters) == (4, 3, 1)
+    told = next(each for each in DeltaTable(str(lake)).history() if "ropewalk.written-rows" in each)
+    assert (told["ropewalk.read-rows"], told["ropewalk.written-rows"]) == ("4", "3")
+    assert told["ropewalk.written-bytes"] == str(figures.written_bytes)
+    (letters_told,) = [
+        each["ropewalk.dead-letters"]
+        for each in DeltaTable(str(tmp_path / "lake_dead_letters")).history()
+        if "ropewalk.dead-letters" in each
+    ]
+    assert letters_told == told["ropewalk.dead-letters"] == "1"
 
     fields["city"] = {"type": "string"}
     schema.write_text(json.dumps({"type": "object", "required": ["id"], "properties": fields}))

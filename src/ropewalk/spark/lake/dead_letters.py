@@ -22,6 +22,7 @@ import structlog
 from msgspec import Struct
 
 from ropewalk.base.ids import TopicPartition
+from ropewalk.spark.figures import Figures
 from ropewalk.spark.lake.places import Place
 from ropewalk.spark.lake.table import Commit, LakeTable, WrittenFile
 from ropewalk.spark.ranges import (
@@ -68,9 +69,16 @@ def settle(table: LakeTable, letters: LakeTable) -> int:
     if is_paid(promised.offsets, reached.offsets):
         return 0
     files = _still_there(debt, letters)
-    note = {"rows": str(sum(each.row_count for each in files))}
-    letters.commit(Commit(files, promised.offsets, note, promised.ids))
-    return sum(each.row_count for each in files)
+    row_count = sum(each.row_count for each in files)
+    figures = Figures(
+        written_rows=row_count,
+        written_bytes=sum(each.size_bytes for each in files),
+        written_files=len(files),
+        dead_letters=row_count,
+    )
+    note = {"rows": str(row_count)}
+    letters.commit(Commit(files, promised.offsets, note, promised.ids, figures.noted()))
+    return row_count
 
 
 def is_paid(promised: Mapping[TopicPartition, int], reached: Mapping[TopicPartition, int]) -> bool:

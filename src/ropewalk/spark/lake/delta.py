@@ -23,7 +23,7 @@ from deltalake.transaction import AddAction
 from ropewalk.base.ids import TopicPartition, format_id, parse_id
 from ropewalk.spark.columns import Column
 from ropewalk.spark.lake.places import local_directory, sync
-from ropewalk.spark.lake.table import Commit, TableSpec, Target, Upkeep, WrittenFile
+from ropewalk.spark.lake.table import FIGURE, Commit, TableSpec, Target, Upkeep, WrittenFile
 from ropewalk.spark.lake.terms import check_layout, check_owner, grown_columns, refuse_strange_files
 from ropewalk.spark.lake.upkeep import SmallFile, crowded
 from ropewalk.spark.ranges import Offsets, TopicIds
@@ -222,7 +222,9 @@ class DeltaLake:
         ]
 
     def _noted(self, commit: Commit) -> dict[str, str]:
-        return {OWNER: self._spec.owner, **{_NOTE + name: text for name, text in commit.note.items()}}
+        figures = {FIGURE + name: text for name, text in commit.figures.items()}
+        note = {_NOTE + name: text for name, text in commit.note.items()}
+        return {OWNER: self._spec.owner, **note, **figures}
 
     def _app_id(self, partition: TopicPartition, former_count: int | None = None) -> str:
         """`former_count`: how many topics of that name the table had before; as the table says, unless told."""

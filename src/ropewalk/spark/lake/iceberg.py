@@ -29,7 +29,7 @@ import pyarrow as pa
 from ropewalk.base.ids import TopicPartition
 from ropewalk.spark.columns import Column
 from ropewalk.spark.lake.places import Place, local_directory, sync
-from ropewalk.spark.lake.table import Commit, TableSpec, Target, Upkeep
+from ropewalk.spark.lake.table import FIGURE, Commit, TableSpec, Target, Upkeep
 from ropewalk.spark.lake.terms import check_layout, check_owner, grown_columns, refuse_strange_files
 from ropewalk.spark.ranges import Json, Offsets, Progress, TopicIds, progress_in
 from ropewalk.spark.refusals import Overtaken, WrongUse
@@ -136,7 +136,8 @@ class IcebergTable:
             sync(directory)
 
     def _commit(self, commit: Commit, properties: dict[str, str]) -> None:
-        summary = {OWNER: self._spec.owner, OFFSETS: properties[OFFSETS]}
+        figures = {FIGURE + name: text for name, text in commit.figures.items()}
+        summary = {OWNER: self._spec.owner, OFFSETS: properties[OFFSETS], **figures}
         paths = [f"{_uri(self.target.root)}/{file.path}" for file in commit.files]
         with self._table.transaction() as change:
             if _columns(self._table) != self._schema:

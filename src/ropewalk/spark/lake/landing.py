@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, TypeAlia
 import msgspec
 import pyarrow as pa
 import structlog
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.spark import fail_points
 from ropewalk.spark.checkpoints import batch_ranges
+from ropewalk.spark.figures import Figures, Tally
 from ropewalk.spark.lake.advance import decide_advance
 from ropewalk.spark.lake.dead_letters import note_of, settle
 from ropewalk.spark.lake.judging import judge, value_schema
@@ -91,6 +92,7 @@ class Landing(Struct, frozen=True, kw_only=True):
     upkeep_batches: int
     """So many batches from one upkeep to the next; 0 for never."""
     on_new_topic: OnNewTopic = "refuse"
+    tally: Tally = field(default_factory=Tally)
 
     def __call__(self, frame: "DataFrame", batch_id: int) -> None:
         self.settle()
@@ -103,14 +105,17 @@ class Landing(Struct, frozen=True, kw_only=True):
         topic_ids = _topic_ids(ranges)
         advance = decide_advance(stored_of(table, (each.partition for each in ranges), topic_ids), ranges)
         if not advance.next_offsets:
+            self.tally.add(batch_id, Figures())
             return
-        written = Written((), ())
+        written = Written((), (), 0)
         if advance.ranges:
             written = self._write(frame.sparkSession, table, values, advance.ranges)
         fail_points.reach("archive files written")
         note = {"batch": str(batch_id), **note_of(written.letters, advance.next_offsets, topic_ids)}
-        table.commit(Commit(written.files, advance.next_offsets, note, topic_ids))
+        figures = written.figures()
+        table.commit(Commit(written.files, advance.next_offsets, note, topic_ids, figures.noted()))
         fail_points.reach("archive committed")
+        self.tally.add(batch_id, figures)
         if written.letters:
             self.settle()
         if self.upkeep_batches and (batch_id + 1) % self.upkeep_batches == 0:
@@ -166,8 +171,9 @@ class Landing(Struct, frozen=True, kw_only=True):
             for row in spark.range(0, len(pieces), 1, len(pieces)).mapInArrow(task, _FILES).collect()
         ]
         written = Written(
-            tuple(each.file for each in found if not each.is_letters),
-            tuple(each.file for each in found if each.is_letters),
+            tuple(each.file for each in found if each.file is not None and not each.is_letters),
+            tuple(each.file for each in found if each.file is not None and each.is_letters),
+            sum(each.read_rows for each in found),
         )
         refuse_unseen(table.target, written.files)
         if letters is not None:
@@ -176,18 +182,31 @@ class Landing(Struct, frozen=True, kw_only=True):
 
 
 class Written(NamedTuple):
-    """The files of one batch."""
+    """What the tasks of one batch have left."""
 
     files: tuple[WrittenFile, ...]
     letters: tuple[WrittenFile, ...]
     """Those of rows that cannot be read."""
+    read_rows: int
+
+    def figures(self) -> Figures:
+        letter_count = sum(each.row_count for each in self.letters)
+        return Figures(
+            read_rows=self.read_rows,
+            written_rows=sum(each.row_count for each in self.files),
+            written_bytes=sum(each.size_bytes for each in self.files),
+            written_files=len(self.files),
+            dead_letters=letter_count,
+            unreadable_rows=letter_count,
+        )
 
 
 class Handed(Struct, frozen=True):
-    """What a task hands to the driver for each of its files."""
+    """What a task hands to the driver: each of its files, and at last what it has read."""
 
-    file: WrittenFile
-    is_letters: bool
+    file: WrittenFile | None = None
+    is_letters: bool = False
+    read_rows: int = 0
 
 
 class Into(Struct, frozen=True):
@@ -209,8 +228,9 @@ class WriteTask(Struct, frozen=True, kw_only=True):
 
     def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         reader = open_reader(self.values)
-        writer, letters = self._writer(self.into), None
+        writer, letters, read_rows = self._writer(self.into), None, 0
         for rows, topic_id in self._rows(numbers):
+            read_rows += rows.num_rows
             if self.letters is None:
                 writer.write(with_times(rows, self.into.schema, topic_id))
                 continue
@@ -221,8 +241,9 @@ class WriteTask(Struct, frozen=True, kw_only=True):
                 letters.write(with_times(judged.bad, self.letters.schema, topic_id))
         files, bad = writer.finish(), [] if letters is None else letters.finish()
         fail_points.reach("archive task written")
-        yield from _handed(files, is_letters=False)
-        yield from _handed(bad, is_letters=True)
+        handed = [Handed(each) for each in files] + [Handed(each, is_letters=True) for each in bad]
+        for each in (*handed, Handed(read_rows=read_rows)):
+            yield pa.record_batch({"file": single(msgspec.json.encode(each))})
 
     def _rows(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, str | None]]:
         """With the id of the topic that they are of."""
@@ -234,12 +255,6 @@ class WriteTask(Struct, frozen=True, kw_only=True):
 
     def _writer(self, into: Into) -> FileWriter:
         return FileWriter(into.target, into.schema, file_bytes_target=self.file_bytes_target)
-
-
-def _handed(files: Iterable[WrittenFile], *, is_letters: bool) -> Iterator[pa.RecordBatch]:
-    for file in files:
-        handed = msgspec.json.encode(Handed(file, is_letters))
-        yield pa.record_batch({"file": single(handed)})
 
 
 def refuse_unseen(target: Target, files: tuple[WrittenFile, ...]) -> None:

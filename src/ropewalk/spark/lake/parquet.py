@@ -52,6 +52,8 @@ class Version(Struct, frozen=True):
     files: tuple[WrittenFile, ...] = ()
     """Those that this commit added."""
     note: dict[str, str] = {}
+    figures: dict[str, str] = {}
+    """What the batch came to."""
 
 
 class ParquetDirectory:
@@ -110,6 +112,7 @@ class ParquetDirectory:
             .to_json(),
             files=commit.files,
             note=commit.note,
+            figures=commit.figures,
         )
         _append(self._directory, version)
         self._version = version

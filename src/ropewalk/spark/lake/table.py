@@ -7,13 +7,16 @@ What a reader could get wrong
 """
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Final, Protocol
 
 import pyarrow as pa
 from msgspec import Struct
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.spark.ranges import Offsets, TopicIds
+
+FIGURE: Final = "ropewalk."
+"""Before the name of each figure, where a table's format has a place for such things in its commits."""
 
 
 class TableSpec(Struct, frozen=True, kw_only=True):
@@ -69,6 +72,8 @@ class Commit(Struct, frozen=True):
     topic_ids: TopicIds = {}
     """Of the topics that the offsets belong to, as far as they are known. Where the table has offsets of another topic of that name, they are
     forgotten."""
+    figures: dict[str, str] = {}
+    """For those who read the table's history: what the batch came to (`Figures.noted`)."""
 
 
 class Upkeep(Struct, frozen=True):

@@ -21,7 +21,7 @@ from ropewalk.spark.lake.shaping import PartitionBy, partition_columns, raw_sche
 from ropewalk.spark.lake.table import Commit, TableSpec, Upkeep
 from ropewalk.spark.options import EARLIEST, AtOffsets, SourceOptions, parse_source
 from ropewalk.spark.pipelines.definition import absolute
-from ropewalk.spark.pipelines.pipeline import Started, Work
+from ropewalk.spark.pipelines.pipeline import Started, Work, tally_here
 from ropewalk.spark.ranges import Offsets, TopicIds, made_anew, to_json
 from ropewalk.spark.reading import TopicRecords
 from ropewalk.spark.refusals import DataLost
@@ -100,7 +100,9 @@ class Archive:
         beginning = _beginning(options, landing)
         landing = structs.replace(landing, starting=to_json(beginning.starting, beginning.topic_ids))
         query = work.writing(_from(work, options, beginning.starting).stream()).foreachBatch(landing).start()
-        return Started(query, counted_from=beginning.found)
+        return Started(
+            query, counted_from=beginning.found, tally=tally_here(work, landing.tally), reads_by_itself=True
+        )
 
     @staticmethod
     def finish(work: Work) -> None:

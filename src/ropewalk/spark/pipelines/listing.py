@@ -74,13 +74,19 @@ def print_statuses(statuses: Sequence[Status], name: str | None, *, as_json: boo
             str(each.pid),
             _text(each.progress.batch),
             f"{each.progress.rows:,}",
+            _number(each.progress.written_rows),
+            _number(each.progress.unreadable_rows),
+            _number(each.progress.late_rows),
             f"{each.progress.rows_per_second:,.0f}",
             _text(each.progress.lag),
             each.updated_at,
         )
         for each in statuses
     ]
-    _print_table(("NAME", "KIND", "STATE", "PID", "BATCH", "ROWS", "ROWS/S", "LAG", "AS OF"), rows)
+    _print_table(
+        ("NAME", "KIND", "STATE", "PID", "BATCH", "READ", "WRITTEN", "BAD", "LATE", "ROWS/S", "LAG", "AS OF"),
+        rows,
+    )
     for each in statuses:
         if each.error is not None:
             print(f"\n{each.name}: {each.error}")
@@ -116,6 +122,10 @@ def _text(value: object) -> str:
             return ", ".join(f"{name}={_text(each)}" for name, each in value.items())
         case _:
             return str(value)
+
+
+def _number(count: int | None) -> str:
+    return "-" if count is None else f"{count:,}"
 
 
 def _print_json(value: object) -> None:

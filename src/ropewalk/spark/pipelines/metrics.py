@@ -38,7 +38,59 @@ LAG: Final = Metric(
     "Records of the partition that were there and not read when the last batch was made.",
     (*_JOB, "topic", "partition"),
 )
-METRICS: Final = (UP, ROWS, BATCHES, BATCH_SECONDS, LAST_SECONDS, LAST_ROWS, LAST_BATCH, LAG)
+WRITTEN_ROWS: Final = Metric(
+    "ropewalk_pipeline_written_rows_total",
+    Kind.COUNTER,
+    "Rows written to the output since this run began.",
+    _JOB,
+)
+WRITTEN_BYTES: Final = Metric(
+    "ropewalk_pipeline_written_bytes_total",
+    Kind.COUNTER,
+    "Bytes of the files, or of the records' keys and values, written since this run began.",
+    _JOB,
+)
+WRITTEN_FILES: Final = Metric(
+    "ropewalk_pipeline_written_files_total", Kind.COUNTER, "Files written since this run began.", _JOB
+)
+DEAD_LETTERS: Final = Metric(
+    "ropewalk_pipeline_dead_letters_total",
+    Kind.COUNTER,
+    "Rows written to the table of dead letters since this run began.",
+    _JOB,
+)
+UNREADABLE: Final = Metric(
+    "ropewalk_pipeline_unreadable_rows_total",
+    Kind.COUNTER,
+    "Rows that could not be read since this run began, whatever became of them.",
+    _JOB,
+)
+LATE: Final = Metric(
+    "ropewalk_pipeline_late_rows_total",
+    Kind.COUNTER,
+    "Rows since this run began that came too late to be counted.",
+    _JOB,
+)
+STATE: Final = Metric(
+    "ropewalk_pipeline_state_rows", Kind.GAUGE, "Rows that the query keeps for batches to come.", _JOB
+)
+METRICS: Final = (
+    UP,
+    ROWS,
+    BATCHES,
+    BATCH_SECONDS,
+    LAST_SECONDS,
+    LAST_ROWS,
+    LAST_BATCH,
+    LAG,
+    WRITTEN_ROWS,
+    WRITTEN_BYTES,
+    WRITTEN_FILES,
+    DEAD_LETTERS,
+    UNREADABLE,
+    LATE,
+    STATE,
+)
 
 
 def page(name: str, kind: str, snapshot: Snapshot, *, up: bool) -> str:
@@ -51,6 +103,13 @@ def page(name: str, kind: str, snapshot: Snapshot, *, up: bool) -> str:
         LAST_ROWS: [((), snapshot.batch_rows)] if snapshot.batches else [],
         LAST_BATCH: [((), snapshot.batch)] if snapshot.batch is not None else [],
         LAG: [((each.topic, str(each.partition)), each.lag) for each in snapshot.lags],
+        WRITTEN_ROWS: _if_known(snapshot.written_rows),
+        WRITTEN_BYTES: _if_known(snapshot.written_bytes),
+        WRITTEN_FILES: _if_known(snapshot.written_files),
+        DEAD_LETTERS: _if_known(snapshot.dead_letters),
+        UNREADABLE: _if_known(snapshot.unreadable_rows),
+        LATE: [((), snapshot.late_rows)],
+        STATE: _if_known(snapshot.state_rows),
     }
     return "".join(line for metric in METRICS for line in _lines(metric, (name, kind), values[metric]))
 
@@ -110,6 +169,10 @@ def _lines(
             if value != int(value)
             else f"{metric.name}{{{written}}} {int(value)}\n"
         )
+
+
+def _if_known(value: int | None) -> list[tuple[tuple[str, ...], float]]:
+    return [] if value is None else [((), value)]
 
 
 def _escaped(text: str) -> str:

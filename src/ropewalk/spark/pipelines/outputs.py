@@ -1,23 +1,33 @@
 """Where a transform's rows go: what an output offers, and topics, to which every row is a record. Tables: `table_output.py`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import Struct
+from pyspark import TaskContext
 from pyspark.sql import functions
 from pyspark.sql.types import BinaryType, StringType
 
 from ropewalk.base.ids import TopicPartition
+from ropewalk.spark.columns import Column as SourceColumn
+from ropewalk.spark.figures import Figures
+from ropewalk.spark.numbers import single
 from ropewalk.spark.ranges import TopicIds
 from ropewalk.spark.refusals import WrongUse
-from ropewalk.spark.sink.marker import Ranges, ranges_to_text
-from ropewalk.spark.sink.options import parse_sink
+from ropewalk.spark.sink.incoming import check_columns
+from ropewalk.spark.sink.marker import Decision, Ranges, ranges_to_text
+from ropewalk.spark.sink.options import SinkOptions, parse_sink
 from ropewalk.spark.sink.recovery import Resumption, resumption
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _TAKEN_ALONG: Final = ("headers", "timestamp")
+_FIGURES: Final = "figures binary"
+"""What tasks hand back to the driver."""
 
 
 class Batch(Struct, frozen=True):
@@ -49,8 +59,8 @@ class Output(Protocol):
     def take_over(self) -> None:
         """What was written so far is of another query than what follows, and that one is over."""
 
-    def write(self, rows: "DataFrame", batch: Batch) -> bool:
-        """Once, however often it is called with the same batch. False if it had the batch and no row was asked for."""
+    def write(self, rows: "DataFrame", batch: Batch) -> Figures | None:
+        """Once, however often it is called with the same batch. What was written this time; None if it had the batch and no row was asked for."""
 
 
 class TopicOutput(Struct, frozen=True):
@@ -78,11 +88,24 @@ class TopicOutput(Struct, frozen=True):
 
         recover(parse_sink(self._options(), streaming=False))
 
-    def write(self, rows: "DataFrame", batch: Batch) -> bool:
-        """Rows are made to be sent to their tasks, of which each finds out for itself whether it has them."""
-        writer = self.placed(rows).write.format("ropewalk").mode("append")
-        writer.options(**self.options(batch)).save()
-        return True
+    def write(self, rows: "DataFrame", batch: Batch) -> Figures | None:
+        """Rows are made to be sent to their tasks, of which each finds out for itself whether it has them.
+
+        Not by the sink's own writer, which is the same: what its tasks answer stays in Spark.
+        """
+        placed = self.placed(rows)
+        options = parse_sink(self.options(batch), streaming=False)
+        task = SendTask(options, check_columns(placed.schema, self.topic), batch.query, batch.number)
+        sent = [
+            msgspec.json.decode(bytes(row[0]), type=Figures)
+            for row in placed.mapInArrow(task, _FIGURES).collect()
+        ]
+        if len(sent) != self.tasks:
+            raise WrongUse(
+                f"{len(sent)} tasks have written where {self.tasks} were asked for: Spark has joined some of them; leave"
+                " spark.sql.adaptive settings as they come"
+            )
+        return sum(sent, Figures())
 
     def placed(self, rows: "DataFrame") -> "DataFrame":
         """Every row in the task that it is in in every other attempt: by its key, or by its value where there is none."""
@@ -109,6 +132,53 @@ class TopicOutput(Struct, frozen=True):
             "tasks": str(self.tasks),
             **{f"kafka.{name}": value for name, value in self.producer.items()},
         }
+
+
+class SendTask(Struct, frozen=True):
+    """What one task does with its rows."""
+
+    options: SinkOptions
+    columns: tuple[SourceColumn, ...]
+    query: str
+    batch: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from ropewalk.spark.sink.transaction import write_once  # here: it loads compiled loops
+
+        context = TaskContext.get()
+        assert context is not None, "only tasks write"
+        counted = Counted(batches)
+        row_count, decision = write_once(
+            self.options,
+            self.columns,
+            counted,
+            task=context.partitionId(),
+            query=self.query,
+            batch=self.batch,
+        )
+        figures = Figures()
+        if decision is Decision.WRITE:
+            figures = Figures(written_rows=row_count, written_bytes=counted.byte_count)
+        yield pa.record_batch({"figures": single(msgspec.json.encode(figures))})
+
+
+class Counted:
+    """Rows on their way, and how many bytes their keys and values have."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self.byte_count = 0
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        rows = next(self._batches)
+        for name in ("key", "value"):
+            at = rows.schema.get_field_index(name)
+            if at >= 0:
+                self.byte_count += pc.sum(pc.binary_length(rows.column(at))).as_py() or 0
+        return rows
 
 
 def refuse_doubles(rows: "DataFrame") -> None:

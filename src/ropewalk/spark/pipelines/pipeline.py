@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from msgspec import Struct
 
+from ropewalk.spark.figures import Tally
 from ropewalk.spark.ranges import Offsets
 
 if TYPE_CHECKING:
@@ -67,8 +68,19 @@ class Started(Struct, frozen=True):
     query: "StreamingQuery"
     """Not waited for."""
     counted_from: Offsets | None = None
-    """Where the first batch of the query begins, if tasks read records themselves and Spark sees no row of them: progress is then
-    told by offsets. None: Spark counts rows."""
+    """Where the first batch of the query begins, which Spark does not say. None if nobody knows."""
+    tally: Tally | None = None
+    """What batches come to, as tasks count it. None where nobody does, or in another process."""
+    reads_by_itself: bool = False
+    """Tasks read records themselves, and Spark sees no row of them."""
+    counts_late_rows: bool = False
+    """The tally has the rows that came too late. Else Spark's own count of them is taken."""
+
+
+def tally_here(work: Work, tally: Tally) -> Tally | None:
+    """The tally, if batches are run by this process: a Connect server runs them in one of its own. Told by the module's name, because
+    the module itself needs packages that nobody else does."""
+    return None if type(work.spark).__module__.startswith("pyspark.sql.connect") else tally
 
 
 class Pipeline(Protocol):

@@ -5,8 +5,11 @@ What a reader could get wrong
     and again: those that were taken already are passed over.
     The lag is what the source knew when it made the batch, so between batches it is not of this moment.
     Of a partition that nothing was read of yet no lag is known before it was seen.
-    Where tasks read records themselves Spark counts none, and offsets are counted in their place; what compaction and transactions
-    leave empty is among them. Spark does not say where the first batch of a query begins, so whoever started it does.
+    Rows that were read are as tasks have counted them, where they do (`figures.py`). Where Spark counts, it counts a row as often as it is looked at,
+    which a query with two branches does twice: so never more of them than the batch has offsets. Where nobody has counted, offsets are
+    counted, those that compaction and transactions leave empty among them. Spark does not say where the first batch of a query begins, so whoever started it does.
+    Rows that came too late are as Spark counts them, unless who started the query counts them: Spark drops them after it has taken rows
+    of one group together, and counts each group once.
 """
 
 import json
@@ -14,8 +17,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ropewalk.base.ids import TopicPartition
+from ropewalk.spark.figures import Tally
 from ropewalk.spark.ranges import IDS, Offsets
 
 
@@ -45,20 +50,54 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     lag: int | None = None
     """Records there that are not read, over all partitions; None before anything is known."""
     lags: tuple[PartitionLag, ...] = ()
+    written_rows: int | None = None
+    """Written in this run, and so are the bytes and files; None if that was not counted where this is told."""
+    written_bytes: int | None = None
+    written_files: int | None = None
+    dead_letters: int | None = None
+    """Rows of this run that went to the table of dead letters."""
+    unreadable_rows: int | None = None
+    """Rows of this run that could not be read, whatever became of them."""
+    late_rows: int = 0
+    """Rows of this run that came too late to be counted."""
+    state_rows: int | None = None
+    """Rows that Spark keeps for batches to come; None for queries that take every row for itself."""
 
 
 class Progress:
-    __slots__ = ("_counted_from", "_last", "_snapshot")
+    __slots__ = ("_counted_from", "_counts_late_rows", "_last", "_reads_by_itself", "_snapshot", "_tally")
 
-    def __init__(self, counted_from: Offsets | None = None) -> None:
-        """`counted_from`: where the first batch begins, if offsets are to be counted; None if Spark counts rows."""
+    def __init__(
+        self,
+        counted_from: Offsets | None = None,
+        tally: Tally | None = None,
+        *,
+        reads_by_itself: bool = False,
+        counts_late_rows: bool = False,
+    ) -> None:
+        """As `Started` has them."""
         self._counted_from = counted_from
+        self._tally = tally
+        self._reads_by_itself = reads_by_itself
+        self._counts_late_rows = counts_late_rows
         self._last = ("", -1)
         self._snapshot = Snapshot()
 
     @property
     def snapshot(self) -> Snapshot:
-        return self._snapshot
+        """Figures are of this moment: what a batch has written counts although Spark does not know yet that it is over."""
+        if self._tally is None:
+            return self._snapshot
+        total = self._tally.total
+        return replace(
+            self._snapshot,
+            written_rows=total.written_rows,
+            written_bytes=total.written_bytes,
+            written_files=total.written_files,
+            dead_letters=total.dead_letters,
+            unreadable_rows=total.unreadable_rows,
+            late_rows=total.late_rows if self._counts_late_rows else self._snapshot.late_rows,
+        )
 
     def take(self, reports: Iterable[Mapping[str, Any]]) -> list[Snapshot]:
         """The reports as Spark's JSON has them, oldest first. Answers with one snapshot for each batch that ended since."""
@@ -71,19 +110,26 @@ class Progress:
             is_batch = "addBatch" in report.get("durationMs", {})
             if is_batch:
                 self._snapshot = _after(self._snapshot, report, self._rows(report))
-                ended.append(self._snapshot)
+                ended.append(self.snapshot)
             else:
                 self._snapshot = _idle(self._snapshot, report)
         return ended
 
     def _rows(self, report: Mapping[str, Any]) -> int:
-        return _rows(report) if self._counted_from is None else _covered(report, self._counted_from)
+        figures = None if self._tally is None else self._tally.take(int(report["batchId"]))
+        covered = None if self._counted_from is None else _covered(report, self._counted_from)
+        if self._reads_by_itself:
+            return figures.read_rows if figures is not None else covered or 0
+        return _rows(report) if covered is None else min(covered, _rows(report))
 
 
 def _after(before: Snapshot, report: Mapping[str, Any], rows: int) -> Snapshot:
     lags = _lags(report) or before.lags
     seconds = report["durationMs"].get("triggerExecution", report.get("batchDuration", 0)) / 1000
+    operators = report.get("stateOperators") or ()
     return Snapshot(
+        late_rows=before.late_rows + sum(int(each.get("numRowsDroppedByWatermark", 0)) for each in operators),
+        state_rows=sum(int(each.get("numRowsTotal", 0)) for each in operators) if operators else None,
         batches=before.batches + 1,
         rows=before.rows + rows,
         batch=int(report["batchId"]),
@@ -101,8 +147,7 @@ def _idle(before: Snapshot, report: Mapping[str, Any]) -> Snapshot:
     lags = _lags(report)
     if not lags:
         return before
-    changed = {"lag": sum(each.lag for each in lags), "lags": lags}
-    return Snapshot(**{name: getattr(before, name) for name in before.__struct_fields__} | changed)
+    return replace(before, lag=sum(each.lag for each in lags), lags=lags)
 
 
 def _lags(report: Mapping[str, Any]) -> tuple[PartitionLag, ...]:
@@ -128,8 +173,8 @@ def _rows(report: Mapping[str, Any]) -> int:
 
 
 def _covered(report: Mapping[str, Any], counted_from: Offsets) -> int:
-    """How many offsets the batch goes over."""
-    count = 0
+    """How many offsets the batch goes over. A topic that two sources of the query read counts once."""
+    counts: dict[tuple[str, str], int] = {}
     for source in report.get("sources", ()):
         began, reached = _offsets(source.get("startOffset")), _offsets(source.get("endOffset"))
         if not isinstance(reached, dict):
@@ -140,8 +185,8 @@ def _covered(report: Mapping[str, Any], counted_from: Offsets) -> int:
                     start = began.get(topic, {}).get(index, 0)
                 else:
                     start = counted_from.get(TopicPartition(topic, int(index)), 0)
-                count += max(0, end - max(0, start))
-    return count
+                counts[topic, index] = max(counts.get((topic, index), 0), end - max(0, start))
+    return sum(counts.values())
 
 
 def _offsets(said: object) -> object:

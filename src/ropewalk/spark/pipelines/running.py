@@ -190,7 +190,12 @@ class Report:
         return self._progress.snapshot
 
     def begin(self, started: Started) -> None:
-        self._progress = Progress(started.counted_from)
+        self._progress = Progress(
+            started.counted_from,
+            started.tally,
+            reads_by_itself=started.reads_by_itself,
+            counts_late_rows=started.counts_late_rows,
+        )
         self.tell(State.RUNNING)
 
     def take(self, query: "StreamingQuery") -> list[Snapshot]:

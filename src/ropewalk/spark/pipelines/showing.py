@@ -74,7 +74,19 @@ def summary(snapshot: Snapshot, seconds: float) -> str:
         if snapshot.busy_seconds > 0
         else ""
     )
-    return f"{_counted(snapshot.rows, 'row')} in {batches}, {seconds:.1f} s{rate}"
+    return f"{_counted(snapshot.rows, 'row')} read{_became(snapshot)} in {batches}, {seconds:.1f} s{rate}"
+
+
+def _became(snapshot: Snapshot) -> str:
+    """What was written is told even if it is nothing; what ought not to be, only if it is there."""
+    told = [] if snapshot.written_rows is None else [f"{snapshot.written_rows:,} written"]
+    if snapshot.dead_letters:
+        told.append(_counted(snapshot.dead_letters, "dead letter"))
+    elif snapshot.unreadable_rows:
+        told.append(f"{snapshot.unreadable_rows:,} unreadable")
+    if snapshot.late_rows:
+        told.append(f"{snapshot.late_rows:,} too late")
+    return "".join(f", {each}" for each in told)
 
 
 def _lag(snapshot: Snapshot) -> str:

@@ -8,6 +8,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from ropewalk.base.ids import TopicPartition
+from ropewalk.spark.figures import Figures
 from ropewalk.spark.lake.kinds import Kind, open_table
 from ropewalk.spark.lake.landing import refuse_unseen, stored_of
 from ropewalk.spark.lake.table import Commit, TableSpec, Target, Upkeep, WrittenFile
@@ -53,12 +54,12 @@ class TableOutput(Struct, frozen=True):
     def take_over(self) -> None:
         """Queries are told apart by their own counts, and the same offsets are never committed twice."""
 
-    def write(self, rows: "DataFrame", batch: Batch) -> bool:
+    def write(self, rows: "DataFrame", batch: Batch) -> Figures | None:
         table = open_table(self.kind, self.spec)
         table.widen(self.spec.schema)  # a query that was changed may give more columns
         stored = stored_of(table, [*batch.ranges, counter(batch.query)], batch.topic_ids)
         if not is_new(stored, batch.query, batch.number, batch.ranges):
-            return False
+            return None
         task = WriteTask(table.target, table.schema, UPKEEP.file_bytes_target)
         files = tuple(
             msgspec.json.decode(bytes(row[0]), type=WrittenFile)
@@ -66,8 +67,14 @@ class TableOutput(Struct, frozen=True):
         )
         refuse_unseen(table.target, files)
         note = {"batch": str(batch.number), "query": batch.query}
-        table.commit(Commit(files, moved(batch.query, batch.number, batch.ranges), note, batch.topic_ids))
-        return True
+        figures = Figures(
+            written_rows=sum(each.row_count for each in files),
+            written_bytes=sum(each.size_bytes for each in files),
+            written_files=len(files),
+        )
+        moves = moved(batch.query, batch.number, batch.ranges)
+        table.commit(Commit(files, moves, note, batch.topic_ids, figures.noted()))
+        return figures
 
 
 class WriteTask(Struct, frozen=True):

@@ -20,6 +20,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from ropewalk.spark import fail_points
 from ropewalk.spark.checkpoints import query_id
+from ropewalk.spark.figures import Figures, Tally
 from ropewalk.spark.lake.kinds import Kind, open_table
 from ropewalk.spark.lake.table import TableSpec
 from ropewalk.spark.options import Subscription, parse_source
@@ -27,7 +28,7 @@ from ropewalk.spark.pipelines.beginnings import Definition
 from ropewalk.spark.pipelines.covered import BatchRanges
 from ropewalk.spark.pipelines.definition import absolute
 from ropewalk.spark.pipelines.outputs import Batch, Output, TopicOutput, as_records, refuse_doubles
-from ropewalk.spark.pipelines.pipeline import Started, Work
+from ropewalk.spark.pipelines.pipeline import Started, Work, tally_here
 from ropewalk.spark.pipelines.query_shape import Shape
 from ropewalk.spark.pipelines.resuming import begin, stream_from
 from ropewalk.spark.pipelines.sql_query import SqlQuery, Watermark
@@ -96,7 +97,8 @@ class Transform:
         else:
             streams = {name: stream_from(work, topic, beginning) for name, topic in query.views.items()}
             rows = query.over_each(work.spark, streams)
-        return Started(work.writing(rows).outputMode(settings.mode).foreachBatch(each).start())
+        running = work.writing(rows).outputMode(settings.mode).foreachBatch(each).start()
+        return Started(running, counted_from=beginning, tally=tally_here(work, each.tally))
 
     @staticmethod
     def finish(work: Work) -> None:
@@ -126,6 +128,7 @@ class EachBatch:
         self._checkpoint = checkpoint
         self._ranges = BatchRanges(checkpoint, beginning)
         self._query_id: str | None = None
+        self.tally = Tally()
 
     def __call__(self, rows: "DataFrame", number: int) -> None:
         spark = rows.sparkSession
@@ -133,8 +136,9 @@ class EachBatch:
             self._query_id = query_id(spark, self._checkpoint)
         covered = self._ranges.of(spark, number)
         batch = Batch(self._query_id, number, covered.ranges, self._fingerprint, covered.topic_ids)
-        is_new = self._output.write(rows if self._query is None else self._query.over(rows), batch)
-        if not is_new and self._query is None:
+        written = self._output.write(rows if self._query is None else self._query.over(rows), batch)
+        self.tally.add(number, written or Figures())
+        if written is None and self._query is None:
             # The output has these rows already, but what is counted in the checkpoint comes to be only while rows are made.
             rows.write.format("noop").mode("overwrite").save()
         fail_points.reach("transform committed")
