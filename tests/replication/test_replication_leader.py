@@ -76,7 +76,7 @@ def test_below_the_minimum_nothing_is_committed() -> None:
     story = Story(leader(facts(1), isr_count_min=2))
     story.append(10)
     assert (story.core.is_below_minimum, story.high_watermark) == (True, 0)
-    story.core.on_settings(LeaderSettings(isr_count_min=1))
+    story.core.on_facts(facts(1), story.now_ms, settings=LeaderSettings(isr_count_min=1))
     assert (story.core.is_below_minimum, story.high_watermark) == (False, 10)
 
 
@@ -413,3 +413,12 @@ def test_who_begins_before_its_leader_does_not_join() -> None:
     assert story.core.on_fetch(
         NodeId(3), broker_epoch=7, fetch_offset=Offset(10), start_offset=Offset(4), now_ms=0
     )
+
+
+def test_a_smaller_set_in_sync_counts_only_with_the_larger_minimum_of_its_partition_epoch() -> None:
+    story = Story(leader(facts(1, 2, 3), isr_count_min=2))
+    story.append(10)
+    story.fetch(2, 10)
+    raised = LeaderSettings(isr_count_min=3)
+    story.core.on_facts(facts(1, 2, partition_epoch=9), story.now_ms, settings=raised)
+    assert (story.core.is_below_minimum, story.high_watermark) == (True, 0)

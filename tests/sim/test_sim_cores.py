@@ -18,8 +18,16 @@ TWO_ROTTEN_COPIES = 420
 ELECTED_BEFORE_ITS_SYNC = 297
 """Who was elected out of sync had copied all that was promised, and not synced it yet: only what it vouches for is kept."""
 
+MOVED_AWAY_UNHEARD = 743
+"""A leader promised with three copies by the set in sync that it knew. A move was complete, which left two of them."""
 
-@pytest.mark.parametrize("seed", [*range(60), TWO_ROTTEN_COPIES, ELECTED_BEFORE_ITS_SYNC])
+MINIMUM_RAISED_WITH_FEWER_IN_SYNC = 814
+"""A leader heard at once of a set in sync that was smaller and of a minimum that was larger. It took the one before the other."""
+
+FOUND = (TWO_ROTTEN_COPIES, ELECTED_BEFORE_ITS_SYNC, MOVED_AWAY_UNHEARD, MINIMUM_RAISED_WITH_FEWER_IN_SYNC)
+
+
+@pytest.mark.parametrize("seed", [*range(60), *FOUND])
 def test_a_cluster_of_cores_breaks_no_rule(seed: int) -> None:
     outcome = run_seed(seed)
     assert outcome.violations == (), outcome.last_words

@@ -108,9 +108,7 @@ class Followers:
     def on_facts(self, facts: PartitionFacts, settings: LeaderSettings) -> None:
         """The cluster says this of the partition, which this node still leads in the same epoch."""
         core, before = self.core, self.core.isr
-        if settings != core.settings:
-            core.on_settings(settings)
-        core.on_facts(facts, self._now_ms())
+        core.on_facts(facts, self._now_ms(), settings=settings)
         if core.isr != before:
             self._in_sync.on_changed(joined_count=len(core.isr - before), left_count=len(before - core.isr))
         if core.is_below_minimum:

@@ -209,10 +209,17 @@ class Leader:
         self._advance()
         return node_id not in self._isr and self._may_join(node_id, now_ms)
 
-    def on_facts(self, partition: Partition, now_ms: int) -> None:
-        """The image says this of the partition, in the epoch that this leader leads in."""
+    def on_facts(self, partition: Partition, now_ms: int, *, settings: LeaderSettings | None = None) -> None:
+        """The image says this of the partition, in the epoch that this leader leads in, and its settings have changed to these.
+
+        Both at once, since a partition epoch means one minimum: by a set in sync of the newer and the minimum of the older
+        epoch something would be promised with too few copies.
+        """
         assert partition.leader_epoch == self.leader_epoch, "another epoch is another leader's"
+        if settings is not None:
+            self.settings = settings
         if partition.partition_epoch <= self.partition_epoch:
+            self._advance()
             return
         self.partition_epoch = partition.partition_epoch
         self.replicas = partition.replicas
@@ -225,10 +232,6 @@ class Leader:
         self._in_flight, self._doubted, self._retry_at_ms = None, frozenset(), NEVER_MS
         self._follow(partition, now_ms)
         self._recount()
-        self._advance()
-
-    def on_settings(self, settings: LeaderSettings) -> None:
-        self.settings = settings
         self._advance()
 
     def propose(

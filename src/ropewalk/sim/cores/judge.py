@@ -323,7 +323,7 @@ class Judge:
         self._check_sequences(truth, added)
         start = len(promised)
         promised.extend(added)
-        self._check_copies(truth, key, partition, partition_epoch)
+        self._check_copies(truth, key, partition_epoch)
         self._check_holders(key, partition, start=start)
 
     def on_learnt(self, key: Key, node_id: NodeId, log: ReplicaLog, before: int, after: int) -> None:
@@ -369,10 +369,11 @@ class Judge:
             )
 
     def on_dropped(self, key: Key, node_id: NodeId) -> None:
-        """A node removed a replica from its disk."""
-        partition = self._partition(key)
+        """A node is about to remove a replica from its disk."""
+        partition, truth = self._partition(key), self.truth(key)
+        log = self._machines[node_id].logs.get(key)
+        truth.dropped_ends[node_id] = 0 if log is None else log.vouched_end
         if partition is not None and node_id in (*partition.isr, *partition.eligible):
-            truth = self.truth(key)
             raise Violation("P1", f"{truth.name}: {node_id} removed its replica and is counted on")
 
     def _check_sequences(self, truth: Truth, added: Sequence[Entry]) -> None:
@@ -387,14 +388,17 @@ class Judge:
                     )
                 truth.sequences[entry.producer] = entry.sequence
 
-    def _check_copies(self, truth: Truth, key: Key, partition: Partition, partition_epoch: int) -> None:
-        """P7: what is promised is, or has been, on as many disks as the minimum of that partition epoch says."""
+    def _check_copies(self, truth: Truth, key: Key, partition_epoch: int) -> None:
+        """P7: what is promised is, or has been, on as many disks as the minimum of that partition epoch says.
+
+        Disks of those who are replicas no more count, too: a leader may not have heard yet that a move is complete.
+        """
         end = len(truth.promised)
         count = 0
-        for member in partition.replicas:
-            machine = self._machines[member]
+        for node_id, machine in self._machines.items():
             log = machine.logs.get(key)
-            count += key in machine.amnesia or (log is not None and log.vouched_end >= end)
+            held_end = truth.dropped_ends.get(node_id, 0) if log is None else log.vouched_end
+            count += key in machine.amnesia or held_end >= end
         minimum = truth.minimums.get(partition_epoch, 1)
         if count < minimum:
             raise Violation(

@@ -167,9 +167,7 @@ class Leading:
     def on_facts(self, partition: Partition, settings: LeaderSettings) -> None:
         before = self.core.high_watermark
         isr = self.core.isr
-        self.core.on_facts(partition, self._host.now_us // 1000)
-        if settings != self.core.settings:
-            self.core.on_settings(settings)
+        self.core.on_facts(partition, self._host.now_us // 1000, settings=settings)
         if isr - self.core.isr:
             self._host.sometimes.note("a follower fell out of sync")
         if self.core.isr - isr:

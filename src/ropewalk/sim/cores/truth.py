@@ -14,6 +14,7 @@ NEVER: Final = -1
 class Truth:
     __slots__ = (
         "advancers",
+        "dropped_ends",
         "is_loose",
         "loss_epoch",
         "minimums",
@@ -36,6 +37,8 @@ class Truth:
         """By its settings, at some time, a disk or an election may have cost what was promised."""
         self.minimums: dict[int, int] = {}
         """How many must have an entry for it to be promised, by partition epoch."""
+        self.dropped_ends: dict[int, int] = {}
+        """How far the copies went that nodes have removed, by node."""
         self.loss_epoch = NEVER
         """The newest leader epoch that began with a loss."""
 
