@@ -1,6 +1,7 @@
 """The watch over a loop: it names who held it, and tells the node's own doing from the machine's."""
 
 import asyncio
+import gc
 import os
 import signal
 import subprocess
@@ -98,3 +99,10 @@ def test_a_line_that_a_killed_process_left_unfinished_is_passed_over(tmp_path: P
     path.write_bytes(b'{"pid":1,"at_s":1.5,"late_ms":30,"own_ms":20,"is_disk":false,"where":["a"]}\n{"pid":')
     assert read_stalls(path) == [Stall(1, 1.5, 30, 20, is_disk=False, where=("a",))]
     assert read_stalls(tmp_path / "none") == []
+
+
+def test_the_garbage_collector_is_named(tmp_path: Path) -> None:
+    kept = [[index] for index in range(1_000_000)]
+    stall = stalls_of(tmp_path / "stalls", gc.collect, lambda stall: "garbage collector" in str(stall.where))
+    assert "generation 2" in stall.where[0]
+    assert kept

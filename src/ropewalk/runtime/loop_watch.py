@@ -9,9 +9,11 @@ What a reader could get wrong
     for one that holds the interpreter, or that is to begin, and is itself not run. Of the second the watch knows nothing, since it was
     stopped itself: time in which it did not look does not count, unless the loop's thread used the processor meanwhile.
     A write that the disk makes wait is the disk's, not the code's. It is known by where the loop's thread stands.
+    The garbage collector lets nobody look while it works. It says by itself how long it took, and is named first.
 """
 
 import asyncio
+import gc
 import os
 import sys
 import threading
@@ -33,6 +35,7 @@ _LOOKED_MS_MAX: Final = 20.0
 """What one look at the clock accounts for, at most: whoever looks every five milliseconds and comes later was stopped, too."""
 
 _FRAMES_MAX: Final = 8
+_COLLECTED_MS_MIN: Final = 5.0
 
 
 class Stall(Struct, frozen=True):
@@ -68,8 +71,12 @@ class LoopWatch:
         self._path = path
         self._thread_id = threading.get_ident()
         self._clock_id = time.pthread_getcpuclockid(self._thread_id)
+        self._collecting_since_s = 0.0
+        self._collected: dict[int, float] = {}
+        """How long the collector worked since the loop was last asked for a turn, in milliseconds, by generation."""
 
     def start(self) -> None:
+        gc.callbacks.append(self._on_collector)
         threading.Thread(target=self._run, name="watch on the loop", daemon=True).start()
 
     def _run(self) -> None:
@@ -77,6 +84,7 @@ class LoopWatch:
             turned = threading.Event()
             began_s, looked_ms = time.monotonic(), 0.0
             where: tuple[str, ...] = ()
+            self._collected = {}
             cpu_s, waited_ms = time.clock_gettime(self._clock_id), self._waited_ms()
             try:
                 self._loop.call_soon_threadsafe(turned.set)
@@ -92,8 +100,24 @@ class LoopWatch:
             if late_ms >= _REPORTED_MS:
                 cpu_ms = (time.clock_gettime(self._clock_id) - cpu_s) * 1000
                 ready_ms = self._waited_ms() - waited_ms
-                self._report(late_ms, max(cpu_ms, looked_ms - ready_ms), where)
+                self._report(late_ms, max(cpu_ms, looked_ms - ready_ms), (*self._collections(), *where))
             time.sleep(_TICK_S)
+
+    def _on_collector(self, phase: str, info: Mapping[str, int]) -> None:
+        now_s = time.monotonic()
+        if phase == "start":
+            self._collecting_since_s = now_s
+        else:
+            generation = info["generation"]
+            took_ms = (now_s - self._collecting_since_s) * 1000
+            self._collected[generation] = self._collected.get(generation, 0.0) + took_ms
+
+    def _collections(self) -> tuple[str, ...]:
+        return tuple(
+            f"garbage collector, generation {generation}: {took_ms:.0f} ms"
+            for generation, took_ms in sorted(self._collected.items())
+            if took_ms >= _COLLECTED_MS_MIN
+        )
 
     def _waited_ms(self) -> float:
         """How long threads of this process have been ready without a processor, ever. A thread that has ended takes its time with it,
