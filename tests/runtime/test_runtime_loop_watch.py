@@ -103,6 +103,10 @@ def test_a_line_that_a_killed_process_left_unfinished_is_passed_over(tmp_path: P
 
 def test_the_garbage_collector_is_named(tmp_path: Path) -> None:
     kept = [[index] for index in range(1_000_000)]
-    stall = stalls_of(tmp_path / "stalls", gc.collect, lambda stall: "garbage collector" in str(stall.where))
+
+    def collect() -> None:
+        gc.collect()
+
+    stall = stalls_of(tmp_path / "stalls", collect, lambda stall: "garbage collector" in str(stall.where))
     assert "generation 2" in stall.where[0]
     assert kept
