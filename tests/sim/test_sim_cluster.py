@@ -11,8 +11,14 @@ from ropewalk.sim.cluster.scenario import FAULTS_MIN, OPERATIONS_MIN, WORK_S, ru
 
 MUTANTS = sorted((Path(__file__).parent.parent / "mutants" / "cluster").glob("*.patch"))
 
+STARTED_NEXT_WEEK = 104
+"""A node started while its clock was ten days ahead, and took all records for older than seven days."""
 
-@pytest.mark.parametrize("seed", range(10))
+EXPIRED_BY_A_FAST_CLOCK = 142
+"""Records expired a little early, by a clock that runs ahead of the clients'."""
+
+
+@pytest.mark.parametrize("seed", [*range(10), STARTED_NEXT_WEEK, EXPIRED_BY_A_FAST_CLOCK])
 def test_a_cluster_of_whole_nodes_loses_nothing(seed: int) -> None:
     outcome = run_seed(seed)
     assert outcome.violations == ()

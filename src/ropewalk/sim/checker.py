@@ -35,6 +35,7 @@ from ropewalk.sim.history import (
     Acknowledged,
     BoundsSeen,
     ClockJumped,
+    ClocksDrift,
     Created,
     Deleted,
     DeletionAsked,
@@ -71,6 +72,7 @@ def check(history: Sequence[Event], note: Callable[[str], None] = lambda _: None
     found: list[Violation] = []
     promises: dict[str, Promise] = {}
     jumps: list[int] = []
+    drift = ClocksDrift(since_ms=0, fraction=0.0)
     by_partition: dict[TopicPartition, _Partition] = {}
     sends: dict[int, Sent] = {}
     for index, event in enumerate(history):
@@ -85,6 +87,9 @@ def check(history: Sequence[Event], note: Callable[[str], None] = lambda _: None
                 continue
             case ClockJumped():
                 jumps.append(index)
+                continue
+            case ClocksDrift():
+                drift = event
                 continue
             case PowerFailed():
                 for known in by_partition.values():
@@ -101,7 +106,7 @@ def check(history: Sequence[Event], note: Callable[[str], None] = lambda _: None
         state = by_partition.get(partition)
         if state is None:
             promise = promises.get(partition.topic, Promise())
-            state = by_partition[partition] = _Partition(partition, promise, jumps, found, note)
+            state = by_partition[partition] = _Partition(partition, promise, jumps, drift, found, note)
         state.on_event(index, event)
     for state in by_partition.values():
         state.conclude(len(history))
@@ -116,12 +121,14 @@ class _Partition:
         name: TopicPartition,
         promise: Promise,
         jumps: Sequence[int],
+        drift: ClocksDrift,
         found: list[Violation],
         note: Callable[[str], None],
     ) -> None:
         self._name = name
         self._promise = promise
         self._jumps = jumps
+        self._drift = drift
         self._found = found
         self._note = note
         self._keys = Keys(promise, jumps, self._report, note) if promise.is_compacted else None
@@ -207,7 +214,14 @@ class _Partition:
                 self._report("resurrected", what)
             case FinalRead():
                 self._final = event
-            case Created() | ClockJumped() | PowerFailed() | SurvivedFailedSync() | StartFailed():
+            case (
+                Created()
+                | ClockJumped()
+                | ClocksDrift()
+                | PowerFailed()
+                | SurvivedFailedSync()
+                | StartFailed()
+            ):
                 raise AssertionError("belongs to no partition")
 
     def conclude(self, index: int) -> None:
@@ -272,7 +286,8 @@ class _Partition:
             return self._deletable_before
         if self._jumps:
             return HISTORY_END
-        oldest_ms = at_ms - self._promise.retention_ms
+        ahead_ms = self._drift.fraction * (at_ms - self._drift.since_ms)
+        oldest_ms = at_ms + ahead_ms - self._promise.retention_ms
         young = (offset for offset, value in self._value_at.items() if self._timestamp_ms[value] > oldest_ms)
         return max(self._deletable_before, min(young, default=HISTORY_END))
 

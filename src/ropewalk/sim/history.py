@@ -134,6 +134,13 @@ class ClockJumped(Struct, frozen=True):
     """The node's clock was put forward or back; from here on it may disagree with the clients'."""
 
 
+class ClocksDrift(Struct, frozen=True):
+    """From `since_ms` on the clocks of nodes may run ahead of the clients', by this part of the time that passes."""
+
+    since_ms: int
+    fraction: float
+
+
 class PowerFailed(Struct, frozen=True):
     """Whatever was not on the platter may be gone."""
 
@@ -196,6 +203,7 @@ Event = (
     | Deleted
     | Rotted
     | ClockJumped
+    | ClocksDrift
     | PowerFailed
     | LossAdmitted
     | SurvivedFailedSync

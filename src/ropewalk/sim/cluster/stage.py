@@ -19,11 +19,12 @@ from ropewalk.sim.cluster.judge import MetadataJudge, WatchedFacts
 from ropewalk.sim.cluster.members import Members
 from ropewalk.sim.cluster.rest import unrest
 from ropewalk.sim.etcd import ModelledEtcd
+from ropewalk.sim.history import ClocksDrift
 from ropewalk.sim.link import LinkLost
 from ropewalk.sim.loop import Overtime, Stuck
 from ropewalk.sim.scenario import Outcome
 from ropewalk.sim.workload import Workload
-from ropewalk.sim.world import World
+from ropewalk.sim.world import EPOCH_MS, World
 
 FORM_S: Final = 40.0
 """A cluster without faults has formed long before."""
@@ -33,6 +34,9 @@ REST_S: Final = 90.0
 
 FORCE_S: Final = 15.0
 """When nobody is coming back who could lead a partition that may lose records, an operator forces somebody to."""
+
+_DRIFT: Final = 0.03
+"""By which part of a second clocks differ from each other, every second."""
 
 LIMIT_S: Final = 400.0
 
@@ -76,7 +80,8 @@ class Stage:
         if rng.random() < 0.5:
             world.sometimes.note("clocks ran at different rates")
             for member in self.members.by_id.values():
-                member.machine.clock.rate = rng.choice([0.97, 1.0, 1.03])
+                member.machine.clock.rate = rng.choice([1 - _DRIFT, 1.0, 1 + _DRIFT])
+            self.workload.journal.note(ClocksDrift(since_ms=EPOCH_MS, fraction=_DRIFT))
         self.nemesis = ClusterNemesis(
             self.workload,
             self.members,
