@@ -4,6 +4,7 @@ Over whole nodes, in virtual time.
 """
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
@@ -11,6 +12,7 @@ from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import NodeId, TopicPartition
 from ropewalk.client.admin import Admin
 from ropewalk.client.client import Client
+from ropewalk.client.cluster import Cluster, ClusterView
 from ropewalk.client.consumer import Consumer as PartitionReader
 from ropewalk.client.consuming.consumer import Consumer
 from ropewalk.client.consuming.fetcher import Fetcher
@@ -114,6 +116,50 @@ def test_one_batch_that_cannot_be_opened_costs_nothing_else(good: int, protocol:
             assert await values_of(consumer, 1) == ["b2"]
 
     in_a_cluster(story, QUICK)
+
+
+@pytest.fixture
+def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The topics that somebody has asked the cluster about, one after the other."""
+    topics: list[str] = []
+    look_up = Cluster.metadata
+
+    async def noting(cluster: Cluster, names: Sequence[str] | None, **named: object) -> ClusterView:
+        topics.extend(names or ())
+        return await look_up(cluster, names, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Cluster, "metadata", noting)
+    return topics
+
+
+def test_while_nobody_leads_a_partition_nobody_is_asked_for_its_leader_all_the_time(
+    looked_up: list[str],
+) -> None:
+    async def story(nodes: Nodes) -> None:
+        async with nodes.client() as client:
+            await make(nodes, client, (1,), (2,))
+            await client.produce("orders", 0, batch_of("before"))
+            producer = Producer(
+                f"node0:{KAFKA_PORT},node2:{KAFKA_PORT}", ports=HostPorts(nodes, "producer"), linger_ms=0
+            )
+            async with producer, consumer_of(nodes) as consumer:
+                consumer.assign([ORDERS, TopicPartition("orders", 1)])
+                assert await values_of(consumer, 1) == ["before"]
+                nodes.members[1].kill()
+                await nodes.until(lambda: partition_at(nodes, 0).leader is None)
+                delivery = await producer.send("orders", b"after", partition=0)
+                await asyncio.sleep(1)
+                looked_up.clear()
+                await asyncio.sleep(10)
+                assert 2 <= len(looked_up) <= 60
+                await client.produce("orders", 1, batch_of("elsewhere"))
+                assert await values_of(consumer, 1) == ["elsewhere"], "the others go on"
+                await nodes.members[1].start()
+                await nodes.until(lambda: partition_at(nodes, 0).leader == 1)
+                assert (await delivery).offset == 1
+                assert await values_of(consumer, 1) == ["after"]
+
+    in_a_cluster(story, "node.session.timeout.ms=1500")
 
 
 @pytest.fixture

@@ -193,8 +193,7 @@ class Fetcher:
         if partition.partition >= len(topic.partitions) or not cluster.knows(
             topic.partitions[partition.partition].leader
         ):
-            cluster.forget(partition.topic)
-            self._run(partition.topic, partial(self._look_up, partition.topic))
+            self._run(partition, partial(self._find_leader, partition))
             return None
         view = topic.partitions[partition.partition]
         if not self._is_same_history(held, topic, view):
@@ -409,6 +408,13 @@ class Fetcher:
     async def _look_up(self, topic: str) -> None:
         deadline_ms = self._session.deadline_ms(self._settings.request_timeout_ms)
         await self._session.cluster.topic(topic, deadline_ms=deadline_ms)
+
+    async def _find_leader(self, partition: TopicPartition) -> None:
+        """That nobody leads it is a failure like others: it is asked for again after a while."""
+        cluster = self._session.cluster
+        cluster.forget(partition.topic)
+        deadline_ms = self._session.deadline_ms(self._settings.request_timeout_ms)
+        await cluster.partition(partition.topic, partition.partition, deadline_ms=deadline_ms)
 
     async def _reach(self, node: NodeId, wanted: Sequence[Asked]) -> None:
         deadline_ms = self._session.deadline_ms(self._settings.request_timeout_ms)

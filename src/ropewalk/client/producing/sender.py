@@ -118,8 +118,7 @@ class Sender:
             leader = topic.partitions[partition.partition].leader
             if cluster.knows(leader):
                 return leader
-        cluster.forget(partition.topic)
-        self._run(partition.topic, partial(self._look_up, partition.topic))
+        self._run(partition, partial(self._find_leader, partition))
         return None
 
     def _is_ready(self, queue: PartitionQueue, now_ms: float) -> bool:
@@ -285,6 +284,18 @@ class Sender:
         deadline_ms = self._session.deadline_ms(self._settings.request_timeout_ms)
         await self._session.cluster.topic(
             topic, deadline_ms=deadline_ms, may_create=self._settings.may_create_topics
+        )
+
+    async def _find_leader(self, partition: TopicPartition) -> None:
+        """That nobody leads it is a failure like others: it is asked for again after a while."""
+        cluster = self._session.cluster
+        cluster.forget(partition.topic)
+        deadline_ms = self._session.deadline_ms(self._settings.request_timeout_ms)
+        await cluster.partition(
+            partition.topic,
+            partition.partition,
+            deadline_ms=deadline_ms,
+            may_create=self._settings.may_create_topics,
         )
 
     async def _reach(self, node: NodeId, topics: Sequence[str]) -> None:
