@@ -49,6 +49,8 @@ class Fabric:
         self.weather = Weather()
         self.names: dict[str, list[str]] = {}
         """Names that stand for several hosts. A host is known by its own name anyway."""
+        self.watches: dict[str, Callable[[], None]] = {}
+        """By host: told of everything that is sent from there."""
         self.context = Context()
         """Runs what the wires do by themselves; it belongs to no process."""
         self._listeners: dict[tuple[str, int], HostListener] = {}
@@ -99,6 +101,14 @@ class Fabric:
         """Both sides believe in the connection; nothing passes until everything is mended."""
         self.trace.note("black hole", end.local[0], end.remote[0])
         end.is_black_hole = end.peer.is_black_hole = True
+
+    def hold(self, end: SimulatedTransport) -> None:
+        """What is sent from there waits on the wire, also when the connection has been given up; `let_through` ends it."""
+        end.is_black_hole = True
+
+    def let_through(self, end: SimulatedTransport) -> None:
+        end.is_black_hole = False
+        end.arrive_soon()
 
     # What the world does.
 

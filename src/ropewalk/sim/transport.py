@@ -104,6 +104,9 @@ class SimulatedTransport(asyncio.Transport):
         copied = bytes(data)  # the caller may reuse its buffer at once
         if not copied:
             return
+        watch = self._fabric.watches.get(self.local[0])
+        if watch is not None:
+            watch()
         self._outgoing.append(copied)
         self._outgoing_bytes += len(copied)
         self._send()
@@ -165,6 +168,12 @@ class SimulatedTransport(asyncio.Transport):
 
     def _set_wire_timer(self, when: float) -> None:
         self._wire_timer = self._loop.call_at(when, self._arrive, context=self._fabric.context)
+
+    def arrive_soon(self) -> None:
+        """What waits to be sent again is on its way."""
+        if self._wire_timer is not None:
+            self._wire_timer.cancel()
+            self._set_wire_timer(self._loop.time() + self._fabric.draw_latency_s())
 
     def _arrive(self) -> None:
         self._wire_timer = None

@@ -27,7 +27,10 @@ from ropewalk.sim.eos.closing import hanging, is_compacted, note_final_logs
 from ropewalk.sim.eos.committed import read_committed_offsets
 from ropewalk.sim.eos.guide import EosGuide, MemberGuide
 from ropewalk.sim.eos.history import EosJournal
+from ropewalk.sim.eos.late_topic import LateTopic
 from ropewalk.sim.eos.membership import ClassicMembership, Membership, ServerAssignedMembership
+from ropewalk.sim.eos.nearby_topic import NearbyTopic
+from ropewalk.sim.eos.overtaken_topic import OvertakenTopic
 from ropewalk.sim.eos.readers import FinalReader, Reader
 from ropewalk.sim.eos.side_topics import UNCLEAN, PoisonedTopic, UncleanTopic
 from ropewalk.sim.eos.sometimes import EXPECTED
@@ -79,7 +82,11 @@ class EosScenario:
         self._world = world
         settings = (*_SETTINGS, *_COMPACTING) if world.rng_for("settings").random() < 0.5 else _SETTINGS
         self.stage = Stage(
-            world, lambda topic: topic == UNCLEAN, settings=settings, strikes_coordinators=True
+            world,
+            lambda topic: topic == UNCLEAN,
+            settings=settings,
+            strikes_coordinators=True,
+            may_have_racks=True,
         )
         self._rng = self.stage.rng
         self._workload = self.stage.workload
@@ -92,6 +99,9 @@ class EosScenario:
         self._client_rng = world.rng_for("clients of the library")
         self._poisoned: PoisonedTopic | None = None
         self._unclean: UncleanTopic | None = None
+        self._overtaken: OvertakenTopic | None = None
+        self._nearby: NearbyTopic | None = None
+        self._late: LateTopic | None = None
         self._is_complete = False
         self._findings: list[Violation] = []
 
@@ -147,6 +157,15 @@ class EosScenario:
         if self._client_rng.random() < 0.3:
             self._unclean = UncleanTopic(self._guide, bootstrap)
             await self._unclean.make()
+        if self._client_rng.random() < 0.3:
+            self._overtaken = OvertakenTopic(self._guide, bootstrap)
+            await self._overtaken.make()
+        if self._client_rng.random() < 0.5:
+            self._late = LateTopic(self._guide, bootstrap)
+            await self._late.make()
+        if self.stage.members.racks:
+            self._nearby = NearbyTopic(self._guide, bootstrap, self.stage)
+            await self._nearby.make()
 
     def _start_clients_of_the_library(self, clients: asyncio.TaskGroup) -> None:
         """With dice of their own, so that what the others do does not depend on whether they are there."""
@@ -179,6 +198,12 @@ class EosScenario:
             self._poisoned.start(clients)
         if self._unclean is not None:
             self._unclean.start(clients, self.stage)
+        if self._overtaken is not None:
+            self._overtaken.start(clients)
+        if self._late is not None:
+            self._late.start(clients, self.stage)
+        if self._nearby is not None:
+            self._nearby.start(clients)
 
     def _start_transactions(self, clients: asyncio.TaskGroup) -> None:
         rng = self._rng
@@ -269,6 +294,15 @@ class EosScenario:
         if self._unclean is not None:
             await self._unclean.conclude()
             self._findings += self._unclean.findings
+        if self._overtaken is not None:
+            await self._overtaken.conclude()
+            self._findings += self._overtaken.findings
+        if self._late is not None:
+            await self._late.conclude()
+            self._findings += self._late.findings
+        if self._nearby is not None:
+            await self._nearby.conclude()
+            self._findings += self._nearby.findings
 
     async def _until(self, complaint: str, is_fulfilled: Callable[[], bool]) -> None:
         began_s = self._world.now_s

@@ -25,7 +25,7 @@ from ropewalk.records.batch import HEADER_BYTES, stamp_crc
 from ropewalk.records.codec import Codec
 from ropewalk.records.record import Record, build
 from ropewalk.sim.checker import Violation
-from ropewalk.sim.cluster.stage import REST_S, Stage
+from ropewalk.sim.cluster.stage import REST_S, Restless, Stage
 from ropewalk.sim.content import decode_value, encode_value
 from ropewalk.sim.eos.client_writers import ClientPorts
 from ropewalk.sim.eos.guide import EosGuide
@@ -95,7 +95,33 @@ class SideTopic:
                     self.sound[partition][produced.base_offset] = value
                 await guide.pause(0.3)
 
-    def consumer(self, guide: EosGuide, group: str | None = None) -> Consumer:
+    async def write_one(self, guide: EosGuide, partition: TopicPartition, *, within_s: float) -> int:
+        """Where it is. In a cluster in which nobody can write this is `Restless`."""
+        ports, world = ClientPorts(guide), guide.workload.world
+        until_s = world.now_s + within_s
+        addresses = parse_addresses(self._bootstrap)
+        async with Client(ports.network, ports.clock, ports.rng, addresses, _CLIENT_SETTINGS) as client:
+            while True:
+                batch = _batch(guide.workload.next_value(), guide.clock.now_ms())
+                try:
+                    produced = await client.produce(
+                        partition.topic, partition.partition, batch, acks=self._acks
+                    )
+                except RopewalkError as error:
+                    if world.now_s > until_s:
+                        raise Restless(f"{guide.name} cannot write to {partition}: {error}") from error
+                    await asyncio.sleep(0.2)
+                else:
+                    return produced.base_offset
+
+    def consumer(
+        self,
+        guide: EosGuide,
+        group: str | None = None,
+        *,
+        client_rack: str = "",
+        max_partition_fetch_bytes: int = 1 << 20,
+    ) -> Consumer:
         return Consumer(
             self._bootstrap,
             group=group,
@@ -110,7 +136,22 @@ class SideTopic:
             default_api_timeout_ms=3000,
             connect_timeout_ms=800,
             max_poll_records=guide.rng.choice([1, 10, 500]),
+            client_rack=client_rack,
+            max_partition_fetch_bytes=max_partition_fetch_bytes,
         )
+
+    async def read_all(self, guide: EosGuide) -> dict[TopicPartition, dict[int, int]]:
+        """Every record that is there, by its offset."""
+        there: dict[TopicPartition, dict[int, int]] = {each: {} for each in self.partitions}
+        async with self.consumer(guide) as consumer:
+            consumer.assign(self.partitions)
+            quiet_count = 0
+            while quiet_count < 30:
+                messages = await consumer.poll(timeout_ms=200)
+                quiet_count = 0 if messages else quiet_count + 1
+                for message in messages:
+                    there[message.topic_partition][message.offset] = decode_value(message.value)
+        return there
 
 
 class PoisonedTopic:
@@ -287,24 +328,12 @@ class UncleanTopic:
         while quiet_count < 30:
             quiet_count = 0 if await self._poll(guide, consumer) else quiet_count + 1
         await consumer.close()
-        for partition, there in (await self._read_all(guide)).items():
+        for partition, there in (await self._topic.read_all(guide)).items():
             for offset, value in there.items():
                 seen = self._seen[partition].get(offset)
                 if seen != value:
                     text = f"{partition} has {value} at {offset}, and its reader saw {seen}"
                     self.findings.append(Violation("other-history", text))
-
-    async def _read_all(self, guide: EosGuide) -> dict[TopicPartition, dict[int, int]]:
-        there: dict[TopicPartition, dict[int, int]] = {each: {} for each in self._topic.partitions}
-        async with self._topic.consumer(guide) as consumer:
-            consumer.assign(self._topic.partitions)
-            quiet_count = 0
-            while quiet_count < 30:
-                messages = await consumer.poll(timeout_ms=200)
-                quiet_count = 0 if messages else quiet_count + 1
-                for message in messages:
-                    there[message.topic_partition][message.offset] = decode_value(message.value)
-        return there
 
 
 async def _until(condition: Callable[[], bool]) -> None:

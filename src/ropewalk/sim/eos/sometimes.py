@@ -51,6 +51,10 @@ EXPECTED: Final = (
     "the library handed in offsets as a former member",
     "a batch that cannot be opened was met",
     "a consumer of the library was carried into another history",
+    "a batch that may have been late was given up as unknown",
+    "a consumer of the library was overtaken by a deletion",
+    "a consumer of the library read from a copy nearby",
+    "a consumer of the library came back from a copy that was gone",
     # The cluster and its machines.
     "another replica led",
     "a partition was without a leader",
