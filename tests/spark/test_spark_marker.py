@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ropewalk.base.ids import TopicPartition
-from ropewalk.spark.refusals import MarkerLost, ReplayDiffers, WrongUse
+from ropewalk.spark.refusals import DataLost, MarkerLost, ReplayDiffers, WrongUse
 from ropewalk.spark.sink.marker import (
     MARKER_BYTES_MAX,
     Decision,
@@ -17,15 +17,17 @@ from ropewalk.spark.sink.marker import (
     decide,
     digest_of,
     from_text,
+    parse_ids,
     parse_ranges,
     ranges_to_text,
     succeeding,
     to_text,
 )
-from ropewalk.spark.sink.recovery import Resumption, released, resumption
+from ropewalk.spark.sink.recovery import Resumption, in_topics, released, resumption
 
 ORDERS = TopicPartition("orders", 0)
 OTHERS = TopicPartition("orders", 1)
+ELSEWHERE = TopicPartition("returns", 0)
 
 
 def read(start: int, end: int) -> Ranges:
@@ -86,7 +88,7 @@ def test_what_cannot_be_told_is_refused_and_where_to_go_on_is_said(
 
 
 def test_a_marker_that_is_gone_is_not_a_beginning() -> None:
-    with pytest.raises(MarkerLost, match=r'retention.*startingOffsets=\{"orders":\{"0":7\}\}'):
+    with pytest.raises(MarkerLost, match=r'made anew.*startingOffsets=\{"orders":\{"0":7\}\}'):
         decide(None, marker("q", 3, read(7, 9)))
 
 
@@ -309,3 +311,87 @@ def test_a_changed_query_may_begin_at_a_topic_that_is_idle() -> None:
     for each in (stored, *released([stored, stored])):
         assert decide(each, Marker("r", 0, 2, digest_of(idle, "another"), idle)) is Decision.WRITE
     assert decide(None, Marker("r", 0, 2, digest_of(idle, "another"), idle), first=stored) is Decision.WRITE
+
+
+def of_topic(query: str, batch: int, ranges: Ranges, id_: str | None, *, tasks: int = 2) -> Marker:
+    ids = {} if id_ is None else {"orders": id_}
+    return Marker(query, batch, tasks, digest_of(ranges), ranges, ids=ids)
+
+
+@pytest.mark.parametrize(
+    ("stored", "offered", "decision"),
+    [
+        pytest.param(of_topic("q", 4, read(0, 9), "old"), of_topic("q", 5, read(9, 12), "old"), Decision.WRITE, id="the same topic"),
+        pytest.param(of_topic("q", 4, read(0, 9), "old"), of_topic("q", 5, read(-2, 30), "new"), Decision.WRITE, id="made anew, longer"),
+        pytest.param(of_topic("q", 4, read(0, 9), "old"), of_topic("q", 5, read(-2, 9), "new"), Decision.WRITE, id="made anew, equal"),
+        pytest.param(of_topic("q", 4, read(0, 9), "old"), of_topic("q", 5, read(-2, 3), "new"), Decision.WRITE, id="made anew, shorter"),
+        pytest.param(of_topic("q", 4, read(0, 9), "old"), of_topic("r", 0, read(0, 9), "new"), Decision.WRITE, id="equal, by another query"),
+        pytest.param(of_topic("q", 4, read(0, 9), "old"), of_topic("r", 0, read(0, 9), "old"), Decision.SKIP, id="a replay by another query"),
+        pytest.param(of_topic("q", 4, read(0, 9), None), of_topic("q", 5, read(9, 12), "new"), Decision.WRITE, id="marked before ids were"),
+        pytest.param(of_topic("q", 4, read(0, 9), None), of_topic("q", 4, read(0, 9), "new"), Decision.SKIP, id="a replay of before"),
+        pytest.param(of_topic("q", 4, read(0, 9), "old"), of_topic("q", 4, read(0, 9), None), Decision.SKIP, id="brokers without ids"),
+    ],
+)  # fmt: skip
+def test_offsets_of_a_source_mean_something_in_that_topic_alone(
+    stored: Marker, offered: Marker, decision: Decision
+) -> None:
+    assert decide(stored, offered) is decision
+    assert decide(from_text(to_text(stored)), offered) is decision
+
+
+@pytest.mark.parametrize(
+    ("stored", "offered", "told"),
+    [
+        (of_topic("q", 4, read(0, 9), "old"), of_topic("q", 4, read(0, 9), "new"), "orders was deleted and made anew since.*old.*new"),
+        (of_topic("q", 4, read(0, 9), "old"), of_topic("q", 5, read(5, 12), "old"), "written twice"),
+        (of_topic("q", 4, read(0, 9), None), of_topic("q", 5, read(-2, 12), "new"), "written twice"),
+    ],
+)  # fmt: skip
+def test_a_replay_from_another_topic_is_none(stored: Marker, offered: Marker, told: str) -> None:
+    with pytest.raises(ReplayDiffers, match=told):
+        decide(stored, offered)
+
+
+@pytest.mark.parametrize("end", [30, 9, 3], ids=["longer", "equal", "shorter"])
+def test_after_a_lost_checkpoint_a_source_made_anew_is_told_or_read_from_its_start(end: int) -> None:
+    markers = [of_topic("q", 4, {**read(0, 9), ELSEWHERE: (0, 5)}, "old")] * 2
+    found = resumption(markers, {"orders": "new"})
+    assert found is not None
+    with pytest.raises(DataLost, match=r"orders was deleted and made anew.*old.*new"):
+        in_topics(found, {"orders": "new"}, takes_new_topics=False)
+    goes_on = in_topics(found, {"orders": "new"}, takes_new_topics=True)
+    assert (goes_on.unfinished, goes_on.ends) == (None, {ELSEWHERE: 5})
+    assert in_topics(found, {"orders": "old"}, takes_new_topics=False) == found
+    following = {**read(-2, end), ELSEWHERE: (5, 6)}
+    for stored in released(markers):
+        offered = of_topic("r", 0, following, "new")
+        assert decide(stored, offered) is Decision.WRITE
+        assert decide(succeeding(stored, offered), offered) is Decision.SKIP
+
+
+def test_half_a_batch_whose_source_is_gone_is_told() -> None:
+    former, latter = of_topic("q", 4, read(0, 9), "old"), of_topic("q", 5, read(9, 12), "old")
+    found = resumption([former, latter], {"orders": "new"})
+    assert found is not None
+    with pytest.raises(DataLost, match=r"offsets 9 to 12 of orders-0.*topic old is gone"):
+        in_topics(found, {"orders": "new"}, takes_new_topics=True)
+
+
+def test_half_a_batch_of_the_topic_that_took_the_others_place_is_finished() -> None:
+    """Its offsets are smaller, and it is the later one nevertheless."""
+    former, latter = of_topic("q", 4, read(0, 9), "old"), of_topic("q", 5, read(-2, 3), "new")
+    for markers in ([former, latter], [latter, former]):
+        found = resumption(markers, {"orders": "new"})
+        assert found == Resumption({ORDERS: (-2, 3)}, {ORDERS: 3}, {"orders": "new"})
+
+
+@pytest.mark.parametrize("text", ['{"t":{"0":[1,2]},"#ids":[]}', '{"t":{"0":[1,2]},"#ids":{"t":4}}'])
+def test_ids_that_are_none_are_refused(text: str) -> None:
+    with pytest.raises(WrongUse, match="#ids"):
+        parse_ids(text)
+
+
+def test_ids_are_told_with_the_ranges() -> None:
+    text = ranges_to_text(read(0, 9), {"orders": "old"})
+    assert (parse_ranges(text), parse_ids(text)) == (read(0, 9), {"orders": "old"})
+    assert parse_ids(ranges_to_text(read(0, 9))) == {}

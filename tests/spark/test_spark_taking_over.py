@@ -9,8 +9,9 @@ from ropewalk.base.errors import ProducerFenced
 from ropewalk.client.group_offsets import OffsetToCommit
 from ropewalk.spark.refusals import ReplayDiffers
 from ropewalk.spark.sink.marker import Marker, decide, digest_of, to_text
+from ropewalk.spark.sink.marker_store import former_group
 from ropewalk.spark.sink.options import SinkOptions, parse_sink
-from ropewalk.spark.sink.transaction import fenced_markers, group, recover, transactional_id
+from ropewalk.spark.sink.transaction import fenced_markers, recover, transactional_id
 from ropewalk.testing import Cluster
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(120)]
@@ -34,11 +35,12 @@ def sink(bootstrap: str, name: str, tasks: int) -> SinkOptions:
 
 
 def mark(producer: Producer, name: str, task: int) -> None:
+    """As former releases did, in a group's offsets."""
     place = TopicPartition(TOPIC, 0)
     with producer.transaction():
         producer.send(TOPIC, b"a row")
         offset = OffsetToCommit(WRITTEN.batch + 1, metadata=to_text(WRITTEN))
-        producer.send_offsets_to_transaction({place: offset}, group(name, task))
+        producer.send_offsets_to_transaction({place: offset}, former_group(name, task))
 
 
 def test_there_are_none_at_first(bootstrap: str) -> None:

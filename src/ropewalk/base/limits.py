@@ -704,3 +704,9 @@ SPARK_MARKERS_PARTITION_COUNT: Final = 8
 SPARK_MARKERS_SEGMENT_BYTES: Final = 1 << 20
 """What of `__spark_markers` is not compacted is the segment in use and one or two before it: whoever looks for a marker that is a year old reads
 so much and what is kept, some thousand markers, in some tenths of a second."""
+
+NEWEST_OFFSETS_FIRST: Final = 256
+"""How far back from a partition's end the newest record of a key is looked for at first: a job that runs has written it within its last batch."""
+
+NEWEST_OFFSETS_GROWTH: Final = 16
+"""By how much further each next look goes back. What was read is read again, which this makes a sixteenth more."""

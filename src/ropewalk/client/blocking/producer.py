@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from ropewalk.base.errors import RopewalkError, TimedOut
 from ropewalk.base.ids import TopicPartition
+from ropewalk.client.cluster import TopicView
 from ropewalk.client.errors import BufferFull, Misuse, TransactionFailed
 from ropewalk.client.formats import Format
 from ropewalk.client.group_offsets import Committed, GroupIdentity, OffsetToCommit
@@ -25,6 +26,7 @@ from ropewalk.client.producing.producer import NO_HEADERS, FinishedBatch, Header
 from ropewalk.client.producing.producer import Producer as AsyncProducer
 from ropewalk.client.producing.settings import SettingValue
 from ropewalk.client.producing.topics import Addressed
+from ropewalk.records.record import Record
 from ropewalk.runtime.loop_thread import LoopThread
 from ropewalk.runtime.mailbox import Mailbox
 
@@ -107,6 +109,14 @@ class Producer:
     def partition_counts(self, topics: Iterable[str]) -> dict[str, int]:
         """How many partitions each topic has by now; without those that are not there."""
         return self._the_thread().run(self._producer.partition_counts(topics))
+
+    def describe_topics(self, topics: Iterable[str]) -> dict[str, TopicView]:
+        """Ids and partitions of topics, asked for and not from memory; without those that are not there."""
+        return self._the_thread().run(self._producer.describe_topics(topics))
+
+    def newest(self, topic: str, keys: Iterable[bytes]) -> dict[bytes, Record]:
+        """The newest record of each key that counts; see `ropewalk.aio.Producer.newest`."""
+        return self._the_thread().run(self._producer.newest(topic, keys))
 
     def committed(
         self, group: str, partitions: Iterable[TopicPartition], *, stable: bool = True

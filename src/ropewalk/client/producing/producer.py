@@ -20,9 +20,10 @@ from typing import Any, Self
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import TopicPartition
 from ropewalk.base.ports import ClientPorts
-from ropewalk.client import group_offsets
+from ropewalk.client import group_offsets, newest
 from ropewalk.client.address import parse_addresses
 from ropewalk.client.client import Client
+from ropewalk.client.cluster import TopicView
 from ropewalk.client.coordinators import Coordinators
 from ropewalk.client.errors import BufferFull, DeliveryFailed, Misuse, RecordTooLarge, TransactionFailed
 from ropewalk.client.formats import Format
@@ -36,6 +37,7 @@ from ropewalk.client.producing.settings import SettingValue, producer_settings
 from ropewalk.client.producing.topics import Addressed, Topics
 from ropewalk.client.producing.transaction import Transactions
 from ropewalk.records.packing import Headers, entry_bytes
+from ropewalk.records.record import Record
 from ropewalk.runtime.ports import SystemClientPorts
 from ropewalk.runtime.tasks import Supervisor
 
@@ -180,6 +182,21 @@ class Producer:
         self._check_running()
         view = await self._client.metadata(topics)
         return {topic.name: len(topic.partitions) for topic in view.topics if topic.partitions}
+
+    async def describe_topics(self, topics: Iterable[str]) -> dict[str, TopicView]:
+        """Ids and partitions of topics, asked for and not from memory; without those that are not there."""
+        self._check_running()
+        view = await self._client.metadata(topics)
+        return {topic.name: topic for topic in view.topics if topic.partitions}
+
+    async def newest(self, topic: str, keys: Iterable[bytes]) -> dict[bytes, Record]:
+        """The newest record of each key that counts: of a topic that is kept by key, what a transactional producer has written last.
+
+        It waits for nobody: what other producers have not decided does not count yet.
+        """
+        self._check_running()
+        known = await self._client.topic(topic)
+        return await newest.newest(self._client, topic, len(known.partitions), keys)
 
     async def committed(
         self, group: str, partitions: Iterable[TopicPartition], *, stable: bool = True

@@ -20,7 +20,7 @@ from ropewalk.spark.refusals import WrongUse
 from ropewalk.spark.sink.incoming import check_columns
 from ropewalk.spark.sink.marker import Decision, Ranges, ranges_to_text
 from ropewalk.spark.sink.options import SinkOptions, parse_sink
-from ropewalk.spark.sink.recovery import Resumption, resumption
+from ropewalk.spark.sink.recovery import Resumption, in_topics, resumption
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -78,15 +78,16 @@ class TopicOutput(Struct, frozen=True):
     def resumption(
         self, partitions: Sequence[TopicPartition], topic_ids: TopicIds, *, takes_new_topics: bool
     ) -> Resumption | None:
-        del partitions, topic_ids, takes_new_topics  # markers name their own
+        del partitions  # markers name their own
         from ropewalk.spark.sink.transaction import fenced_markers  # here: it loads compiled loops
 
-        return resumption(fenced_markers(parse_sink(self._options(), streaming=False)))
+        found = resumption(fenced_markers(parse_sink(self._options(), streaming=False)), topic_ids)
+        return None if found is None else in_topics(found, topic_ids, takes_new_topics=takes_new_topics)
 
     def take_over(self) -> None:
-        from ropewalk.spark.sink.transaction import recover
+        from ropewalk.spark.sink.transaction import release
 
-        recover(parse_sink(self._options(), streaming=False))
+        release(parse_sink(self._options(), streaming=False))
 
     def write(self, rows: "DataFrame", batch: Batch) -> Figures | None:
         """Rows are made to be sent to their tasks, of which each finds out for itself whether it has them.
@@ -119,7 +120,7 @@ class TopicOutput(Struct, frozen=True):
             **self._options(),
             "query": batch.query,
             "batch": str(batch.number),
-            "ranges": ranges_to_text(batch.ranges),
+            "ranges": ranges_to_text(batch.ranges, batch.topic_ids),
             "fingerprint": batch.fingerprint,
         }
 

@@ -13,6 +13,8 @@ What a reader could get wrong
     some tasks have no marker yet: they go by the one that whoever was first has left for all (`first`).
     A query that lost its checkpoint counts batches from 0 again and has another id. Its batches are known by what they read:
     they go on if they begin where the marker ends, and are a replay if they are the same ranges.
+    Offsets mean something in one topic. Of a source that was made anew under its name nothing was written yet, whatever its offsets are; a
+    marker of before ids were kept, or of brokers that have none, is taken for one of the topic that is there.
     The digest is of the ranges where these are known, and of the rows where not. In the second case it is known only when the
     rows have been seen: `READ_FIRST`.
 """
@@ -29,14 +31,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ropewalk.base.ids import TopicPartition
-from ropewalk.spark.ranges import to_json
+from ropewalk.spark.ranges import IDS, TopicIds, made_anew, to_json
 from ropewalk.spark.refusals import MarkerLost, ReplayDiffers, WrongUse
 
 Ranges: TypeAlias = dict[TopicPartition, tuple[int, int]]
 """What a batch has read: of each partition the first offset and the end, which is not included."""
 
-MARKER_BYTES_MAX: Final = 4096
-"""Kafka's default for `offset.metadata.max.bytes`. Ranges of so many partitions that they do not fit are left out."""
+MARKER_BYTES_MAX: Final = 1 << 18
+"""A quarter of the largest batch that brokers take by default, and some fifty thousand partitions. Ranges that do not fit are left out."""
+
+PLAIN_BYTES_MAX: Final = 4096
+"""Longer ranges are packed: a marker is written for each task and batch."""
 
 FIRST_BATCH: Final = 0
 NOBODY: Final = ""
@@ -55,6 +60,8 @@ class Marker(Struct, frozen=True):
     ranges: Ranges | None = None
     formers: tuple[str, ...] = ()
     """Queries that were taken over from: what is left of them may not write any more."""
+    ids: TopicIds = {}
+    """Of the topics that the ranges are in, as far as they are known."""
 
 
 class Decision(Enum):
@@ -84,8 +91,8 @@ def _at_the_beginning(offered: Marker, first: Marker | None) -> Decision:
     if offered.batch != FIRST_BATCH:
         raise MarkerLost(
             f"batch {offered.batch} of query {offered.query} comes, and there is no trace of batch {offered.batch - 1}."
-            " Its marker has expired (offsets.retention.minutes), the topic was made anew, the option name is another one, or the"
-            " query wrote without exactlyOnce before. Look at what the topic holds, then begin with a new checkpoint and another"
+            " The topic that is written to was made anew, the option name is another one, or the query wrote without exactlyOnce before."
+            " Look at what the topic holds, then begin with a new checkpoint and another"
             f" name{_at(_starts(offered.ranges))}"
         )
     if first is not None:
@@ -111,8 +118,7 @@ def _in_the_same_query(stored: Marker, offered: Marker) -> Decision:
     if offered.batch == stored.batch:
         return _replayed(stored, offered)
     if offered.batch == stored.batch + 1:
-        if stored.ranges is not None and offered.ranges is not None:
-            _refuse_gap(stored.ranges, offered.ranges)
+        _refuse_gap(stored, offered)
         return Decision.WRITE
     if offered.batch < stored.batch:
         raise ReplayDiffers(
@@ -135,16 +141,24 @@ def _in_another_query(stored: Marker, offered: Marker) -> Decision:
             " nothing tells what both have read. Use the checkpoint of that query, or choose another name"
             f"{_at(_ends(stored.ranges))}"
         )
-    if _moved(offered.ranges) and _same(stored.ranges, offered.ranges):
+    is_same = _same(stored.ranges, offered.ranges) and not made_anew(stored.ids, offered.ids)
+    if _moved(offered.ranges) and is_same:
         return _replayed(stored, offered)
     # Also where both have read nothing: a query's first batch comes whether or not there is something to read.
-    _refuse_gap(stored.ranges, offered.ranges)
+    _refuse_gap(stored, offered)
     return Decision.WRITE
 
 
 def _replayed(stored: Marker, offered: Marker) -> Decision:
     if offered.digest is None:
         return Decision.READ_FIRST
+    replaced = made_anew(stored.ids, offered.ids)
+    if replaced:
+        name = replaced[0]
+        raise ReplayDiffers(
+            f"batch {offered.batch} comes again, and topic {name} was deleted and made anew since: it was written from the one with the id"
+            f" {stored.ids[name]}, and now reads {offered.ids[name]}. Begin with a new checkpoint and another name"
+        )
     if offered.digest == stored.digest:
         return Decision.SKIP
     what = "reads other offsets" if offered.ranges is not None else "has other rows for this task"
@@ -157,10 +171,14 @@ def _replayed(stored: Marker, offered: Marker) -> Decision:
     )
 
 
-def _refuse_gap(stored: Ranges, offered: Ranges) -> None:
+def _refuse_gap(before: Marker, following: Marker) -> None:
     """What came into being since may begin anywhere."""
+    stored, offered = before.ranges, following.ranges
+    if stored is None or offered is None:
+        return
+    replaced = made_anew(before.ids, following.ids)
     for partition in sorted(offered):
-        if partition not in stored:
+        if partition not in stored or partition.topic in replaced:
             continue
         start, end = max(offered[partition][0], 0), stored[partition][1]
         if start != end:
@@ -224,11 +242,13 @@ def to_text(marker: Marker) -> str:
     }
     if marker.formers:
         fields["formers"] = marker.formers
+    if marker.ids:
+        fields["ids"] = marker.ids
     if marker.ranges is None:
         return _compact(fields)
     written = _written(marker.ranges)
     text = _compact({**fields, "ranges": written})
-    if len(text.encode()) > MARKER_BYTES_MAX:
+    if len(text.encode()) > PLAIN_BYTES_MAX:
         packed = base64.b85encode(zlib.compress(_compact(written).encode(), 9)).decode()
         text = _compact({**fields, "packed": packed})
     return text if len(text.encode()) <= MARKER_BYTES_MAX else _compact(fields)
@@ -249,10 +269,11 @@ def from_text(text: str) -> Marker:
             str(fields["digest"]),
             ranges,
             tuple(map(str, fields.get("formers", ()))),
+            {str(name): str(id_) for name, id_ in fields.get("ids", {}).items()},
         )
     except (ValueError, KeyError, TypeError, AttributeError, zlib.error):
         raise ReplayDiffers(
-            f"where a marker should be there is {text[:80]!r}: somebody else commits offsets to the sink's group; choose another name"
+            f"where a marker should be there is {text[:80]!r}: somebody else writes under the sink's name; choose another name"
         ) from None
 
 
@@ -263,6 +284,7 @@ def parse_ranges(text: str) -> Ranges:
         parsed = {
             TopicPartition(str(topic), int(index)): (int(start), int(end))
             for topic, partitions in written.items()
+            if topic != IDS
             for index, (start, end) in partitions.items()
         }
     except (ValueError, TypeError, AttributeError):
@@ -272,10 +294,22 @@ def parse_ranges(text: str) -> Ranges:
     return parsed
 
 
-def ranges_to_text(ranges: Ranges) -> str:
-    written: dict[str, dict[str, list[int]]] = {}
+def parse_ids(text: str) -> TopicIds:
+    """From the same option, which `parse_ranges` has taken: which topics the ranges are of, under `#ids`."""
+    ids = json.loads(text).get(IDS, {})
+    if not isinstance(ids, dict) or not all(isinstance(id_, str) for id_ in ids.values()):
+        raise WrongUse(
+            f'ranges: {IDS} is {str(ids)[:80]!r}, must be JSON like {{"orders": "vPeOCWypqUOSepEvx0cbog"}}'
+        )
+    return ids
+
+
+def ranges_to_text(ranges: Ranges, ids: TopicIds | None = None) -> str:
+    written: dict[str, dict[str, list[int] | str]] = {}
     for partition in sorted(ranges):
         written.setdefault(partition.topic, {})[str(partition.partition)] = list(ranges[partition])
+    if ids:
+        written[IDS] = dict(ids)
     return _compact(written)
 
 

@@ -9,7 +9,7 @@
 | `name` | of the sink: what it wrote is known by it after every restart. One running query per name |
 | `tasks` | how many tasks write, as in `repartition(tasks, "key")`; may not change |
 | `query`, `batch` | id of the query and number of the batch; known by themselves in `writeStream` |
-| `ranges` | what the batch was made from, `{"orders": {"0": [23, 46]}}`; without it the rows themselves are compared |
+| `ranges` | what the batch was made from, `{"orders": {"0": [23, 46]}}`, and under `#ids` the ids of these topics; without it the rows themselves are compared |
 | `fingerprint` | any text that is another when the same ranges come to other rows |
 
 What a reader could get wrong
@@ -25,8 +25,9 @@ from ropewalk.base.errors import InvalidSetting
 from ropewalk.client.producing.settings import ProducerSettings, SettingValue, producer_settings
 from ropewalk.spark.connector_options import PRODUCER_MEANINGLESS, without_meaningless
 from ropewalk.spark.options import GivenOptions, take_bootstrap
+from ropewalk.spark.ranges import TopicIds
 from ropewalk.spark.refusals import WrongUse
-from ropewalk.spark.sink.marker import Ranges, parse_ranges
+from ropewalk.spark.sink.marker import Ranges, parse_ids, parse_ranges
 
 TRANSACTION_MS: Final = 900_000
 """How long a task may take, unless told otherwise: what brokers allow at most by default."""
@@ -60,6 +61,8 @@ class ExactlyOnce(Struct, frozen=True):
     batch: int | None = None
     ranges: Ranges | None = None
     fingerprint: str = ""
+    topic_ids: TopicIds = {}
+    """Of the topics that the ranges are in, as far as they were told."""
 
 
 class SinkOptions(Struct, frozen=True):
@@ -120,6 +123,7 @@ def _exactly_once(options: GivenOptions, topic: str | None, *, streaming: bool) 
         batch,
         None if ranges is None else parse_ranges(ranges),
         options.take("fingerprint") or "",
+        {} if ranges is None else parse_ids(ranges),
     )
 
 
