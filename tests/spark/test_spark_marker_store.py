@@ -6,6 +6,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+import pyarrow as pa
+
 from ropewalk.base.ids import TopicPartition
 from ropewalk.client.blocking.producer import Producer
 from ropewalk.client.group_offsets import OffsetToCommit
@@ -136,14 +138,14 @@ def test_a_topic_made_anew_while_it_is_written_to_ends_the_batch(node: Node) -> 
     topic = node.create("sink-meanwhile")
     options = once(node, topic)
 
-    def interrupted() -> Iterator[object]:
+    def interrupted() -> Iterator[pa.RecordBatch]:
         yield rows(1)
         node.delete(topic)
         node.create(topic)
         yield rows(2)
 
     with pytest.raises(NotWritten):
-        write_once(options, COLUMNS, interrupted(), task=0, query="q", batch=0)  # type: ignore[arg-type]
+        write_once(options, COLUMNS, interrupted(), task=0, query="q", batch=0)
     assert task(options, 0, rows(1, 2)) is Decision.WRITE
     assert committed(node, topic) == [1, 2]
 
