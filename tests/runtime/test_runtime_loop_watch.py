@@ -13,7 +13,7 @@ from pathlib import Path
 from ropewalk.runtime.loop_watch import STALLS_FILE, Stall, read_stalls, watch_if_wanted
 
 
-def stalls_of(path: Path, hold: Callable[[], None], is_found: Callable[[Stall], bool]) -> Stall:
+def stalls_of(path: Path, hold: Callable[[], object], is_found: Callable[[Stall], bool]) -> Stall:
     """Holds the loop again and again until it is reported."""
 
     async def main() -> Stall:
