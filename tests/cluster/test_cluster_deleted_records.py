@@ -1,10 +1,12 @@
 """DeleteRecords on partitions with copies: what was told to be deleted stays deleted, whoever leads next."""
 
+import asyncio
 from collections.abc import Mapping
 
 import pytest
 
-from ropewalk.base.ids import TopicPartition
+from ropewalk.base.ids import ProducerEpoch, ProducerId, TopicPartition
+from ropewalk.broker.housekeeping import Housekeeping
 from ropewalk.broker.replica import Replica
 from ropewalk.client.admin import Admin
 from ropewalk.client.client import Client
@@ -208,3 +210,35 @@ def test_an_empty_copy_is_filled_though_the_log_begins_in_the_middle_of_a_batch(
             assert hosted(nodes, 3).log.end_offset == 20
 
     in_a_cluster(story, *SOON, nodes=4)
+
+
+def test_a_batch_that_was_deleted_is_not_appended_again_when_it_comes_again_after_a_crash(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def none_yet(_: Housekeeping) -> None:
+        """The snapshot that a new segment asks for is in no hurry."""
+
+    monkeypatch.setattr(Housekeeping, "_write_snapshots", none_yet)
+
+    async def story(nodes: Nodes) -> tuple[int, int, int]:
+        batch = build(
+            [Record(timestamp=0, value=b"once")],
+            producer_id=ProducerId(77),
+            producer_epoch=ProducerEpoch(0),
+            base_sequence=0,
+        )
+        async with nodes.client() as client:
+            await create(nodes, client, 1, segment_ms="500", retention_ms="-1")
+            first = await client.produce(TOPIC, 0, bytearray(batch))
+            await asyncio.sleep(1)
+            await produce(client, 1)  # in the next segment
+            answer = await delete(nodes, client, 11, timeout_ms=10_000)
+            assert (answer.error_code, answer.low_watermark) == (ErrorCode.NONE, 11)
+            assert hosted(nodes, 1).log.segment_count == 1
+            nodes.members[1].kill()
+            await nodes.members[1].start()
+            await nodes.until(lambda: nodes.is_serving(1, seen_by=0))
+            again = await client.produce(TOPIC, 0, bytearray(batch))
+            return first.base_offset, again.base_offset, hosted(nodes, 1).log.end_offset
+
+    assert in_a_cluster(story, *SOON) == (10, 10, 12)

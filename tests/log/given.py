@@ -139,6 +139,20 @@ def close(log: Log, now_ms: int = 1000) -> None:
         log.maintenance.on_snapshot(write)
 
 
+def delete_records(log: Log, offset: int, now_ms: int = 1000) -> None:
+    """As a broker does it, up to the removal of files."""
+    log.trimming.plan_start(Offset(offset), limit_offset=log.end_offset)
+    if log.trimming.forgets:
+        write = log.maintenance.take_snapshot(now_ms, force=True, before_deleting=True)
+        if write is not None:
+            write.run()
+            log.maintenance.on_snapshot(write)
+        sync(log)
+    removal = log.trimming.take_removal(start_offset_durable=log.trimming.planned_start_offset)
+    if removal is not None:
+        removal.run()
+
+
 def truncate(log: Log, offset: int, now_ms: int = 1000) -> None:
     """Cut the log back to the batch that contains `offset`, planned or not."""
     if offset < log.end_offset:

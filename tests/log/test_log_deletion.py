@@ -7,7 +7,20 @@ from ropewalk.base.ids import Offset
 from ropewalk.log.retention import Decision, decide_retention
 from ropewalk.log.segment import Segment
 from ropewalk.log.settings import LogSettings
-from tests.log.given import DIRECTORY, a_disk, append, append_many, batch, fetch, open_log, read_all, settings
+from tests.log.given import (
+    DIRECTORY,
+    Producer,
+    a_disk,
+    append,
+    append_many,
+    batch,
+    delete_records,
+    fetch,
+    open_log,
+    read_all,
+    settings,
+    sync,
+)
 
 
 def segments(*summaries: tuple[int, int]) -> list[Segment]:
@@ -135,3 +148,52 @@ def test_a_reader_of_a_segment_that_is_removed_finishes_or_hears_that_it_is_gone
     with pytest.raises(OffsetOutOfRange):
         unopened.read()
     log.on_read(opened)
+
+
+def a_batch_of_somebody() -> memoryview:
+    return batch([b"x" * 100, b"y" * 100], producer=Producer(id=7))
+
+
+def test_a_retry_of_what_was_deleted_is_known_after_a_crash() -> None:
+    disk, chosen = a_disk(), settings(segment_bytes=320)
+    log = open_log(disk, chosen)
+    first = append(log, a_batch_of_somebody())
+    append_many(log, 6)
+    delete_records(log, 8)
+    assert next(int(name[:20]) for name in disk.list(DIRECTORY) if name.endswith(".log")) > 0
+    log = open_log(disk, chosen, recovery_point=log.recovery_point, start_offset=log.start_offset)
+    again = append(log, a_batch_of_somebody())
+    assert (again.base_offset, again.duplicate) == (first.base_offset, True)
+
+
+def test_a_retry_of_what_was_deleted_is_known_though_the_deletion_was_cut_short() -> None:
+    """The start is durable, and neither has a snapshot been written nor a file been removed."""
+    disk, chosen = a_disk(), settings(segment_bytes=320)
+    log = open_log(disk, chosen)
+    append(log, a_batch_of_somebody())
+    append_many(log, 6)
+    sync(log)
+    log = open_log(disk, chosen, recovery_point=log.recovery_point, start_offset=8)
+    assert next(int(name[:20]) for name in disk.list(DIRECTORY) if name.endswith(".log")) > 0
+    assert (log.start_offset, log.damaged) == (8, ())
+    assert append(log, a_batch_of_somebody()).duplicate
+
+
+def test_a_snapshot_that_tells_of_the_producers_is_not_written_again_for_a_deletion() -> None:
+    log = open_log(a_disk(), settings(segment_bytes=320))
+    append(log, a_batch_of_somebody())
+    append_many(log, 6)
+    log.trimming.plan_start(Offset(2), limit_offset=log.end_offset)
+    assert log.trimming.forgets
+    delete_records(log, 2)
+    append_many(log, 1)
+    sync(log)
+    log.trimming.plan_start(Offset(4), limit_offset=log.end_offset)
+    assert not log.trimming.forgets, "the one that was written for the first"
+
+
+def test_where_nobody_is_known_nobody_is_forgotten() -> None:
+    log = open_log(a_disk(), settings(segment_bytes=320))
+    append_many(log, 6)
+    log.trimming.plan_start(Offset(8), limit_offset=log.end_offset)
+    assert not log.trimming.forgets

@@ -113,12 +113,13 @@ class LogAgainstList(RuleBasedStateMachine):
     def retain(self) -> None:
         moved = self.log.trimming.plan_retention(limit_offset=self.log.end_offset, now_ms=1000)
         self.start = max(self.start, self.log.trimming.planned_start_offset)
-        if moved and self.log.trimming.empties:
-            self.write_snapshot(force=True)
         self.remove_files()
         assert not moved or self.log.size_bytes >= SETTINGS.retention_bytes or self.start == self.end
 
     def remove_files(self) -> None:
+        if self.log.trimming.forgets:
+            self.write_snapshot(force=True)
+            sync(self.log)
         removal = self.log.trimming.take_removal(start_offset_durable=self.log.trimming.planned_start_offset)
         if removal is not None:
             removal.run()

@@ -128,6 +128,9 @@ class Housekeeping:
                 _log.warning("retention was put off", partition=str(partition.name), reason=str(error))
                 continue
             if has_expired:
+                await self._partitions.remember_producers(partition)
+                if not self._may_work_at(partition):
+                    continue
                 home = self._partitions.home_of(partition)
                 home.directory.note(partition.name, partition.topic_id, partition.log)
                 expired.append(partition)
@@ -143,8 +146,6 @@ class Housekeeping:
             _log.warning("retention was put off", reason=str(error))
             return
         for partition in expired:
-            if self._may_work_at(partition) and partition.log.trimming.empties:
-                await self._tolerating_a_full_disk(self._write_snapshot(partition, before_deleting=True))
             if self._partitions.hosts(partition):
                 await self._partitions.remove_expired(partition, durable)
 
@@ -191,11 +192,9 @@ class Housekeeping:
             if self._may_work_at(partition):
                 await self._write_snapshot(partition)
 
-    async def _write_snapshot(self, partition: Hosted, *, before_deleting: bool = False) -> None:
-        """If one is due, or what it tells of is about to be deleted."""
-        snapshot = partition.log.maintenance.take_snapshot(
-            self._clock.expiry_ms(), force=before_deleting, before_deleting=before_deleting
-        )
+    async def _write_snapshot(self, partition: Hosted) -> None:
+        """If one is due."""
+        snapshot = partition.log.maintenance.take_snapshot(self._clock.expiry_ms())
         if snapshot is None:
             return
         with self._work.beside(partition.log):

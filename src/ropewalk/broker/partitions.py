@@ -295,9 +295,53 @@ class Partitions:
         self._check_hosts(partition)
         home = self.home_of(partition)
         partition.log.trimming.plan_start(offset, limit_offset=partition.high_watermark)
+        await self.remember_producers(partition)
+        self._check_hosts(partition)
         home.directory.note(partition.name, partition.topic_id, partition.log)
         durable = await home.log_starts.save()
         await self.remove_expired(partition, durable)
+
+    async def remember_producers(self, partition: Hosted) -> None:
+        """Of whoever has written to segments that are planned to go: have a snapshot tell that a restart believes.
+
+        Without room for it they go all the same, since nothing else makes room.
+        """
+        log = partition.log
+        if partition.in_memory or not log.trimming.forgets or self.log_work.is_wanted(log):
+            return
+        home = self.home_of(partition)
+        try:
+            await self._write_snapshot(partition)
+            if log.dirty:
+                home.commits.note(partition)
+                await home.commits.covered()
+            if self.hosts(partition):
+                home.directory.note(partition.name, partition.topic_id, log)
+                await home.recovery_points.save()
+        except StorageFailed as error:
+            _log.warning(
+                "a deletion goes on without a snapshot", partition=str(partition.name), reason=str(error)
+            )
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            _log.warning(
+                "a deletion goes on without a snapshot", partition=str(partition.name), reason=error.strerror
+            )
+
+    async def _write_snapshot(self, partition: Hosted) -> None:
+        maintenance = partition.log.maintenance
+        snapshot = maintenance.take_snapshot(self._clock.expiry_ms(), force=True, before_deleting=True)
+        if snapshot is None:
+            return
+        with self.log_work.beside(partition.log):
+            try:
+                await self._pool.run(snapshot.run)
+            except FileNotFoundError:
+                if self.hosts(partition):
+                    raise
+            else:
+                maintenance.on_snapshot(snapshot)
 
     async def save_damage(self) -> None:
         """Write down which logs are known to be damaged, so that no restart forgets it. Call before anybody is told of one.

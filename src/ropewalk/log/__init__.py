@@ -34,7 +34,7 @@ The public face
 Life of a log
     `leader_epoch_max`, where the caller knows it, lets recovery tell a rotten epoch from a new one.
     After `open`, if `dirty`, what recovery accepted must be synced before it is shown to anyone.
-    Deleting: `plan_start` or `plan_retention`; `directory.note`; write the log starts; `take_removal` with the start
+    Deleting: `plan_start` or `plan_retention`; if it `forgets`, a snapshot, a sync and the recovery points; `directory.note`; write the log starts; `take_removal` with the start
     that is durable now. Stopping: sync, `on_synced`, `close`, run what it returns, `directory.note`; when all logs
     are closed, `mark_clean`.
 

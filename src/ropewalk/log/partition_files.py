@@ -80,14 +80,6 @@ class PartitionFiles:
         self._remove(path_of(self.directory, base_offset, LOG_SUFFIX))
         self._remove(path_of(self.directory, base_offset, INDEX_SUFFIX))
 
-    def remove_segments_below(self, start_offset: int) -> None:
-        """Remove what a deletion had not come to: segments wholly below the log's start.
-
-        Of the last segment the end is unknown; it is kept even if the log starts behind it.
-        """
-        while len(self.base_offsets) > 1 and self.base_offsets[1] <= start_offset:
-            self.remove_segment(self.base_offsets.pop(0))
-
     def remove_snapshots_above(self, offset: int) -> None:
         for end_offset in self.snapshot_offsets:
             if end_offset > offset:

@@ -7,8 +7,8 @@ Behaviour worth knowing
     A producer nobody remembers may begin with any sequence: its state may have expired. A door sees to it that it is the first
     that was sent (`kafka/refused_firsts.py`).
     Sequences count 0, 1, … 2³¹−1, 0.
-    Of a producer whose batches have all been deleted only snapshots tell. If there is none that tells of a segment that is left, it is
-    forgotten when the log is next read: at a start, or after a cut.
+    Of a producer whose batches have all been deleted only snapshots tell, so one is written before the files of segments go
+    (`Trimming.forgets`). Where the disk has no room for it, the producer is forgotten when the log is next read: at a start, or after a cut.
     State expires by the clock at its last append, not by the timestamps in its records.
     Control batches carry a producer id and no sequence: they raise the epoch and end a transaction. A marker that raises the
     epoch makes sequences begin anew. One of a producer that nobody remembers says nothing about them.

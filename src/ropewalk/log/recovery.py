@@ -100,7 +100,6 @@ class _Opening:
             end_offset=start_offset,
             now_ms=now_ms,
         )
-        self._files.remove_segments_below(start_offset)
 
     def take_as_closed(self) -> bool:
         """Whether the log was closed in order and is as it was left."""
@@ -158,6 +157,7 @@ class _Opening:
 
     def finish(self, doubts: Sequence[DamagedRange]) -> Contents:
         found = self._replay
+        self._remove_what_was_deleted()
         for doubt in doubts:
             if doubt.end_offset <= found.end_offset and not self._is_whole(doubt):
                 found.damaged.note(doubt)
@@ -201,6 +201,18 @@ class _Opening:
             ),
             self._compacted_offset,
         )
+
+    def _remove_what_was_deleted(self) -> None:
+        """Go on with a deletion that had not come to its end: remove segments wholly below the start, all but the last.
+
+        Only now that they have been replayed: perhaps nothing else tells of the producers that wrote there.
+        """
+        segments, found = self._segments, self._replay
+        while len(segments) > 1 and segments[1].base_offset <= self._start_offset:
+            self._files.remove_segment(segments.pop(0).base_offset)
+        if segments:
+            found.epochs = found.epochs.from_offset(segments[0].base_offset)
+        found.producers.transactions.aborted.forget_below(self._start_offset)
 
     def _start_from(self, snapshot: Snapshot) -> None:
         """Take over what the snapshot knows: all segments up to its tail."""

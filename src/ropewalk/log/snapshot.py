@@ -124,6 +124,13 @@ class SnapshotSchedule:
     def has(self, end_offset: int) -> bool:
         return bool(self.offsets) and self.offsets[-1] == end_offset and not self._is_outdated
 
+    def tells_of(self, base_offset: int, *, durable_offset: int) -> bool:
+        """Whether a restart can begin with the latest one, where the log's segments begin at `base_offset`: its last one is among them,
+        and it speaks of nothing that a power cut could remove."""
+        return (
+            bool(self.offsets) and not self._is_outdated and base_offset < self.offsets[-1] <= durable_offset
+        )
+
     def on_compacted(self) -> None:
         """The latest one speaks of segments as they were before; another is due, even at the same offset."""
         self._is_outdated = True

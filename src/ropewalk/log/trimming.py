@@ -3,13 +3,15 @@
 Both go the same way. A plan; the checkpoints that say so, made durable by the caller (`DataDirectory.note`); then the
 work is taken, and run in the disk pool. A power cut at any moment leaves a log that the checkpoints describe.
 
-    plan_start or plan_retention → log starts are durable → take_removal → run
+    plan_start or plan_retention → (if it `forgets`: a snapshot, and the recovery point at it, are durable)
+                                 → log starts are durable → take_removal → run
     plan_cut                     → recovery points are durable → take_cut → run → on_cut
     plan_restart                 → both are durable → take_restart → run → on_cut
 
 Invariants
     Nobody is told of a start that a power cut could take back: the log's start moves in `take_removal`.
-    Files of deleted segments go only after the log start that deleted them is durable.
+    Files of deleted segments go only after the log start that deleted them is durable, and a snapshot tells of the producers that
+    had written there: a retry of a batch that was deleted must not be taken for a new one.
     From a plan to cut until `on_cut` or `give_up_cut` nobody else may use the log.
 """
 
@@ -102,7 +104,6 @@ class Trimming:
         """Plan to delete what has expired; True if there is anything, or something is left that was deleted before.
 
         An active segment of which nothing is left is closed, so that its file can go, too.
-        If `empties`, a snapshot is to be written before the removal is taken: nothing else tells of the producers.
         """
         settings, start_offset = self._log.settings, self._log.start_offset
         decision = decide_retention(
@@ -116,9 +117,21 @@ class Trimming:
         return True
 
     @property
-    def empties(self) -> bool:
-        """Whether no record is left once what is planned is done."""
-        return self.planned_start_offset >= self._log.end_offset
+    def forgets(self) -> bool:
+        """Whether what is planned removes segments of whose producers nothing else tells that a restart would believe."""
+        closed = self._segments.closed
+        if (
+            not len(self._contents.producers)
+            or not closed
+            or closed[0].end_offset > self.planned_start_offset
+        ):
+            return False
+        left = next(
+            each
+            for each in self._segments.all
+            if each.end_offset > self.planned_start_offset or each is self._segments.active
+        )
+        return not self._snapshots.tells_of(left.base_offset, durable_offset=self._log.durable_offset)
 
     def take_removal(self, *, start_offset_durable: Offset) -> Removal | None:
         """Start the log where it does durably, and let go of the segments below; None if there are none."""
