@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from ropewalk.runtime.steps import begin
+from ropewalk.runtime.steps import Pace, begin
 from ropewalk.runtime.tasks import Supervisor
 
 
@@ -98,3 +98,49 @@ def test_a_task_that_returns_is_reported_unless_it_was_an_errand(are_errands: bo
     assert asyncio.run(main()) == (
         [] if are_errands else ["TaskReturned('the controller has ended by itself')"]
     )
+
+
+def test_of_all_that_goes_at_a_pace_one_has_its_pieces_in_a_turn_of_the_loop() -> None:
+    """However many walks are under way, others wait for no more than one of them."""
+    worked: list[list[int]] = [[]]
+
+    async def walk(number: int) -> None:
+        pace = Pace(3)
+        for _ in range(12):
+            await pace.next()
+            worked[-1].append(number)
+
+    async def count_turns(walks: "list[asyncio.Task[None]]") -> None:
+        while not all(each.done() for each in walks):
+            worked.append([])
+            await asyncio.sleep(0)
+
+    async def main() -> None:
+        walks = [asyncio.ensure_future(walk(number)) for number in range(5)]
+        await asyncio.sleep(0)  # each has begun with its first pieces
+        await count_turns(walks)
+
+    asyncio.run(main())
+    later = worked[1:]
+    assert max(map(len, later)) == 3
+    assert all(len(set(turn)) <= 1 for turn in later)
+    assert sorted(number for turn in worked for number in turn) == sorted(list(range(5)) * 12)
+
+
+def test_one_who_was_cancelled_at_a_pace_keeps_nobody_waiting() -> None:
+    async def main() -> list[str]:
+        done: list[str] = []
+
+        async def walk(name: str) -> None:
+            pace = Pace(1)
+            for _ in range(3):
+                await pace.next()
+            done.append(name)
+
+        first, second = asyncio.ensure_future(walk("first")), asyncio.ensure_future(walk("second"))
+        await asyncio.sleep(0)
+        first.cancel()
+        await asyncio.wait([first, second])
+        return done
+
+    assert asyncio.run(main()) == ["second"]

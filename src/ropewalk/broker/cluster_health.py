@@ -5,7 +5,6 @@ Behaviour worth knowing
     The figures of the whole cluster are written by the active controller alone, so that they are counted once.
 """
 
-import asyncio
 from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
@@ -35,6 +34,7 @@ from ropewalk.controller.health import (
 )
 from ropewalk.metadata.settings.applied import AppliedSettings
 from ropewalk.runtime.errands import Errands
+from ropewalk.runtime.steps import Pace
 from ropewalk.wire.peer import cluster_health
 
 
@@ -154,8 +154,9 @@ class ClusterHealth:
         """A walk over the image, in turns."""
         image, now_ms = self._cluster.image, self._now_ms()
         survey = Survey(image, self._settings)
+        pace = Pace(1)
         for _ in survey.walk():
-            await asyncio.sleep(0)
+            await pace.next()
         # One's own word is at hand, whether or not heartbeats carry it.
         self._reports.on_heartbeat(
             self._node_id,

@@ -12,13 +12,14 @@ from collections.abc import Iterable, Iterator
 import structlog
 from msgspec import Struct
 
-from ropewalk.base.limits import COMPACTION_BYTES_PER_TICK
+from ropewalk.base.limits import COMPACTION_BYTES_PER_TICK, PARTITIONS_PER_TURN
 from ropewalk.base.ports import Pool
 from ropewalk.broker.believed_clock import BelievedClock
 from ropewalk.broker.hosted import Hosted
 from ropewalk.broker.log_work import LogWork
 from ropewalk.log.compaction import Compaction
 from ropewalk.log.rewrite import Replacement
+from ropewalk.runtime.steps import Pace
 
 _log = structlog.get_logger()
 
@@ -61,7 +62,9 @@ class Compactor:
 
     async def _begin(self) -> _Pass | None:
         """A pass over the next partition that needs one; None when all have been asked."""
+        pace = Pace(PARTITIONS_PER_TURN)
         for partition in self._candidates:
+            await pace.next()
             log, now_ms = partition.log, self._clock.expiry_ms()
             if partition.is_over or self._work.is_wanted(log):
                 continue  # what a role that has ended knows to be committed may have been cut since

@@ -37,6 +37,7 @@ from ropewalk.broker.room import Room
 from ropewalk.broker.transactions import Transactions
 from ropewalk.broker.vitals import Vitals
 from ropewalk.controller.health import Complaint
+from ropewalk.runtime.steps import Pace
 
 
 class Check(Struct, frozen=True):
@@ -156,15 +157,15 @@ class Health:
         damaged: list[str] = []
         hanging: list[str] = []
         timeout_ms_max = self._transaction_ms_max()
-        for number, partition in enumerate(list(self._partitions), start=1):
+        pace = Pace(HEALTH_SLICE_COUNT)
+        for partition in list(self._partitions):
+            await pace.next()
             if partition.log.damaged:
                 damaged.append(str(partition.name))
             if isinstance(partition, Partition) and partition.hanging_transactions(
                 timeout_ms_max=timeout_ms_max
             ):
                 hanging.append(str(partition.name))
-            if number % HEALTH_SLICE_COUNT == 0:
-                await asyncio.sleep(0)
         return [
             Check("records", f"{len(damaged)} partitions are damaged: {_some(damaged)}" if damaged else None),
             Check(

@@ -35,6 +35,7 @@ from ropewalk.broker.home import Home
 from ropewalk.broker.hosted import Hosted
 from ropewalk.broker.partitions import Partitions
 from ropewalk.metadata.settings.effective import SettingsView
+from ropewalk.runtime.steps import Pace
 
 _log = structlog.get_logger()
 
@@ -114,9 +115,9 @@ class Housekeeping:
         """Delete what has expired, in all partitions."""
         expired: list[Hosted] = []
         now_ms = self._clock.expiry_ms()
-        for count, partition in enumerate(self._partitions, 1):
-            if count % PARTITIONS_PER_TURN == 0:
-                await asyncio.sleep(0)
+        pace = Pace(PARTITIONS_PER_TURN)
+        for partition in self._partitions:
+            await pace.next()
             if not self._may_work_at(partition):
                 continue
             try:
@@ -164,18 +165,18 @@ class Housekeeping:
 
     async def _sync_unflushed(self) -> None:
         """Have everything synced that nobody waits for (`flush=os`), so that its files need not be kept open."""
-        for count, partition in enumerate(self._partitions, 1):
-            if count % PARTITIONS_PER_TURN == 0:
-                await asyncio.sleep(0)
+        pace = Pace(PARTITIONS_PER_TURN)
+        for partition in self._partitions:
+            await pace.next()
             if partition.log.dirty and not partition.in_memory and self._may_work_at(partition):
                 self._disk.commits.note(partition)
 
     async def _save_high_watermarks(self) -> None:
         """Of replicated partitions: where a leader begins that knows no better."""
         directory, has_moved = self._disk.directory, False
-        for count, partition in enumerate(self._partitions, 1):
-            if count % PARTITIONS_PER_TURN == 0:
-                await asyncio.sleep(0)
+        pace = Pace(PARTITIONS_PER_TURN)
+        for partition in self._partitions:
+            await pace.next()
             if partition.is_replicated and not partition.in_memory and self._partitions.hosts(partition):
                 has_moved |= directory.note_high_watermark(
                     partition.name, partition.topic_id, partition.high_watermark

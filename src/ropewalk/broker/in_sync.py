@@ -27,7 +27,7 @@ from ropewalk.base.limits import (
     ALTERATIONS_TOGETHER_MAX,
     DOUBTED_BEHIND_MS,
     IN_SYNC_TICK_MS,
-    PARTITIONS_PER_TURN,
+    ROLES_PER_TURN,
 )
 from ropewalk.base.metrics import Sheet
 from ropewalk.base.ports import Clock
@@ -37,6 +37,7 @@ from ropewalk.controller.alter_partition import AlteredPartition, PartitionAlter
 from ropewalk.metadata.image import Image
 from ropewalk.replication.leader import Outcome, Proposal
 from ropewalk.replication.stragglers import Stragglers
+from ropewalk.runtime.steps import Pace
 
 _log = structlog.get_logger()
 
@@ -138,9 +139,9 @@ class InSyncSets:
         self._stragglers.sweep([core for core in cores if core.settings.straggler_ms is not None], now_ms)
         is_out_of_touch = self._is_out_of_touch()
         asked: list[_Asked] = []
-        for count, partition in enumerate(looked_at, 1):
-            if count % PARTITIONS_PER_TURN == 0:
-                await asyncio.sleep(0)
+        pace = Pace(ROLES_PER_TURN)
+        for partition in looked_at:
+            await pace.next()
             partition.expire(now_ms)
             followers = partition.followers
             if followers is None or partition.has_ended:  # led alone, or elsewhere

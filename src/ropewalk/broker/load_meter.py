@@ -16,6 +16,7 @@ from ropewalk.base.ports import Clock
 from ropewalk.broker.partition import Partition
 from ropewalk.broker.partitions import Partitions
 from ropewalk.broker.vitals import Vitals
+from ropewalk.runtime.steps import Pace
 from ropewalk.wire.peer.node_heartbeat import NodeLoad, PartitionLoad
 
 H = TypeVar("H")
@@ -95,10 +96,10 @@ class LoadMeter:
 
 async def _in_slices(hosted: Iterable[H]) -> AsyncIterator[H]:
     """All of them, with everybody else having a turn now and then: a node may have tens of thousands."""
-    for number, each in enumerate(hosted, 1):
+    pace = Pace(LOAD_SLICE_COUNT)
+    for each in hosted:
+        await pace.next()
         yield each
-        if number % LOAD_SLICE_COUNT == 0:
-            await asyncio.sleep(0)
 
 
 def _per_second(count: int, elapsed_ms: float) -> int:

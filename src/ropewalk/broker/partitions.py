@@ -349,9 +349,9 @@ class Partitions:
         Without room for that it is tried again at the next call.
         """
         known = self._disk.directory.known_damage
-        for count, partition in enumerate(self, 1):
-            if count % PARTITIONS_PER_TURN == 0:
-                await asyncio.sleep(0)
+        pace = Pace(PARTITIONS_PER_TURN)
+        for partition in self:
+            await pace.next()
             if not partition.in_memory and self.hosts(partition):
                 known.note(str(partition.name), partition.topic_id, partition.log.damaged)
         async with self._saving_damage:

@@ -31,6 +31,7 @@ from ropewalk.metadata.internal_topics import TELEMETRY_TOPIC
 from ropewalk.records.batch import decode_header
 from ropewalk.records.codec import Codec
 from ropewalk.records.record import Record, build
+from ropewalk.runtime.steps import Pace
 
 _log = structlog.get_logger()
 
@@ -91,13 +92,14 @@ class Telemetry:
         await self._vitals.refresh()
         waiting: list[Sampled] = []
         found = self._sampler.round(self._clock.now_ms(), self._clock.monotonic_ms())
+        pace = Pace(1)
         for seen_count, sampled in enumerate(found, 1):
             if sampled is not None:
                 waiting.append(sampled)
             if len(waiting) >= TELEMETRY_BATCH_COUNT or seen_count % TELEMETRY_SLICE_COUNT == 0:
                 self._write(waiting)
                 waiting = []
-                await asyncio.sleep(0)
+                await pace.next()
         self._write(waiting)
 
     def _write(self, samples: list[Sampled]) -> None:

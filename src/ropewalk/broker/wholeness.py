@@ -20,6 +20,7 @@ from ropewalk.base.ports import Clock
 from ropewalk.broker.hosted import Hosted
 from ropewalk.broker.partitions import Partitions
 from ropewalk.metadata.image import Image
+from ropewalk.runtime.steps import Pace
 
 _log = structlog.get_logger()
 
@@ -51,9 +52,9 @@ class Wholeness:
         """Look for copies to give up. On a disk that goes on rotting that must not become all that the node does."""
         await self._partitions.save_damage()
         found = []
-        for count, each in enumerate(self._partitions, 1):
-            if count % PARTITIONS_PER_TURN == 0:
-                await asyncio.sleep(0)
+        pace = Pace(PARTITIONS_PER_TURN)
+        for each in self._partitions:
+            await pace.next()
             if each.log.damaged and self._is_spared(each):
                 found.append(str(each.name))
         now_ms = self._clock.monotonic_ms()

@@ -98,12 +98,21 @@ def decide_raise_internal_topics(
     image: Image, *, settings: AppliedSettings, now_ms: int, moves_max: int
 ) -> list[MetadataRecord]:
     """Begin to bring the cluster's own topics to their factor, as far as there are brokers in service for it."""
+    wanting = [
+        (topic, partition)
+        for name, topic in image.topics.items()
+        if name in INTERNAL_TOPICS
+        for partition in topic.partitions
+        if len(partition.replicas) < _factor(topic, settings)
+        and not partition.is_moving
+        and partition.leader is not None
+    ]
+    if not wanting:  # nearly always, and then nobody has to look at every partition of the cluster
+        return []
     homes = Homes(image)
     records: list[MetadataRecord] = []
     room = moves_max
-    for topic, partition in all_partitions(image):
-        if topic.name not in INTERNAL_TOPICS or partition.is_moving or partition.leader is None:
-            continue
+    for topic, partition in wanting:
         replicas = list(partition.replicas)
         while len(replicas) < _factor(topic, settings):
             home = homes.find((*replicas, *partition.observers))

@@ -13,8 +13,10 @@ What a reader could get wrong
 
 import asyncio
 import types
+from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
 
@@ -33,8 +35,46 @@ def turn() -> Generator[None, None, None]:
     yield
 
 
+class _Lane:
+    """Lets one who waits go on in each turn of the loop, in the order of their coming.
+
+    A dozen walks over all partitions may be under way at a time, each of which takes a few milliseconds before it lets
+    others have a turn. All in one turn of the loop they would hold it for all of that together.
+    """
+
+    __slots__ = ("_is_driven", "_waiting")
+
+    def __init__(self) -> None:
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._is_driven = False
+
+    def join(self, loop: asyncio.AbstractEventLoop) -> "asyncio.Future[None]":
+        future = loop.create_future()
+        self._waiting.append(future)
+        if not self._is_driven:
+            self._is_driven = True
+            loop.call_soon(self._drive, loop)
+        return future
+
+    def _drive(self, loop: asyncio.AbstractEventLoop) -> None:
+        while self._waiting:
+            future = self._waiting.popleft()
+            if not future.done():  # whoever waited may have been cancelled
+                future.set_result(None)
+                break
+        self._is_driven = bool(self._waiting)
+        if self._is_driven:
+            loop.call_soon(self._drive, loop)
+
+
+_lanes: WeakKeyDictionary[asyncio.AbstractEventLoop, _Lane] = WeakKeyDictionary()
+
+
 class Pace:
-    """For work that is made of many small pieces: everything else has a turn after so many of them."""
+    """For work that is made of many small pieces: everything else has a turn after so many of them.
+
+    Of all work that goes at a pace, one piece of work has its pieces in a turn of the loop.
+    """
 
     __slots__ = ("_count", "_per_turn")
 
@@ -47,7 +87,11 @@ class Pace:
         self._count += count
         if self._count > self._per_turn:
             self._count = count
-            await turn()
+            loop = asyncio.get_running_loop()
+            lane = _lanes.get(loop)
+            if lane is None:
+                lane = _lanes[loop] = _Lane()
+            await lane.join(loop)
 
 
 class _Steps:

@@ -14,6 +14,7 @@ from ropewalk.base.metrics import Source
 from ropewalk.broker.vitals import Vitals
 from ropewalk.http.exposition import CONTENT_TYPE, Exposition
 from ropewalk.http.message import Answer, Request
+from ropewalk.runtime.steps import Pace
 
 
 class Scrapes:
@@ -45,10 +46,11 @@ class Scrapes:
     async def _write(self, per_partition: bool) -> list[bytes]:
         await self._vitals.refresh()
         sheet = Exposition(per_partition=per_partition)
+        pace = Pace(1)
         for source in self._sources():
             for _ in source.collect(sheet):
                 sheet.settle()
-                await asyncio.sleep(0)
+                await pace.next()
         return sheet.chunks()
 
 
