@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from ropewalk.testing import Cluster
+from tests.spark.s3_server import S3, s3_server
 
 pytest.importorskip("pyspark")
 
@@ -121,3 +122,9 @@ def rows_of(table: Path) -> list[dict[str, Any]]:
 def node() -> Iterator[Node]:
     with Cluster() as cluster:
         yield Node(cluster.bootstrap)
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3]:
+    with s3_server(tmp_path_factory.mktemp("s3")) as server:
+        yield server

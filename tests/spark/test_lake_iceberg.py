@@ -178,4 +178,4 @@ def test_a_catalog_of_the_users(tmp_path: Path) -> None:
     with pytest.raises(WrongUse, match="cannot be used"):
         open_table("iceberg", spec(tmp_path / "three", catalog={"type": "nothing", "table": "a.b"}))
     with pytest.raises(WrongUse, match="where no catalog can be kept"):
-        open_table("iceberg", spec(tmp_path, address="s3://bucket/lake"))
+        open_table("iceberg", spec(tmp_path, address="gs://bucket/lake"))

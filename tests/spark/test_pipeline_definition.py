@@ -63,6 +63,7 @@ def defined(
         words,
         name=name,
         settings_of=settings_of,
+        state="/state",
     )
 
 
@@ -84,7 +85,7 @@ def test_a_job_of_a_file_and_what_the_command_line_says_instead() -> None:
         "failOnDataLoss": "false",
         "subscribe": "orders,returns",
     }
-    assert job.checkpoint == "s3a://lake/orders/_ropewalk/checkpoints/orders"
+    assert job.checkpoint == "/state/checkpoints/orders"
     assert (job.master, job.conf) == ("spark://m:7077", {"spark.executor.memory": "2g"})
     assert job.settings == Settings("s3a://lake/orders/", 7)
     said = Table(pattern="o.*", once=False, remote="sc://c", source={"maxOffsetsPerTrigger": "5"})

@@ -11,6 +11,7 @@
     encoding/     Arrow columns → record batches
     sink/         rows → topics, at least once or exactly once
     checkpoints.py  which offsets a batch of a query has, from what Spark wrote down
+    storage.py    where an object store is and by which keys; objects.py  what it creates once; store_words.py  what it said
     values/       what is in a value: JSON, Avro, Protobuf → Arrow columns, and why not
     lake/         tables: files by tasks, one commit by the driver, the next offset in it
     pipelines/    jobs over topics: defined, started, watched

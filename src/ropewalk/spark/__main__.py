@@ -78,6 +78,8 @@ def _run(options: Namespace, words: Sequence[str]) -> int:
         name=options.job_name,
         settings_of=lambda kind: pipeline(kind).Settings,
         bootstrap=os.environ.get("ROPEWALK_BOOTSTRAP"),
+        state=_state(options),
+        environment=os.environ,
     )
     outcome = run(
         job,
@@ -174,7 +176,9 @@ def _add_run_options(run: ArgumentParser) -> None:
     run.add_argument("--topic", "-t", action="append", metavar="TOPIC")
     run.add_argument("--pattern", metavar="REGEX", help="all topics that it matches as a whole")
     run.add_argument("--source", action="append", metavar="NAME=VALUE", help="an option of the source")
-    run.add_argument("--checkpoint", metavar="DIR", help="where progress is kept [below the target]")
+    run.add_argument(
+        "--checkpoint", metavar="DIR", help="where progress is kept [below the target, or below --state]"
+    )
     run.add_argument(
         "--once", action="store_const", const=True, help="end when everything is read that is there"
     )

@@ -9,6 +9,7 @@
     places.py     directories and addresses of object stores
     landing.py    one batch of a query: looked up, read and written by tasks, committed by the driver
     terms.py      on which terms a job may write to a table that exists; upkeep.py  core: what is worth compacting
+    object_catalog.py  the catalog of a table of Iceberg in an object store, which is the table itself
     kinds.py      delta.py, tables in Delta's format; iceberg.py, in Iceberg's; parquet.py, plain directories of Parquet files
 
 Invariants

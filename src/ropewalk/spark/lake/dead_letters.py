@@ -95,7 +95,7 @@ def is_paid(promised: Mapping[TopicPartition, int], reached: Mapping[TopicPartit
 
 
 def _still_there(debt: Debt, letters: LakeTable) -> tuple[WrittenFile, ...]:
-    place = Place(letters.target.root)
+    place = Place(letters.target.root, letters.target.storage)
     missing = [each for each in debt.files if not place.has(each.path, each.size_bytes)]
     if not missing:
         return debt.files

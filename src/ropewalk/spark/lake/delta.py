@@ -14,10 +14,11 @@ import json
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Final
+from uuid import uuid4
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction, WriterProperties
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
 
 from ropewalk.base.ids import TopicPartition, format_id, parse_id
@@ -28,8 +29,12 @@ from ropewalk.spark.lake.terms import check_layout, check_owner, grown_columns, 
 from ropewalk.spark.lake.upkeep import SmallFile, crowded
 from ropewalk.spark.ranges import Offsets, TopicIds
 from ropewalk.spark.refusals import Overtaken, WrongUse
+from ropewalk.spark.storage import is_object_store
+from ropewalk.spark.store_words import said_by_store
 
 OWNER: Final = "ropewalk.owner"
+ATTEMPT: Final = "ropewalk.attempt"
+"""Beside the note of a commit: a name that no other commit has."""
 LOG: Final = "_delta_log"
 STATISTICS: Final = "delta.dataSkippingStatsColumns"
 """Which columns have bounds in the log. It must be said: delta-rs takes a bound that is missing for one that no value is within, and
@@ -54,7 +59,10 @@ class DeltaLake:
         directory = local_directory(spec.address)
         if directory is None or not (directory / LOG).exists():
             refuse_strange_files(spec, directory)
-        table = DeltaTable(spec.address) if DeltaTable.is_deltatable(spec.address) else _create(spec)
+        try:
+            table = DeltaTable(spec.address, storage_options=_storage_options(spec))
+        except TableNotFoundError:
+            table = _create(spec)
         metadata = table.metadata()
         check_owner(spec, metadata.configuration.get(OWNER))
         check_layout(spec, tuple(metadata.partition_columns))
@@ -69,7 +77,7 @@ class DeltaLake:
     @property
     def target(self) -> Target:
         columns = tuple(self._table.metadata().partition_columns)
-        return Target(self._spec.address, columns, keeps_partition_columns=False)
+        return Target(self._spec.address, columns, keeps_partition_columns=False, storage=self._spec.storage)
 
     def next_offsets(self, partitions: Iterable[TopicPartition]) -> Offsets:
         stored = {each: self._table.transaction_version(self._app_id(each)) for each in partitions}
@@ -97,14 +105,16 @@ class DeltaLake:
         )
 
     def commit(self, commit: Commit) -> None:
-        written, seen = self.schema, self._standing(commit)
+        written, seen, name = self.schema, self._standing(commit), str(uuid4())
         for attempt in range(1, COMMITS_MAX + 1):
             version = self._table.version()
             try:
-                self._append(commit)
+                self._append(commit, name)
                 break
             except CommitFailedError as error:
                 again = DeltaLake.open(self._spec)
+                if again._has(name, version):
+                    break
                 is_rival = again._standing(commit) != seen or again._was_put_back_since(version)
                 if is_rival or attempt == COMMITS_MAX or not _takes(again.schema, written):
                     raise Overtaken(
@@ -124,7 +134,7 @@ class DeltaLake:
         commits = self._table.history(self._table.version() - version)
         return any(each.get("operation") == "RESTORE" for each in commits)
 
-    def _append(self, commit: Commit) -> None:
+    def _append(self, commit: Commit, name: str) -> None:
         ids, formers = self._renamed(commit)
         moves = [
             Transaction(self._app_id(each, formers.get(each.topic)), offset)
@@ -136,7 +146,7 @@ class DeltaLake:
             self._table.schema(),
             list(self.target.partition_columns),
             commit_properties=CommitProperties(
-                custom_metadata=self._noted(commit), app_transactions=[*moves, *ids]
+                custom_metadata={**self._noted(commit), ATTEMPT: name}, app_transactions=[*moves, *ids]
             ),
         )
 
@@ -149,6 +159,11 @@ class DeltaLake:
                 if entry.stem.isdecimal() and int(entry.stem) > version:
                     sync(entry)
             sync(log)
+
+    def _has(self, name: str, since: int) -> bool:
+        """Whether it is our own commit that is in the way: an object store was asked again, because its first answer was lost."""
+        commits = self._table.history(self._table.version() - since or 1)
+        return any(each.get(ATTEMPT) == name for each in commits)
 
     def last_note(self) -> dict[str, str]:
         count = 1
@@ -274,12 +289,18 @@ def _create(spec: TableSpec) -> DeltaTable:
             name=spec.owner,
             description="Records of topics, archived by Ropewalk",
             configuration={OWNER: spec.owner, **_history(spec.keep_hours), **_statistics(spec.schema)},
+            storage_options=_storage_options(spec),
             raise_if_key_not_exists=False,
         )
     except CommitFailedError as error:
         raise Overtaken(f"{spec.address} was made by another at the same time: {error}") from None
     except (DeltaError, OSError) as error:
-        raise WrongUse(f"no table can be made in {spec.address}: {error}") from None
+        said = said_by_store(str(error)) or str(error)
+        raise WrongUse(f"no table can be made in {spec.address}: {said}") from None
+
+
+def _storage_options(spec: TableSpec) -> dict[str, str] | None:
+    return spec.storage.for_delta() if is_object_store(spec.address) else None
 
 
 def _history(hours: int) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
     <to>/data/date=2026-11-16/part-….parquet      written by tasks
     <to>/metadata/                                Iceberg's own
-    <to>/_ropewalk/catalog.db                     the catalog, unless the user has one
+    <to>/_ropewalk/catalog.db                     the catalog, unless the user has one; in an object store: `object_catalog.py`
 
 What exactly once rests on
     The next offsets are a property of the table. A commit sets it and adds its files in one transaction of the catalog, which
@@ -33,6 +33,7 @@ from ropewalk.spark.lake.table import FIGURE, Commit, TableSpec, Target, Upkeep
 from ropewalk.spark.lake.terms import check_layout, check_owner, grown_columns, refuse_strange_files
 from ropewalk.spark.ranges import Json, Offsets, Progress, TopicIds, progress_in
 from ropewalk.spark.refusals import Overtaken, WrongUse
+from ropewalk.spark.storage import is_object_store
 
 try:
     from pyiceberg.catalog import Catalog, load_catalog
@@ -94,7 +95,9 @@ class IcebergTable:
     @property
     def target(self) -> Target:
         columns = tuple(field.name for field in self._table.spec().fields)
-        return Target(_data(self._spec.address), columns, keeps_partition_columns=True)
+        return Target(
+            _data(self._spec.address), columns, keeps_partition_columns=True, storage=self._spec.storage
+        )
 
     def next_offsets(self, partitions: Iterable[TopicPartition]) -> Offsets:
         stored = self._reached.offsets
@@ -168,7 +171,7 @@ class IcebergTable:
             )
         self._table.refresh()
         expired = known - len(self._table.snapshots())
-        place = Place(self.target.root)
+        place = Place(self.target.root, self._spec.storage)
         # The last one: a directory above the table may be called so, too.
         named = {path.rpartition("/data/")[2] for path in self._file_paths()}
         failed = [
@@ -203,14 +206,19 @@ def _catalog(spec: TableSpec) -> tuple[Catalog, str]:
             raise WrongUse(
                 f"say which table of the catalog it is, with its namespace: {TABLE}=NAMESPACE.NAME"
             )
+        known = spec.storage.for_iceberg() if is_object_store(spec.address) else {}
         try:
-            return load_catalog(given.pop("name", "ropewalk"), **given), name
+            return load_catalog(given.pop("name", "ropewalk"), **{**known, **given}), name
         except (ValueError, OSError) as error:
             raise WrongUse(f"the catalog of Iceberg cannot be used: {error}") from None
+    if is_object_store(spec.address):
+        from ropewalk.spark.lake.object_catalog import ObjectCatalog
+
+        return ObjectCatalog(spec.address, spec.storage), OWN_TABLE
     directory = local_directory(spec.address)
     if directory is None:
         raise WrongUse(
-            f"{spec.address} is in an object store, where no catalog can be kept: name one, like --catalog type=rest --catalog uri=…"
+            f"{spec.address} is where no catalog can be kept: name one, like --catalog type=rest --catalog uri=…"
         )
     own = directory / "_ropewalk"
     if not (own / "catalog.db").exists():

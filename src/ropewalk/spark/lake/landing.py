@@ -261,7 +261,7 @@ def refuse_unseen(target: Target, files: tuple[WrittenFile, ...]) -> None:
     """Tasks on other machines write to a directory of the same name there; a commit would then name files that nobody finds."""
     if local_directory(target.root) is None:
         return
-    place = Place(target.root)
+    place = Place(target.root, target.storage)
     for file in files:
         if not place.has(file.path, file.size_bytes):
             raise WrongUse(

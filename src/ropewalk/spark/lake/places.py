@@ -6,10 +6,19 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pyarrow as pa
-from pyarrow.fs import FileSelector, FileSystem, FileType, FSSpecHandler, LocalFileSystem, PyFileSystem
+from pyarrow.fs import (
+    FileSelector,
+    FileSystem,
+    FileType,
+    FSSpecHandler,
+    LocalFileSystem,
+    PyFileSystem,
+    S3FileSystem,
+)
 
 from ropewalk.spark.checkpoints import local_path
 from ropewalk.spark.refusals import WrongUse
+from ropewalk.spark.storage import Storage, bucket_and_key, is_object_store
 
 
 def local_directory(address: str) -> Path | None:
@@ -21,11 +30,11 @@ def local_directory(address: str) -> Path | None:
 class Place:
     """A directory. Not to be handed from process to process; its address is."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, storage: Storage | None = None) -> None:
         self.address = address
         self._local = local_directory(address)
         if self._local is None:
-            self._files, self._root = _file_system(address)
+            self._files, self._root = _file_system(address, storage or Storage())
         else:
             self._files, self._root = LocalFileSystem(), str(self._local)
 
@@ -72,7 +81,9 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _file_system(address: str) -> tuple[FileSystem, str]:
+def _file_system(address: str, storage: Storage) -> tuple[FileSystem, str]:
+    if is_object_store(address):
+        return S3FileSystem(**storage.for_arrow()), "/".join(bucket_and_key(address))
     try:
         files, root = FileSystem.from_uri(address)
         return files, str(root)

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.spark.ranges import Offsets, TopicIds
+from ropewalk.spark.storage import Storage
 
 FIGURE: Final = "ropewalk."
 """Before the name of each figure, where a table's format has a place for such things in its commits."""
@@ -33,6 +34,8 @@ class TableSpec(Struct, frozen=True, kw_only=True):
     """How long earlier states of the table can be read."""
     catalog: dict[str, str] = {}
     """Of Iceberg: the settings of the catalog, as pyiceberg names them, and as `table` the name in it."""
+    storage: Storage = Storage()
+    """Of an object store: where it is, and by which keys."""
 
 
 class Target(Struct, frozen=True):
@@ -43,6 +46,7 @@ class Target(Struct, frozen=True):
     partition_columns: tuple[str, ...]
     keeps_partition_columns: bool
     """Whether the files themselves have the columns that their directories are named for."""
+    storage: Storage = Storage()
 
 
 class WrittenFile(Struct, frozen=True):

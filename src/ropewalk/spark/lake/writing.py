@@ -42,7 +42,7 @@ class FileWriter:
         self, target: Target, schema: pa.Schema, *, file_bytes_target: int, memory_bytes: int = MEMORY_BYTES
     ) -> None:
         self._target = target
-        self._place = Place(target.root)
+        self._place = Place(target.root, target.storage)
         self._file_bytes_target = file_bytes_target
         self._memory_bytes = memory_bytes
         stays = [

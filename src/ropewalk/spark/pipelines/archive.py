@@ -25,6 +25,7 @@ from ropewalk.spark.pipelines.pipeline import Started, Work, tally_here
 from ropewalk.spark.ranges import Offsets, TopicIds, made_anew, to_json
 from ropewalk.spark.reading import TopicRecords
 from ropewalk.spark.refusals import DataLost
+from ropewalk.spark.storage import as_written
 from ropewalk.spark.values.decoding import ValueFormat, open_reader, resolve
 
 LETTERS: Final = "_dead_letters"
@@ -130,6 +131,7 @@ def _landing(work: Work, options: SourceOptions) -> Landing:
         several_topics=is_pattern or len(topics) > 1,
         with_topic_id=options.takes_new_topics,
     )
+    spec = structs.replace(spec, storage=work.storage)
     return Landing(
         records=TopicRecords(options),
         kind=settings.table,
@@ -185,7 +187,7 @@ def _from(work: Work, options: SourceOptions, starting: Offsets) -> Work:
 
 def _spec(settings: ArchiveSettings, owner: str, *, several_topics: bool, with_topic_id: bool) -> TableSpec:
     return TableSpec(
-        address=absolute(settings.to),
+        address=as_written(absolute(settings.to)),
         owner=owner,
         schema=raw_schema(settings.partition_by, with_topic_id=with_topic_id),
         partition_columns=partition_columns(settings.partition_by, several_topics=several_topics),
@@ -201,7 +203,7 @@ def _letters(settings: ArchiveSettings, spec: TableSpec) -> TableSpec:
         catalog["table"] += LETTERS
     return structs.replace(
         spec,
-        address=absolute(settings.dead_letters or settings.to.rstrip("/") + LETTERS),
+        address=as_written(absolute(settings.dead_letters or settings.to.rstrip("/") + LETTERS)),
         schema=dead_letter_schema(spec.schema),
         catalog=catalog,
     )

@@ -9,6 +9,8 @@ What a reader could get wrong
 import re
 from typing import Final
 
+from ropewalk.spark.store_words import said_by_store
+
 _RAISED: Final = re.compile(r"^((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*): (.+)$", re.MULTILINE)
 """The last line of a Python traceback. Its other lines are indented; what follows in the same message may be, too."""
 _JAVA: Final = re.compile(r"^(?:: |Caused by: )((?:[\w$]+\.)+[\w$]+): (.+)$", re.MULTILINE)
@@ -26,6 +28,9 @@ def cause_of(text: str) -> str:
         for match in _RAISED.finditer(text)
         if _is_kind(match[1]) and not match[2].startswith("An exception was thrown from the Python worker")
     ]
+    stored = said_by_store(text)
+    if stored is not None:
+        return stored
     ours = [words for kind, words in raised if kind.startswith(_OURS)]
     if ours:
         return _plain(ours[0])

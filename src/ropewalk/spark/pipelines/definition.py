@@ -26,6 +26,7 @@ from ropewalk.spark.options import parse_source
 from ropewalk.spark.pipelines.nearest import nearest
 from ropewalk.spark.pipelines.settings import read_settings, words_to_settings
 from ropewalk.spark.refusals import WrongUse
+from ropewalk.spark.storage import Storage, is_object_store, resolve
 
 DEFAULT_FILE: Final = "pipelines.toml"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -51,6 +52,8 @@ class Table(Struct, kw_only=True, frozen=True):
     conf: dict[str, str | int | bool] = {}
     """Settings of the Spark session."""
     settings: dict[str, object] = {}
+    storage: dict[str, object] = {}
+    """Of object stores: `ropewalk.spark.storage`. There is no word of a command line for it, since others see those."""
 
 
 class Job(Struct, frozen=True, kw_only=True):
@@ -68,6 +71,7 @@ class Job(Struct, frozen=True, kw_only=True):
     remote: str | None
     conf: dict[str, str]
     settings: Struct
+    storage: Storage = Storage()
 
 
 def parse_file(text: str, where: str) -> dict[str, Table]:
@@ -92,8 +96,11 @@ def define(
     name: str | None = None,
     settings_of: Callable[[str], type[Struct]],
     bootstrap: str | None = None,
+    state: str | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Job:
-    """`asked` is a job of the file or a kind; `words` are flags for the kind's own settings; `bootstrap` where nobody says one."""
+    """`asked` is a job of the file or a kind; `words` are flags for the kind's own settings; `bootstrap` where nobody says one; `state`: where
+    what this machine remembers of jobs is kept; `environment`: who else may say where object stores are."""
     table = jobs.get(asked, Table(kind=asked))
     kind = given.kind or table.kind
     if kind is None:
@@ -116,13 +123,14 @@ def define(
         kind=kind,
         bootstrap=bootstrap,
         source=_source(table, given, bootstrap),
-        checkpoint=_checkpoint(given.checkpoint or table.checkpoint, settings, called),
+        checkpoint=_checkpoint(given.checkpoint or table.checkpoint, settings, called, state),
         once=given.once if given.once is not None else bool(table.once),
         interval=interval,
         master=master,
         remote=remote,
         conf={**_texts(table.conf), **_texts(given.conf)},
         settings=settings,
+        storage=resolve(table.storage, environment or {}, f"[pipeline.{asked}.storage]"),
     )
 
 
@@ -172,11 +180,16 @@ def _source(table: Table, given: Table, bootstrap: str) -> dict[str, str]:
     return options
 
 
-def _checkpoint(said: str | None, settings: Struct, name: str) -> str:
+def _checkpoint(said: str | None, settings: Struct, name: str, state: str | None) -> str:
+    """Below the target; beside the job's status if that is in an object store, which Spark as it comes cannot write to. Outputs know how far
+    the job has come, so that little is lost with this machine."""
     if said is not None:
         return absolute(said)
     to = getattr(settings, "to", None)
-    if not isinstance(to, str) or not to:
+    is_far = isinstance(to, str) and is_object_store(to)
+    if is_far and state is not None:
+        return os.path.join(os.path.abspath(state), "checkpoints", name)
+    if not isinstance(to, str) or not to or is_far:
         raise WrongUse("say where the job's progress is kept: --checkpoint DIR, or checkpoint in the file")
     return f"{absolute(to).rstrip('/')}/_ropewalk/checkpoints/{name}"
 

@@ -10,6 +10,7 @@ from ropewalk.spark.pipelines.nearest import nearest
 from ropewalk.spark.pipelines.settings import Described, describe_settings
 from ropewalk.spark.pipelines.status import Status
 from ropewalk.spark.refusals import WrongUse
+from ropewalk.spark.storage import shown
 
 
 def print_kinds_and_jobs(jobs: Mapping[str, Table], *, as_json: bool) -> None:
@@ -43,16 +44,14 @@ def print_description(name: str, jobs: Mapping[str, Table], *, as_json: bool) ->
     made = pipeline(kind)
     settings = describe_settings(made.Settings)
     if as_json:
-        given = None if job is None else {"job": msgspec.to_builtins(job)}
+        given = None if job is None else {"job": _shown(job)}
         _print_json(
             {"name": name, "kind": kind, "summary": made.summary, "settings": settings, **(given or {})}
         )
         return
     print(f"{name}: {made.summary}\n")
     if job is not None:
-        said = [
-            (each, value) for each, value in msgspec.to_builtins(job).items() if value not in (None, {}, [])
-        ]
+        said = [(each, value) for each, value in _shown(job).items() if value not in (None, {}, [])]
         _print_table(("SET", "TO"), [(each, _text(value)) for each, value in said if each != "settings"])
         print()
     set_here = {} if job is None else job.settings
@@ -92,6 +91,11 @@ def print_statuses(statuses: Sequence[Status], name: str | None, *, as_json: boo
             print(f"\n{each.name}: {each.error}")
             if each.log is not None:
                 print(f"Spark's log: {each.log}")
+
+
+def _shown(job: Table) -> dict[str, object]:
+    """As the file has it, without what is secret."""
+    return {**msgspec.to_builtins(job), "storage": shown(job.storage)}
 
 
 def _reads(job: Table) -> str:

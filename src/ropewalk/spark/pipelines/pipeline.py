@@ -27,6 +27,7 @@ from msgspec import Struct
 
 from ropewalk.spark.figures import Tally
 from ropewalk.spark.ranges import Offsets
+from ropewalk.spark.storage import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,6 +51,8 @@ class Work(Struct, frozen=True, kw_only=True):
     interval: str
     settings: Any
     """The kind's `Settings`."""
+    storage: Storage = Storage()
+    """Of object stores that the job writes to."""
 
     def stream(self, **more: str) -> "DataFrame":
         """The job's topics, as the source gives them. `more` are options of the source that win over the user's."""

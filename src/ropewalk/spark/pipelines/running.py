@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from ropewalk.spark.brokers import Brokers
+from ropewalk.spark.objects import refuse_unfit
 from ropewalk.spark.options import parse_source
 from ropewalk.spark.pipelines.causes import cause_of
 from ropewalk.spark.pipelines.definition import Job
@@ -27,10 +28,11 @@ from ropewalk.spark.pipelines.hosts import check_hosts
 from ropewalk.spark.pipelines.metrics import page, serving, write_page
 from ropewalk.spark.pipelines.pipeline import Pipeline, Started, Work
 from ropewalk.spark.pipelines.progress import Progress, Snapshot
-from ropewalk.spark.pipelines.session import check_place, is_local, open_session
+from ropewalk.spark.pipelines.session import check_place, hand_storage, is_local, open_session
 from ropewalk.spark.pipelines.showing import Showing
 from ropewalk.spark.pipelines.status import State, Status, held, write_status
 from ropewalk.spark.refusals import PipelineFailed
+from ropewalk.spark.storage import as_written, is_object_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -79,6 +81,7 @@ def run(job: Job, pipeline: type[Pipeline], watching: Watching) -> Outcome:
     """Raises `WrongUse` for what can be set right by the user, and `PipelineFailed` for what went wrong on the way."""
     check_place(job, os.environ)
     check_topics(job)
+    check_storage(job)
     with held(watching.state_directory, job.name), contextlib.ExitStack() as open_:
         log = None if watching.verbose else os.path.join(watching.state_directory, f"{job.name}.log")
         report = Report(job, watching, log)
@@ -105,11 +108,21 @@ def check_topics(job: Job) -> None:
             brokers.partitions()
 
 
+def check_storage(job: Job) -> None:
+    """Refuses object stores that are not there, or that two runs could not share."""
+    if job.remote is None:
+        for name in ("to", "dead_letters"):
+            address = getattr(job.settings, name, None)
+            if isinstance(address, str) and is_object_store(address):
+                refuse_unfit(as_written(address), job.storage)
+
+
 def _run(job: Job, pipeline: type[Pipeline], report: "Report", showing: Showing) -> Outcome:
     began = time.monotonic()
     showing.step(f"starting Spark on {job.remote or job.master}")
     session = open_session(job)
     try:
+        hand_storage(job, session)
         if not is_local(job):
             showing.step("looking at Spark's hosts")
             check_hosts(session)
@@ -228,6 +241,7 @@ def _work(job: Job, session: "SparkSession") -> Work:
         once=job.once,
         interval=job.interval,
         settings=job.settings,
+        storage=job.storage,
     )
 
 
@@ -240,6 +254,8 @@ def _failures_in_words(log: str | None) -> Iterator[None]:
         yield
     except (PySparkException, Py4JError) as error:
         raise PipelineFailed(cause_of(str(error)), log) from error
+    except OSError as error:
+        raise PipelineFailed(cause_of(f"{type(error).__name__}: {error}"), log) from error
 
 
 def _words(error: BaseException) -> str:

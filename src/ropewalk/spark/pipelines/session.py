@@ -18,6 +18,7 @@ from ropewalk.spark.pipelines.definition import Job
 from ropewalk.spark.pipelines.java import check_java
 from ropewalk.spark.pipelines.nearest import nearest
 from ropewalk.spark.refusals import WrongUse
+from ropewalk.spark.storage import is_object_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,6 +28,7 @@ _MASTERS: Final = re.compile(r"(spark|k8s|yarn)(://.+)?")
 _EXAMPLES: Final = ("local[*]", "local[2]", "spark://HOST:7077", "yarn", "k8s://https://HOST:6443")
 _CONNECT_PORT: Final = 15002
 _PATIENCE_S: Final = 5.0
+_S3A: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _SPECULATION: Final = "spark.speculation"
 
 _QUIET: Final = {
@@ -80,6 +82,26 @@ def open_session(job: Job) -> "SparkSession":
         ) from error
     refuse_speculation(speculation or "false")
     return session
+
+
+def hand_storage(job: Job, session: "SparkSession") -> None:
+    """Where Spark itself is to write to an object store, it gets the keys as well. Not as options of Spark, which are on a command line."""
+    if job.remote is not None or not is_object_store(job.checkpoint):
+        return
+    from py4j.protocol import Py4JJavaError
+
+    context = session.sparkContext
+    assert context._jvm is not None, "it is not remote"
+    try:
+        context._jvm.java.lang.Class.forName(_S3A)
+    except Py4JJavaError:
+        raise WrongUse(
+            f"the checkpoint is to be in {job.checkpoint}, and this Spark has no file system for it (hadoop-aws);"
+            " leave --checkpoint out to keep it on this machine, or name a directory"
+        ) from None
+    settings = context._jsc.hadoopConfiguration()
+    for name, value in job.storage.for_hadoop().items():
+        settings.set(name, value)
 
 
 def settings_of(job: Job) -> dict[str, str]:

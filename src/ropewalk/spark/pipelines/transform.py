@@ -35,6 +35,7 @@ from ropewalk.spark.pipelines.sql_query import SqlQuery, Watermark
 from ropewalk.spark.pipelines.table_output import UPKEEP, TableOutput
 from ropewalk.spark.ranges import Offsets
 from ropewalk.spark.refusals import WrongUse
+from ropewalk.spark.storage import as_written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -105,7 +106,12 @@ class Transform:
         """Tables are kept up. In a topic there is nothing to do."""
         settings: TransformSettings = work.settings
         if settings.to:
-            spec = TableSpec(address=absolute(settings.to), owner=work.name, schema=pa.schema([]))
+            spec = TableSpec(
+                address=as_written(absolute(settings.to)),
+                owner=work.name,
+                schema=pa.schema([]),
+                storage=work.storage,
+            )
             _log.info(
                 "table maintained", table=settings.to, what=open_table(settings.table, spec).maintain(UPKEEP)
             )
@@ -198,9 +204,10 @@ def _output(work: Work, rows: "DataFrame") -> Output:
         # Whether a column can be null today does not bind the queries of tomorrow.
         columns = to_arrow_schema(rows.schema, timezone="UTC")
         schema = pa.schema([field.with_nullable(True) for field in columns])
-        return TableOutput(
-            settings.table, TableSpec(address=absolute(settings.to), owner=work.name, schema=schema)
+        spec = TableSpec(
+            address=as_written(absolute(settings.to)), owner=work.name, schema=schema, storage=work.storage
         )
+        return TableOutput(settings.table, spec)
     as_records(rows, settings.key)
     return TopicOutput(
         work.bootstrap, settings.to_topic, work.name, settings.key, settings.tasks, settings.producer
