@@ -43,6 +43,7 @@ def test_with_the_controller_killed_nobody_is_told_that_all_is_well() -> None:
         healthz = await page(nodes, 1, "/cluster/healthz")
         assert healthz.status == 503
         assert "no controller" in healthz.text
+        assert "knowledge is old" in healthz.text
         assert (await figures(nodes, 1))["ropewalk_controller_heard_seconds"] > SESSION_MS / 1000
         await nodes.members[0].start()
         await nodes.until(lambda: nodes.is_serving(0, seen_by=1))

@@ -79,6 +79,8 @@ class Member:
         self.received: Counter[Position] = Counter()
         self.revoked: Counter[Partition] = Counter()
         """Every partition it was asked to give back, and how often."""
+        self.lost: Counter[Partition] = Counter()
+        """Those of them that were others' by then: it could not commit any more what it had read."""
         self.assignment_count = 0
         """How often it was told of an assignment, be it empty."""
         self.commit_count = 0
@@ -113,6 +115,8 @@ class Member:
             case "revoked" | "lost":
                 self.assignment -= set(map(_partition, words))
                 self.revoked.update(map(_partition, words))
+                if event == "lost":
+                    self.lost.update(map(_partition, words))
             case "read":
                 self.received.update(map(_position, words))
             case "committed":

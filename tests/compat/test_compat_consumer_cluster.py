@@ -98,4 +98,9 @@ def test_a_group_moves_over_and_back_while_its_coordinator_is_killed(
         wait_until_read(members, written)
         wait_until_left(members)
         assert [refusal for member in members for refusal in member.refusals] == []
+        again = received(members) - Counter(written)
+        lost = {member.name: sorted(member.lost) for member in members if member.lost}
+        assert not again, (
+            f"{dict(again)} once more; taken from members that could not commit any more: {lost}"
+        )
         assert received(members) == Counter(written)
