@@ -23,6 +23,7 @@ from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import (
     create_topics,
     describe_cluster,
+    fetch,
     find_coordinator,
     metadata,
     offset_commit,
@@ -126,6 +127,36 @@ def test_a_fetch_is_answered_by_the_first_leader_that_has_something() -> None:
             return nodes.world.now_s - began_s
 
     assert behind_a_front_end(story) < 0.2
+
+
+def test_a_fetch_that_is_asked_again_in_another_version_is_asked_anew() -> None:
+    """What a leader was asked before is answered in the version of then. Found by a simulated cluster, seed 41."""
+
+    async def story(nodes: Nodes) -> None:
+        await spread(nodes)
+        door = await Door.open(nodes, FRONT)
+        partitions = tuple(
+            fetch.FetchPartition(index=index, fetch_offset=0, partition_max_bytes=1 << 20)
+            for index in range(6)
+        )
+        request = fetch.FetchRequest(
+            max_wait_ms=5000, min_bytes=1, topics=(fetch.FetchTopic(name="t", partitions=partitions),)
+        )
+
+        async def fetched(version: int) -> dict[int, int]:
+            deadline_ms = nodes.world.now_s * 1000 + 60_000
+            answer = await door.connection.send(fetch.API, version, request, deadline_ms=deadline_ms)
+            return {each.index: each.error_code for topic in answer.topics for each in topic.partitions}
+
+        async with client(nodes) as writing:
+            producer = Producer(writing, "t")
+            await producer.send([record("x")], partition=3)
+            assert await fetched(6) == dict.fromkeys(range(6), ErrorCode.NONE)
+            for index in range(6):  # the other leaders answer what they were asked
+                await producer.send([record("x")], partition=index)
+            assert await fetched(11) == dict.fromkeys(range(6), ErrorCode.NONE)
+
+    behind_a_front_end(story)
 
 
 def test_offsets_of_a_group_are_kept_by_its_coordinator() -> None:

@@ -30,6 +30,8 @@ _CONSUMER: Final = -1
 
 class _Poll(Struct):
     part: FetchRequest
+    version: int
+    """In which it was asked, and will be answered."""
     sent: Sent
 
 
@@ -80,14 +82,15 @@ class PassedFetch:
         polls = {
             node_id: poll
             for node_id, part in parts.items()
-            if (poll := known.get(node_id)) is not None and poll.part == part
+            if (poll := known.get(node_id)) is not None
+            and (poll.part, poll.version) == (part, caller.version)
         }
         fresh = {node_id: part for node_id, part in parts.items() if node_id not in polls}
         for (node_id, part), sent in zip(
             fresh.items(), await self._passing.send(fresh, caller, wait_ms), strict=True
         ):
             assert isinstance(part, FetchRequest)
-            polls[node_id] = _Poll(part, sent)
+            polls[node_id] = _Poll(part, caller.version, sent)
         known.clear()
         known.update(polls)
         return polls
