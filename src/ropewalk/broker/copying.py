@@ -85,15 +85,17 @@ class Copying:
         """What has to go of a copy that is damaged, so that it comes again; None where it is whole.
 
         The last sound batch goes too: where the one after it begins cannot be told from a file that is damaged there.
+        Of a log that is compacted everything goes: it may still hold what its leader has removed together with the deletion above it,
+        and nobody would tell it of that deletion again.
         """
         log = self.replica.log
         starts = [damaged.start_offset for damaged in log.damaged]
         if not starts:
             return None
         sound_offset = min(starts) - 1
-        return (
-            Truncate(Offset(sound_offset)) if sound_offset > log.start_offset else Restart(log.start_offset)
-        )
+        if log.settings.compacts or sound_offset <= log.start_offset:
+            return Restart(log.start_offset)
+        return Truncate(Offset(sound_offset))
 
     def ask(self) -> Question | None:
         """None while the log holds something that does not count yet."""
