@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from ropewalk.base.errors import (
     CorruptMetadata,
+    DirectoryPutBack,
     DuplicateBroker,
     InvalidRequest,
     OtherCluster,
@@ -18,7 +19,13 @@ from ropewalk.base.ids import LeaderEpoch, NodeId, ProducerId, TopicId
 from ropewalk.controller.brokers import Registration, decide_create_cluster, decide_register_broker
 from ropewalk.controller.producer_ids import allocated_block, decide_allocate_producer_ids
 from ropewalk.metadata.image import Image
-from ropewalk.metadata.records import BrokerState, ClusterCreated, PartitionChanged, ProducerIdsAllocated
+from ropewalk.metadata.records import (
+    BrokerState,
+    ClusterCreated,
+    MetadataRecord,
+    PartitionChanged,
+    ProducerIdsAllocated,
+)
 from tests.controller.imagined import ENDPOINTS, NOW_MS, ImaginedCluster, directory, losses, nodes
 
 ORDERS = TopicId(b"orders".ljust(16, b".")), 0
@@ -65,6 +72,8 @@ def registration(
     skew_ms: int = 0,
     cluster_id: str | None = None,
     directory_of: int | None = None,
+    life: int = 0,
+    process: bytes = b"",
 ) -> Registration:
     return Registration(
         node_id=NodeId(number),
@@ -73,6 +82,8 @@ def registration(
         rack="r",
         cluster_id=cluster_id,
         clock_ms=NOW_MS + skew_ms,
+        life=life,
+        process=process,
     )
 
 
@@ -115,6 +126,36 @@ def test_registrations_that_are_refused(
         decide_register_broker(
             cluster.image, asked, settings=cluster.settings, now_ms=NOW_MS, is_live=is_live
         )
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_refused"),
+    [
+        pytest.param(registration(life=4, process=b"next"), False, id="the next process"),
+        pytest.param(registration(life=9, process=b"later"), False, id="after starts that came to nothing"),
+        pytest.param(registration(life=3, process=b"this"), False, id="the same process asks again"),
+        pytest.param(registration(life=3, process=b"next"), True, id="a copy from before its last start"),
+        pytest.param(registration(life=1, process=b"next"), True, id="an old copy"),
+        pytest.param(registration(life=2, process=b"ghost"), True, id="a former process is heard late"),
+        pytest.param(registration(life=1, process=b"next", generation=1), False, id="another directory"),
+        pytest.param(registration(), False, id="a version that does not count"),
+    ],
+)
+def test_a_directory_that_does_not_know_who_used_it_last_is_refused(
+    asked: Registration, is_refused: bool
+) -> None:
+    cluster = ImaginedCluster(1)
+
+    def decide(registration: Registration) -> list[MetadataRecord]:
+        return decide_register_broker(cluster.image, registration, settings=cluster.settings, now_ms=NOW_MS)
+
+    cluster.apply(decide(registration(life=3, process=b"this")))
+    if is_refused:
+        with pytest.raises(DirectoryPutBack, match="the one that registered last was number 3"):
+            decide(asked)
+    else:
+        cluster.apply(decide(asked))
+        assert cluster.image.brokers[NodeId(4)].life == asked.life
 
 
 @pytest.mark.parametrize(

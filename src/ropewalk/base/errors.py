@@ -21,6 +21,7 @@
       NoReassignment            a move was to be given up, and none is under way
       UnknownBroker             no broker of that id has registered
       DuplicateBroker           another broker of that id is alive
+      DirectoryPutBack          the broker's data directory is a former state of the one that the cluster knows
       StaleBrokerEpoch          the broker has started again since
       OtherCluster              the node or its data belongs to another cluster
       IneligibleReplica         a replica that may not count as in sync: fenced, stopping, or started again since
@@ -155,6 +156,10 @@ class UnknownBroker(RopewalkError):
 
 
 class DuplicateBroker(RopewalkError):
+    pass
+
+
+class DirectoryPutBack(RopewalkError):
     pass
 
 

@@ -477,6 +477,9 @@ another history; one that takes over every hour, for three weeks."""
 REIGN_BYTES: Final = 12
 """Of the random name of a reign: never the same twice."""
 
+PROCESS_BYTES: Final = 8
+"""Of what a process draws to be told from others that have used its data directory: two in a row must not draw the same."""
+
 TOPICS_DELETED_REMEMBERED_MAX: Final = 10_000
 """Deleted topics whose ids are kept, so that a node that was away removes their records, and only theirs. What
 it holds of older ones is left alone."""

@@ -9,13 +9,14 @@ What a reader could get wrong
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import structlog
 from msgspec import structs
 
 from ropewalk.base.errors import (
     ControllerUnavailable,
+    DirectoryPutBack,
     DuplicateBroker,
     HistoryParted,
     InvalidRequest,
@@ -63,12 +64,13 @@ class Membership:
         interval_ms: int,
         session_timeout_ms: int,
         registration: Callable[[bool], Registration],
+        leave_directory: Callable[[], Awaitable[None]],
         load: Callable[[], NodeLoad | None],
         complaints: Callable[[], tuple[Complaint, ...]],
         on_controller_lost: Callable[[NodeId], None],
         on_controller_back: Callable[[], None],
     ) -> None:
-        """`registration` is told whether it is the first of this process.
+        """`registration` is told whether it is the first of this process. `leave_directory` makes the data directory another one, with what is in it.
         `load` answers what there is to tell of it; None where nothing is new. `complaints`: what is wrong with the node.
         `on_controller_lost` hears of a controller that was reached before and cannot be reached any more, `on_controller_back` of one that answers."""
         self.node_id = node_id
@@ -78,6 +80,7 @@ class Membership:
         self._interval_ms = interval_ms
         self._session_timeout_ms = session_timeout_ms
         self._registration = registration
+        self._leave_directory = leave_directory
         self._load = load
         self._complaints = complaints
         self._on_controller_lost = on_controller_lost
@@ -150,6 +153,12 @@ class Membership:
                 # Perhaps it is this node's own former life, with a disk that was replaced: its session ends soon.
                 if self._clock.monotonic_ms() - began_ms > 2 * self._session_timeout_ms:
                     raise
+            except DirectoryPutBack as error:
+                # What it lacks nobody can tell, so it counts as one that has lost everything, and is copied again.
+                _log.warning(
+                    "this data directory was put back; others are asked for what it held", reason=str(error)
+                )
+                await self._leave_directory()
             except _FOR_GOOD:
                 raise
             except RopewalkError as error:

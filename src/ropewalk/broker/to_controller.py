@@ -87,6 +87,8 @@ class ToController:
                 register_node.ReplicaOfPartition(topic_id, index)
                 for topic_id, index in sorted(registration.unsynced)
             ),
+            life=registration.life,
+            process=registration.process,
         )
         answer = await self._call(register_node.API, request, timeout_ms)
         return Registered(answer.broker_epoch, answer.cluster_id)
@@ -190,6 +192,7 @@ _REFUSALS: Final[dict[ErrorCode, type[RopewalkError]]] = {
     ErrorCode.STALE_BROKER_EPOCH: errors.StaleBrokerEpoch,
     ErrorCode.BROKER_ID_NOT_REGISTERED: errors.UnknownBroker,
     ErrorCode.DUPLICATE_BROKER_REGISTRATION: errors.DuplicateBroker,
+    ErrorCode.INVALID_REGISTRATION: errors.DirectoryPutBack,
     ErrorCode.INCONSISTENT_CLUSTER_ID: errors.OtherCluster,
     ErrorCode.INELIGIBLE_REPLICA: errors.IneligibleReplica,
     ErrorCode.INVALID_UPDATE_VERSION: errors.StalePartitionEpoch,

@@ -8,7 +8,8 @@ Behaviour worth knowing
     service at once.
     What it holds counts as before if it comes back with the same directory and whole. What was acknowledged from the page cache
     (`flush=os`) is doubtful after a stop out of order, whatever the setting is by now, and in memory after any stop; damaged replicas, and all of another directory, have lost records:
-    they leave the ISR and the eligible. A partition with a single replica is led by it whatever has happened.
+    they leave the ISR and the eligible. A directory that is a former state of the one that registered last, a copy that was put back, is refused:
+    its node then makes another one of it (`broker/membership.py`). A partition with a single replica is led by it whatever has happened.
 """
 
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from msgspec import Struct
 
 from ropewalk.base.errors import (
     CorruptMetadata,
+    DirectoryPutBack,
     DuplicateBroker,
     InvalidRequest,
     OtherCluster,
@@ -57,6 +59,11 @@ class Registration(Struct, frozen=True, kw_only=True):
     unsynced: frozenset[tuple[TopicId, int]] | None = None
     """Partitions of which its former process acknowledged records that may not have been on disk. None: it left no word of it, and
     the topic's present setting has to do."""
+    life: int = 0
+    """How many processes have used its directory, this one included, by what the directory says; 0: nobody counted. It is counted
+    before the first registration, so whatever was written in an earlier life is in every directory that counts a later one."""
+    process: bytes = b""
+    """Drawn at the start, so that one that asks again is told from the next."""
 
 
 def decide_create_cluster(
@@ -117,6 +124,8 @@ def decide_register_broker(
         rack=registration.rack,
         roles=tuple(registration.roles),
         state=state,
+        life=registration.life,
+        process=registration.process,
     )
     return [*elections.records, registered]
 
@@ -158,6 +167,23 @@ def _check(image: Image, registration: Registration, now_ms: int, is_live: bool)
         raise DuplicateBroker(
             f"a node with id {node_id} and another data directory is alive; every node needs an id of its own"
         )
+    if known is not None and _is_put_back(known, registration):
+        raise DirectoryPutBack(
+            f"the data directory of broker {node_id} has been used by {registration.life - 1} processes, "
+            f"the one that registered last was number {known.life}: this is a copy from before"
+        )
+
+
+def _is_put_back(known: Broker, registration: Registration) -> bool:
+    """Whether another process has used that directory, and the directory does not know of it.
+
+    A process that is gone may still be heard: it is refused as well, and nothing comes of that.
+    """
+    return (
+        known.directory == registration.directory
+        and 0 < registration.life <= known.life
+        and registration.process != known.process
+    )
 
 
 def _trust(

@@ -28,6 +28,7 @@ CODES: Final[dict[type[RopewalkError], ErrorCode]] = {
     errors.NoReassignment: ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
     errors.UnknownBroker: ErrorCode.BROKER_ID_NOT_REGISTERED,
     errors.DuplicateBroker: ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+    errors.DirectoryPutBack: ErrorCode.INVALID_REGISTRATION,
     errors.StaleBrokerEpoch: ErrorCode.STALE_BROKER_EPOCH,
     errors.OtherCluster: ErrorCode.INCONSISTENT_CLUSTER_ID,
     errors.IneligibleReplica: ErrorCode.INELIGIBLE_REPLICA,

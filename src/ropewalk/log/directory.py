@@ -2,6 +2,7 @@
 
     lock                      held by the process that uses the directory
     identity                  layout version, cluster id, node id, the directory's own id
+    lives                     how many processes have used the directory
     recovery-points           per partition, the offset below which everything is durable
     log-starts                per partition, the offset below which everything is deleted
     high-watermarks           per replicated partition, an offset below which everything was committed
@@ -26,7 +27,7 @@ from errno import ENOSPC
 from os import strerror
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ropewalk.base.errors import DirectoryInUse, DirectoryRefused, StorageFailed
 from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, TopicId, TopicPartition, format_id, parse_id
@@ -53,6 +54,10 @@ class Identity(Struct, frozen=True, kw_only=True):
     """A wiped disk comes back with another one, and so as another replica."""
 
 
+class Lives(Struct, frozen=True):
+    count: int
+
+
 class PartitionIdentity(Struct, frozen=True):
     topic_id: str
 
@@ -73,6 +78,9 @@ class DataDirectory:
         self.identity = identity
         self.was_clean = was_clean
         """Whether the node that used the directory last stopped in order."""
+
+        self.life = 0
+        """How many processes have used the directory, this one included; known from `begin` on."""
 
         self._topic_ids: dict[str, TopicId] = {}
         """Of the partitions whose `partition` file has been read or written, by name."""
@@ -130,6 +138,14 @@ class DataDirectory:
                 disk.remove(f"{self.path}/{name}")
         disk.sync_directory(self.path)
         self.look_for_room()
+        lives = read_checked(disk, f"{self.path}/lives", Lives)
+        self.life = 1 if lives is None else lives.count + 1
+        write_atomically(self.storage.disk_to_go_on, f"{self.path}/lives", encode_checked(Lives(self.life)))
+
+    def become_another(self, rng: Rng) -> None:
+        """Be another directory from here on, durably: what is in it does not count as what the former one held. Blocks."""
+        self.identity = structs.replace(self.identity, directory_id=format_id(rng.randbytes(16)))
+        write_atomically(self.storage.disk_to_go_on, f"{self.path}/identity", encode_checked(self.identity))
 
     def look_for_room(self) -> None:
         """See whether the disk has room, and keep back what a full disk is emptied with. Blocks."""

@@ -58,6 +58,10 @@ class Broker(Struct, frozen=True):
     state: BrokerState = BrokerState.ACTIVE
     is_leaving: bool = False
     """It is to be taken away for good, whatever its state."""
+    life: int = 0
+    """How many processes have used its directory; a copy that was taken earlier has seen fewer. 0: nobody counted."""
+    process: bytes = b""
+    """Which of them this is."""
 
     @property
     def is_active(self) -> bool:
@@ -332,6 +336,8 @@ class Image:
                         roles=record.roles,
                         state=record.state,
                         is_leaving=known is not None and known.is_leaving,
+                        life=record.life,
+                        process=record.process,
                     ),
                 )
             case BrokerStateChanged(node_id=node_id, broker_epoch=broker_epoch, state=state):
@@ -398,6 +404,8 @@ class Image:
                 broker.rack,
                 broker.roles,
                 broker.state,
+                broker.life,
+                broker.process,
             )
             if broker.is_leaving:
                 yield BrokerLeaving(broker.node_id, is_leaving=True)

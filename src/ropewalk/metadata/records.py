@@ -51,7 +51,8 @@ class BrokerRegistered(Struct, frozen=True, gc=False, tag="broker_registered", t
 
     `broker_epoch` is the record's own offset in the log, or a little less within a change that is too large for one append: not
     less than where that begins. So a later start always has a larger one. `directory`
-    is the UUID of its data directory: the same node id with another directory has lost what it held.
+    is the UUID of its data directory: the same node id with another directory has lost what it held. `life` counts the processes that
+    have used it, 0 where nobody did, and `process` is drawn by each of them.
     """
 
     node_id: NodeId
@@ -61,6 +62,8 @@ class BrokerRegistered(Struct, frozen=True, gc=False, tag="broker_registered", t
     rack: str | None = None
     roles: tuple[str, ...] = ALL_ROLES
     state: BrokerState = BrokerState.ACTIVE
+    life: int = 0
+    process: bytes = b""
 
 
 class BrokerStateChanged(Struct, frozen=True, gc=False, tag="broker_state_changed", tag_field="type"):

@@ -3,10 +3,17 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ropewalk.base.budget import ByteBudget
 from ropewalk.base.ids import NodeId, TopicId, parse_id
-from ropewalk.base.limits import CONNECTION_GRACE_MS, ERRANDS_MAX, NODE_BUFFER_BYTES_MAX, TAKE_OVER_GRACE_MS
+from ropewalk.base.limits import (
+    CONNECTION_GRACE_MS,
+    ERRANDS_MAX,
+    NODE_BUFFER_BYTES_MAX,
+    PROCESS_BYTES,
+    TAKE_OVER_GRACE_MS,
+)
 from ropewalk.base.ports import Ports
 from ropewalk.broker.believed_clock import BelievedClock
 from ropewalk.broker.cluster import Cluster
@@ -145,6 +152,7 @@ def assemble(
     upkeep = Upkeep(node_id, cluster, topics, registry.sessions, meter, clock, is_alone=config.is_alone)
     webhook = ScaleWebhook(cluster, topics, upkeep, ports.network, ports.pool, clock)
     wholeness = Wholeness(node_id, cluster.image, partitions, clock)
+    process = ports.rng.randbytes(PROCESS_BYTES)
     membership = Membership(
         node_id,
         controller,
@@ -158,7 +166,9 @@ def assemble(
             place,
             endpoints,
             damaged=wholeness.damaged() if is_first else wholeness.given_up(),
+            process=process,
         ),
+        leave_directory=partial(ports.pool.run, place.directory.become_another, ports.rng),
         load=meter.take,
         complaints=lambda: instruments.health.complaints,
         on_controller_lost=_nobody_else if place.seat is None else place.seat.on_connection_lost,
@@ -273,6 +283,7 @@ def _registration(
     endpoints: Sequence[Endpoint],
     *,
     damaged: frozenset[tuple[TopicId, int]],
+    process: bytes,
 ) -> Registration:
     identity = place.directory.identity
     return Registration(
@@ -286,6 +297,8 @@ def _registration(
         is_clean=place.directory.was_clean,
         damaged=damaged,
         unsynced=place.directory.unsynced_before,
+        life=place.directory.life,
+        process=process,
     )
 
 

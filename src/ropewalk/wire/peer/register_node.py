@@ -1,6 +1,7 @@
 """RegisterNode (key 10003): a node has started and asks to be let in. It is fenced until it has caught up and heartbeats.
 
 v1  unsynced
+v2  life, process
 """
 
 from typing import Annotated, Final
@@ -36,6 +37,10 @@ class RegisterNodeRequest(Message, frozen=True):
     """Replicas that lack durable records after recovery, whatever the rest is like."""
     unsynced: Annotated[tuple[ReplicaOfPartition, ...] | None, since(1)] = None
     """Replicas of which the process before acknowledged records that may not have been on disk; null where it left no word of it."""
+    life: Annotated[Int64, since(2)] = 0
+    """How many processes have used its data directory, this one included; 0 where nobody counted."""
+    process: Annotated[bytes, since(2)] = b""
+    """Drawn by each process at its start: one that asks again is told from the next."""
 
 
 class RegisterNodeResponse(ControllerAnswer, frozen=True):
@@ -46,7 +51,7 @@ class RegisterNodeResponse(ControllerAnswer, frozen=True):
 API: Final = Api(
     key=10003,
     name="RegisterNode",
-    versions=range(0, 1 + 1),
+    versions=range(0, 2 + 1),
     flexible_since=0,
     request=RegisterNodeRequest,
     response=RegisterNodeResponse,

@@ -56,6 +56,8 @@ def _registration(request: RegisterNodeRequest) -> Registration:
         is_clean=request.is_clean,
         damaged=_replicas(request.damaged),
         unsynced=None if request.unsynced is None else _replicas(request.unsynced),
+        life=request.life,
+        process=bytes(request.process),
     )
 
 
