@@ -43,6 +43,7 @@ def _verbose_line(hash_seed: str) -> str:
 def test_there_are_mutants_for_what_only_whole_nodes_show() -> None:
     wanted = {
         "connection_without_turns",
+        "damage_forgotten",
         "deletion_answered_early",
         "epochs_not_compared",
         "history_not_compared",
@@ -50,7 +51,11 @@ def test_there_are_mutants_for_what_only_whole_nodes_show() -> None:
         "marks_not_told",
         "memory_trusted",
         "no_space_is_refusal",
+        "put_back_trusted",
         "quorum_counts_majority",
+        "recorded_start_ignored",
+        "route_missing",
+        "routed_to_last_replica",
         "seat_given_up",
         "short_write_kept",
         "start_not_recorded",

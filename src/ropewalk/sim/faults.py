@@ -10,14 +10,9 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 
-from msgspec import DecodeError, Struct
-from msgspec.json import decode
-
-from ropewalk.base.errors import CorruptBatch, UnsupportedFormat
-from ropewalk.base.ids import TopicPartition
-from ropewalk.records.batch import HEADER_BYTES, BatchHeader, iterate, verify_crc
+from ropewalk.records.batch import HEADER_BYTES
+from ropewalk.sim.durable_batches import DurableBatch, durable_batches
 from ropewalk.sim.full_disk import FullDisk
 from ropewalk.sim.group_history import Jumped
 from ropewalk.sim.history import ClockJumped, Rotted
@@ -31,10 +26,6 @@ Fault = Callable[[], Awaitable[None]]
 _CLEANED_SUFFIX = ".cleaned"
 _DAY_MS = 86_400_000
 """How the name of a file ends that compaction is writing."""
-
-
-class RecoveryPoint(Struct):
-    offset: int
 
 
 class Nemesis:
@@ -276,13 +267,14 @@ class Nemesis:
         candidates = self._durable_batches()
         if not candidates:
             return
-        partition, file, start, header = self._rng.choice(candidates)
+        batch = self._rng.choice(candidates)
+        start, header = batch.position, batch.header
         position = self._rng.randrange(start, start + header.size_bytes)
         if self._rng.random() < 0.5:
             position = start + position % HEADER_BYTES  # most of a batch is records; headers matter as much
-        self._workload.journal.note(Rotted(partition, header.base_offset, header.end_offset))
+        self._workload.journal.note(Rotted(batch.partition, header.base_offset, header.end_offset))
         self._world.sometimes.note("durable bytes rotted")
-        self._flip(file, position, str(partition))
+        self._flip(batch.file, position, str(batch.partition))
 
     def _rot_derived_file(self) -> None:
         """What can be rebuilt, or is kept twice: nobody may notice."""
@@ -307,40 +299,17 @@ class Nemesis:
         self._world.trace.note("rot", what, position)
         file.rot(position, 1 << self._rng.randrange(8))
 
-    def _durable_batches(self) -> list[tuple[TopicPartition, StoredFile, int, BatchHeader]]:
-        """The sound batches of all partitions that the platter says were durable when it was last asked."""
-        found: list[tuple[TopicPartition, StoredFile, int, BatchHeader]] = []
-        recovery_points = self._recovery_points()
-        segment_counts: Counter[TopicPartition] = Counter()
-        for path, file in self._machine.platters.files():
-            directory, name = path.split("/")[-2:]
-            topic, dash, index = directory.rpartition("-")
-            if not (dash and index.isdigit() and name.endswith(".log")):
-                continue
-            if not self._workload.topics.is_known(topic):
-                continue  # of replicated state that has rotted a single node can but refuse to serve any
-            partition = TopicPartition(topic, int(index))
-            segment_counts[partition] += 1
-            limit = recovery_points.get(directory, 0)
-            durable = memoryview(bytes(file.data[: file.durable_bytes]))
-            with suppress(CorruptBatch, UnsupportedFormat):
-                found += [
-                    (partition, file, start, header)
-                    for start, header in iterate(durable)
-                    if header.end_offset <= limit and verify_crc(durable[start : start + header.size_bytes])
-                ]
-        if any(count > 1 for count in segment_counts.values()):
+    def _durable_batches(self) -> list[DurableBatch]:
+        """Of replicated state that has rotted a single node can but refuse to serve any, so it is left alone."""
+        found = [
+            batch
+            for batch in durable_batches(self._machine.platters)
+            if self._workload.topics.is_known(batch.partition.topic)
+        ]
+        segments = {(batch.partition, batch.file.number) for batch in found}
+        if any(count > 1 for count in Counter(partition for partition, _ in segments).values()):
             self._world.sometimes.note("a segment was closed")
         return found
-
-    def _recovery_points(self) -> dict[str, int]:
-        """By partition directory. The file has a checksum and a space before its JSON, and all of it twice."""
-        for path, file in self._machine.platters.files():
-            if path.endswith("/recovery-points") and not file.is_dirty:
-                with suppress(DecodeError):
-                    entries = decode(bytes(file.data).split(b"\n")[1][9:], type=dict[str, RecoveryPoint])
-                    return {name: entry.offset for name, entry in entries.items()}
-        return {}
 
     def _later(self, mend: Callable[[], None]) -> None:
         self._world.loop.call_later(self._rng.uniform(0.2, 4.0), mend)

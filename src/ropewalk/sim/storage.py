@@ -170,6 +170,14 @@ class StoredFile:
         else:
             self._latent.setdefault(page, []).append((position, bytes([self.data[position] ^ mask])))
 
+    def on_platter(self, position: int) -> int:
+        """The byte that the platter has there, whatever the cache shows."""
+        value = self.data[position]
+        for start, patch in self._latent.get(position // PAGE_BYTES, ()):
+            if start <= position < start + len(patch):
+                value = patch[position - start]
+        return value
+
     def lose_power(self, rng: random.Random, sometimes: Sometimes) -> None:
         """Leave what the platter has: everything synced, and of the rest a seeded outcome."""
         self.errors = WriteBackErrors()

@@ -14,7 +14,8 @@ from typing import Final
 from ropewalk.base.ids import NodeId
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.internal_topics import TRANSACTIONS_TOPIC
-from ropewalk.sim.cluster.members import PEER_PORT, Member, Members
+from ropewalk.sim.cluster.members import PEER_PORT, Member, Members, put_down
+from ropewalk.sim.cluster.rot import Rot
 from ropewalk.sim.etcd import NO_FAULTS, EtcdFaults
 from ropewalk.sim.history import ClockJumped
 from ropewalk.sim.workload import Workload
@@ -22,6 +23,8 @@ from ropewalk.sim.workload import Workload
 Fault = Callable[[], Awaitable[None]]
 
 _DAY_MS: Final = 86_400_000
+ALONE_S_MAX: Final = 12.0
+"""For a node to start while the others are away: their sessions have to end first."""
 
 ETCD_TROUBLE: Final = EtcdFaults(
     request_lost=0.02,
@@ -40,8 +43,10 @@ class ClusterNemesis:
         members: Members,
         image: Image,
         emptied: dict[NodeId, bytes],
+        rot: Rot,
         *,
         strikes_coordinators: bool = False,
+        spoils_disks: bool = False,
     ) -> None:
         """`image` is the cluster as it is, whoever may know of it; `emptied` is told whose disk was replaced."""
         self._workload = workload
@@ -51,7 +56,11 @@ class ClusterNemesis:
         self._rng: random.Random = self._world.rng_for("nemesis")
         self._pause_s = self._rng.choice([0.5, 1.0, 2.0])
         self._emptied = emptied
+        self._rot = rot
         self.fault_count = 0
+        spoiling: list[Fault] = []
+        if spoils_disks:
+            spoiling += [self._put_disk_back] * 2 + [self._rot_stored_bytes] * 2
         kinds: list[Fault] = [
             self._kill,
             self._kill,
@@ -72,6 +81,7 @@ class ClusterNemesis:
             self._fill_disk_for_long,
             self._replace_disk,
             self._replace_disk,
+            *spoiling,
             self._jump_clock,
         ]
         if members.etcd is not None:
@@ -260,14 +270,94 @@ class ClusterNemesis:
     async def _replace_disk(self) -> None:
         member = self._any()
         broker = self._image.brokers.get(member.node_id)
-        if broker is None or self._members.holds_home(member.node_id) or not self._is_spare(member.node_id):
+        if broker is None or self._members.holds_home(member.node_id) or not self.is_spare(member.node_id):
             return
         self._note("a disk was replaced by an empty one")
         self._emptied[member.node_id] = broker.directory
         member.machine.replace_disk()
 
-    def _is_spare(self, node_id: NodeId) -> bool:
+    async def _put_disk_back(self) -> None:
+        """A copy is taken while the node is not running, and put back when it has been started since. Often the others are away by
+        then, and it was the last one in sync: whoever takes it for what it was lets it lead."""
+        member = self._any()
+        if not self._members.holds_home(member.node_id) and not member.is_held_down:
+            self._errands.create_task(self._copy_and_put_back(member))
+
+    async def _copy_and_put_back(self, member: Member) -> None:
+        member.is_held_down = True
+        try:
+            if self._rng.random() < 0.5:
+                await member.stop()
+            member.machine.kill()
+            put_back = member.machine.platters.copy()
+        finally:
+            member.is_held_down = False
+        copied = self._image.brokers.get(member.node_id)
+        await asyncio.sleep(self._rng.uniform(1.0, 5.0))
+        while not self.is_spare(member.node_id) or member.machine.platters.is_short_of_room:
+            if self._workload.is_over:
+                return
+            await asyncio.sleep(0.2)
+        broker = self._image.brokers.get(member.node_id)
+        if copied is None or broker is None or broker.epoch == copied.epoch:
+            return
+        others: list[Member] = []
+        if self._rng.random() < 0.6:
+            others = [
+                other
+                for other in self._members.by_id.values()
+                if other is not member and not self._members.holds_home(other.node_id)
+            ]
+            for other in others:
+                put_down(other)
+            await self._within(ALONE_S_MAX, lambda: self._is_last(member.node_id))
+        self._note("a disk was put back to a copy from before")
+        self._emptied[member.node_id] = broker.directory
+        member.machine.kill()
+        put_back()
+        if others:
+            await self._within(ALONE_S_MAX, lambda: member.serving is not None)
+            await asyncio.sleep(self._rng.uniform(0.0, 2.0))
+            for other in others:
+                other.is_held_down = False
+
+    async def _within(self, wait_s: float, condition: Callable[[], bool]) -> None:
+        """Until it is so, or time is up."""
+        until_s = self._world.now_s + wait_s
+        while True:
+            if condition() or self._world.now_s >= until_s or self._workload.is_over:
+                return
+            await asyncio.sleep(0.2)
+
+    def _is_last(self, node_id: NodeId) -> bool:
+        """Whether it is the only one in sync somewhere."""
+        return any(
+            partition.isr == (node_id,)
+            for topic in self._image.topics.values()
+            for partition in topic.partitions
+        )
+
+    async def _rot_stored_bytes(self) -> None:
+        """Of one copy, while all are whole. Whether anybody notices depends on who reads; often the node is started again then."""
+        member = self._any()
+        topics = [topic.name for topic in self._image.topics.values()]
+        if not self.is_spare(member.node_id) or self._rot.strike(member, self._rng, topics) is None:
+            return
+        fate = self._rng.random()
+        if fate < 0.3:
+            member.machine.kill()
+        elif fate < 0.9:
+            self._errands.create_task(self._scrub(member, stops=fate < 0.6))
+
+    async def _scrub(self, member: Member, *, stops: bool) -> None:
+        await member.scrub()
+        if stops:
+            await member.stop()
+
+    def is_spare(self, node_id: NodeId) -> bool:
         """Whether everybody is whole: two disks at a time are more than the minimum of two copies survives."""
+        if self._rot.unmended():
+            return False
         for emptied, directory in list(self._emptied.items()):
             broker = self._image.brokers.get(emptied)
             if broker is not None and broker.directory == directory:

@@ -13,6 +13,7 @@ from ropewalk.metadata.log import Snapshot
 from ropewalk.metadata.records import (
     BrokerState,
     BrokerStateChanged,
+    ChangeBegun,
     ControllerChanged,
     LossRecorded,
     MetadataRecord,
@@ -74,6 +75,8 @@ class MetadataJudge:
                 self._report("M5", f"{offset} was applied before anybody knew of {len(self._records)}")
                 return
             self._records.append(record)
+            if isinstance(record, ChangeBegun):
+                self._note("a change was cut into several appends")
             for fact in self.image.apply(record):
                 match fact:
                     case PartitionCreated(topic_id=topic_id, index=index, isr=isr):

@@ -2,12 +2,12 @@
 
 import asyncio
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from contextvars import copy_context
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from ropewalk.base.errors import RopewalkError
-from ropewalk.base.ids import NodeId
+from ropewalk.base.ids import NodeId, TopicPartition
 from ropewalk.broker.facts import Facts
 from ropewalk.metadata.bounds import MetadataBounds
 from ropewalk.metadata.image import Image
@@ -20,12 +20,16 @@ from ropewalk.node.options import NodeOptions
 from ropewalk.sim.cluster.guide import KAFKA_PORT
 from ropewalk.sim.etcd import ModelledEtcd
 from ropewalk.sim.history import Journal, StartFailed
-from ropewalk.sim.process import CURRENT, Died
+from ropewalk.sim.process import CURRENT, Died, Process
 from ropewalk.sim.world import Machine, NodePorts, World
 
 PEER_PORT: Final = 9192
 SEED_COUNT: Final = 3
 RACK_COUNT: Final = 3
+SCRUBS_MAX: Final = 300
+"""More than there are partitions."""
+
+T = TypeVar("T")
 
 _SETTINGS: Final = (
     "cluster.secret=known to this cluster",
@@ -64,10 +68,19 @@ class Member:
         self._rng = world.rng_for(f"{machine.name}/keeper")
         self._is_busy = False
         self.is_held_down = False
+        self.on_stopped: Callable[[NodeId, Collection[TopicPartition]], None] = lambda _node_id, _damaged: (
+            None
+        )
+        """Told of a stop that came to its end, with the copies that the process knew to be damaged."""
 
     @property
     def serving(self) -> Node | None:
         return self.node if self.machine.has_started else None
+
+    def damaged(self) -> list[TopicPartition]:
+        """The copies that its process knows to be damaged, while it is in service."""
+        node = self.serving
+        return [] if node is None else [each.name for each in node.partitions if each.log.damaged]
 
     async def keep_running(self) -> None:
         """Start the node again a while after it is gone, for ever."""
@@ -98,13 +111,31 @@ class Member:
             return
         self._is_busy = True
         self._world.sometimes.note("the node was stopped in order")
-        context = copy_context()
-        context.run(CURRENT.set, process)
-        stopping = self._world.loop.create_task(node.stop(), context=context)
+        damaged = self.damaged()
+        stopping = self._begin(process, node.stop())
         await asyncio.wait([stopping], timeout=60)
+        if stopping.done() and process.alive and stopping.exception() is None:
+            self.on_stopped(self.node_id, damaged)
         if process.alive:
             process.die("stopped")
         self._is_busy = False
+
+    async def scrub(self) -> None:
+        """Let it verify its closed segments, as it does by itself some time after it was started, and every day."""
+        process, node = self.machine.process, self.serving
+        for _ in range(SCRUBS_MAX):
+            if process is None or node is None or not process.alive:
+                return
+            scrubbing = self._begin(process, node.housekeeping.scrub())
+            await asyncio.wait([scrubbing], timeout=10)
+            if not scrubbing.done() or scrubbing.exception() is not None or not scrubbing.result():
+                return
+
+    def _begin(self, process: Process, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+        """As a task of that process, which ends with it."""
+        context = copy_context()
+        context.run(CURRENT.set, process)
+        return self._world.loop.create_task(work, context=context)
 
     async def _boot(self, ports: NodePorts) -> Node:
         node = await build.start(load(self._options, {}), ports, self._watched_facts(), self._bounds)
@@ -125,9 +156,12 @@ class Members:
         watched_facts: Callable[[], Facts],
         bounds: MetadataBounds,
         has_racks: bool = False,
+        has_front_end: bool = False,
     ) -> None:
-        """`differing` are settings of single nodes."""
+        """`differing` are settings of single nodes. A front end is the last one, beside `count` others."""
         self._world = world
+        self.note = world.sometimes.note
+        self._broker_count = count
         self.etcd = etcd
         self.racks = tuple(f"rack{number}" for number in range(RACK_COUNT)) if has_racks else ()
         """Where the nodes stand, each in the one of its number; none where nobody says so."""
@@ -140,12 +174,21 @@ class Members:
                 watched_facts,
                 bounds,
             )
-            for number in range(count)
+            for number in range(count + has_front_end)
         }
 
     @property
     def names(self) -> list[str]:
         return [member.machine.name for member in self.by_id.values()]
+
+    @property
+    def broker_names(self) -> list[str]:
+        return self.names[: self._broker_count]
+
+    @property
+    def front_end_names(self) -> list[str]:
+        """Of those that hold nothing, and pass on what clients ask."""
+        return self.names[self._broker_count :]
 
     @property
     def serving(self) -> list[Node]:
@@ -162,16 +205,20 @@ class Members:
     def _options(self, number: int, settings: tuple[str, ...]) -> NodeOptions:
         name = f"node{number}"
         home: tuple[str, ...] = ()
-        if self.etcd is not None:
+        is_front_end = number >= self._broker_count
+        if is_front_end:
+            home = ("kafka.route=proxy",)
+        elif self.etcd is not None:
             home = ("metadata.home=etcd", f"metadata.etcd.endpoints={','.join(self.etcd.urls)}")
         decides = self.etcd is not None or number == 0
+        roles = ALL_ROLES if decides else ("broker", "frontend")
         return NodeOptions(
             node_id=number,
             kafka=f"{name}:{KAFKA_PORT}",
             http="none",
             peer=f"{name}:{PEER_PORT}",
             data="/data",
-            roles=ALL_ROLES if decides else ("broker", "frontend"),
+            roles=("frontend",) if is_front_end else roles,
             seeds=tuple(f"node{seed}:{PEER_PORT}" for seed in range(SEED_COUNT) if seed != number),
             settings=(*_SETTINGS, *home, *self._rack_settings(number), *settings),
         )
@@ -183,6 +230,12 @@ class Members:
             f"broker.rack={self.racks[number % RACK_COUNT]}",
             f"replica.selector.class={RACK_AWARE_SELECTOR}",
         )
+
+
+def put_down(member: Member) -> None:
+    """It is killed, and not started again before somebody lets it."""
+    member.is_held_down = True
+    member.machine.kill()
 
 
 def _leave(_: "asyncio.Future[BaseException]") -> None:

@@ -1,5 +1,6 @@
 """A cluster at rest: everything is led, in step, known to everybody, and equal on all disks."""
 
+from collections.abc import Set
 from itertools import pairwise
 
 from ropewalk.base.ids import NodeId, TopicPartition
@@ -55,14 +56,17 @@ def _partition_unrest(members: Members, name: TopicPartition, facts: Partition) 
         held = None if node is None else next((each for each in node.partitions if each.name == name), None)
         if held is None or held.log.end_offset != led.log.end_offset:
             return Violation("L2", f"{name}: the copy of {member} is not as long as the leader's")
+        if held.log.damaged:
+            return Violation("L2", f"{name}: the copy of {member} is known to be damaged: {held.log.damaged}")
     return None
 
 
 def differences(
-    members: Members, image: Image, damaged: set[tuple[NodeId, TopicPartition]]
+    members: Members, image: Image, damaged: Set[tuple[NodeId, TopicPartition]]
 ) -> list[Violation]:
     """Copies of one partition that are not the same, byte by byte, from the latest of their starts on.
 
+    `damaged` are those that have rotted, which nobody has found yet.
     Each node compacts by itself: of a compacted topic the records must be the same that both still have.
     """
     compacted = {

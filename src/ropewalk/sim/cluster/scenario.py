@@ -8,18 +8,20 @@ after that, so that nothing is believed that is not on a platter; and everything
 import asyncio
 from typing import Final
 
-from ropewalk.base.ids import NodeId, TopicPartition
+from ropewalk.base.ids import TopicPartition
 from ropewalk.sim.checker import Violation, check
 from ropewalk.sim.cluster.administrator import Administrator
 from ropewalk.sim.cluster.consumers import ClusterConsumer, FinalClusterReader
+from ropewalk.sim.cluster.forsaken import Forsaken
 from ropewalk.sim.cluster.greedy import Greedy
 from ropewalk.sim.cluster.guide import Guide
 from ropewalk.sim.cluster.producers import IdempotentClusterProducer, PlainClusterProducer
 from ropewalk.sim.cluster.putting_back import PuttingBack
 from ropewalk.sim.cluster.rest import differences
 from ropewalk.sim.cluster.sometimes import EXPECTED
+from ropewalk.sim.cluster.spoilt import Spoilt
 from ropewalk.sim.cluster.stage import LIMIT_S, REST_S, Restless, Stage, run_on_stage
-from ropewalk.sim.cluster.topics import LOSSY, draw_topics, may_trim
+from ropewalk.sim.cluster.topics import LOSSY, STURDY, draw_topics, may_trim
 from ropewalk.sim.cluster.trimmer import StartJudge, Trimmer
 from ropewalk.sim.exertion import Exertion
 from ropewalk.sim.scenario import Outcome
@@ -34,6 +36,12 @@ FAULTS_MIN: Final = 3
 WEIGHED_SHARE: Final = 0.15
 """Of the runs: counting every call of a function makes one several times as long."""
 
+FORSAKEN_SHARE: Final = 0.6
+"""Of the runs in which records are deleted. It takes several nodes down for seconds, so others see to other things."""
+
+SPOILT_SHARE: Final = 0.25
+"""Of the runs: it takes all replicas of a partition down for a while."""
+
 _BROAD_PARTITIONS: Final = 200
 
 
@@ -47,7 +55,13 @@ def run_seed(seed: int) -> Outcome:
 class ClusterScenario:
     def __init__(self, world: World) -> None:
         self._world = world
-        self.stage = Stage(world, lambda name: name.startswith(LOSSY), may_have_racks=True)
+        self.stage = Stage(
+            world,
+            lambda name: name.startswith(LOSSY),
+            may_have_racks=True,
+            may_have_front_end=True,
+            spoils_disks=True,
+        )
         self._rng = self.stage.rng
         self._starts = StartJudge()
         self._workload = self.stage.workload
@@ -76,7 +90,7 @@ class ClusterScenario:
         exertion = self._world.loop.exertion
         held_up = [] if exertion is None else exertion.violations
         found = check(self._workload.journal.events, self._world.sometimes.note)
-        return [*self._starts.violations, *found, *self._findings, *held_up]
+        return [*self._starts.violations, *self.stage.rot.violations, *found, *self._findings, *held_up]
 
     def shortcomings(self) -> list[Violation]:
         """A run that did too little proves too little."""
@@ -120,6 +134,29 @@ class ClusterScenario:
         if any(may_trim(partition.topic) for partition in self._workload.topics.partitions):
             trimmer = Trimmer(self._guide("trimmer"), self._starts, self.stage.judge.image, may_trim)
             clients.create_task(trimmer.run())
+        self._start_act(clients)
+
+    def _start_act(self, clients: asyncio.TaskGroup) -> None:
+        """At most one, since each holds nodes down."""
+        act = self._world.rng_for("act").random()
+        if act > 1 - SPOILT_SHARE:
+            clients.create_task(self._spoil_a_copy())
+        elif act < FORSAKEN_SHARE and any(
+            may_trim(partition.topic) for partition in self._workload.topics.partitions
+        ):
+            clients.create_task(self._forsake_a_leader())
+
+    async def _spoil_a_copy(self) -> None:
+        stage = self.stage
+        await Spoilt(
+            self._workload, stage.members, stage.judge.image, stage.rot, stage.nemesis.is_spare, STURDY
+        ).run()
+
+    async def _forsake_a_leader(self) -> None:
+        """Whoever deletes for it has a guide of its own: the other's connections may be stuck."""
+        guide, image = self._guide("forsaken"), self.stage.judge.image
+        trimmer = Trimmer(guide, self._starts, image, may_trim)
+        await Forsaken(guide, trimmer, self.stage.members, image).run()
 
     async def _look_on(self) -> None:
         """For what nobody does, and what happens all the same."""
@@ -145,6 +182,7 @@ class ClusterScenario:
 
     def _look_at_starts(self) -> None:
         self._starts.look(self.stage.members.serving, self.stage.judge.image)
+        self.stage.rot.look()
 
     async def _conclude(self) -> None:
         await self.stage.nemesis.heal()
@@ -165,9 +203,7 @@ class ClusterScenario:
         for partition in self._workload.topics.partitions:
             await reader.read(partition)
         await self._until_at_rest()
-        self._findings += differences(
-            self.stage.members, self.stage.judge.image, set[tuple[NodeId, TopicPartition]]()
-        )
+        self._findings += differences(self.stage.members, self.stage.judge.image, self.stage.rot.unmended())
         self._findings += self._administrator.complaints(self.stage.judge.image)
         if self._rng.random() < 0.4:
             self.stage.judge.end()
@@ -192,4 +228,10 @@ class ClusterScenario:
         return self._workload.topics.find_name(topic_id) or ""
 
     def _guide(self, name: str) -> Guide:
-        return Guide(self._workload, name, self.stage.members.names)
+        """Where there is a front end, every other client knows of nothing else."""
+        members = self.stage.members
+        names = members.broker_names
+        if members.front_end_names and self._world.rng_for(f"{name}/door").random() < 0.5:
+            names = members.front_end_names
+            self._world.sometimes.note("a client spoke through a front end")
+        return Guide(self._workload, name, names)

@@ -18,6 +18,7 @@ from ropewalk.sim.cluster.guide import KAFKA_PORT
 from ropewalk.sim.cluster.judge import MetadataJudge, WatchedFacts
 from ropewalk.sim.cluster.members import Members
 from ropewalk.sim.cluster.rest import unrest
+from ropewalk.sim.cluster.rot import Rot
 from ropewalk.sim.etcd import ModelledEtcd
 from ropewalk.sim.history import ClocksDrift
 from ropewalk.sim.link import LinkLost
@@ -54,6 +55,8 @@ class Stage:
         settings: tuple[str, ...] = (),
         strikes_coordinators: bool = False,
         may_have_racks: bool = False,
+        may_have_front_end: bool = False,
+        spoils_disks: bool = False,
     ) -> None:
         """`may_lose` tells by a topic's name whether it may lose records when the power fails."""
         self.world = world
@@ -74,6 +77,7 @@ class Stage:
             differing=self._differing(),
             etcd=self._etcd,
             has_racks=may_have_racks and rng.random() < 0.4,
+            has_front_end=may_have_front_end and world.rng_for("front end").random() < 0.4,
             watched_facts=lambda: WatchedFacts(self.judge),
             bounds=_drawn_bounds(rng),
         )
@@ -82,12 +86,15 @@ class Stage:
             for member in self.members.by_id.values():
                 member.machine.clock.rate = rng.choice([1 - _DRIFT, 1.0, 1 + _DRIFT])
             self.workload.journal.note(ClocksDrift(since_ms=EPOCH_MS, fraction=_DRIFT))
+        self.rot = Rot(self.members, self.judge.image)
         self.nemesis = ClusterNemesis(
             self.workload,
             self.members,
             self.judge.image,
             self.judge.emptied,
+            self.rot,
             strikes_coordinators=strikes_coordinators,
+            spoils_disks=spoils_disks,
         )
 
     def _differing(self) -> dict[int, tuple[str, ...]]:

@@ -63,18 +63,20 @@ class Trimmer:
         guide = self._guide
         while not guide.workload.is_over:
             await guide.pause(1.5)
+            partition = guide.rng.choice(self.partitions())
+            before_offset = guide.rng.randrange(guide.workload.end_seen.get(partition, 0) + 1)
             try:
-                await self._trim()
+                await self.trim(partition, before_offset)
             except LinkLost:
                 guide.doubt()
         guide.close()
 
-    async def _trim(self) -> None:
+    def partitions(self) -> list[TopicPartition]:
+        return [each for each in self._guide.workload.topics.partitions if self._may_trim(each.topic)]
+
+    async def trim(self, partition: TopicPartition, before_offset: int) -> bool:
+        """Whether it was answered that they are gone. Raises `LinkLost` where nobody answers."""
         guide, workload = self._guide, self._guide.workload
-        partition = guide.rng.choice(
-            [each for each in workload.topics.partitions if self._may_trim(each.topic)]
-        )
-        before_offset = guide.rng.randrange(workload.end_seen.get(partition, 0) + 1)
         link = await guide.connect_to_leader(partition)
         workload.journal.note(DeletionAsked(partition, before_offset))
         workload.operation_count += 1
@@ -88,10 +90,12 @@ class Trimmer:
         (answer,) = response.topics[0].partitions
         if answer.error_code == ErrorCode.NONE:
             self._on_deleted(partition, before_offset)
-        elif answer.error_code == ErrorCode.REQUEST_TIMED_OUT:
+            return True
+        if answer.error_code == ErrorCode.REQUEST_TIMED_OUT:
             workload.sometimes.note("a deletion was not followed by all in time")
         elif answer.error_code in ELSEWHERE:
             guide.doubt()
+        return False
 
     def _on_deleted(self, partition: TopicPartition, before_offset: int) -> None:
         workload = self._guide.workload
