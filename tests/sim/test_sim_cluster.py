@@ -46,6 +46,7 @@ def test_there_are_mutants_for_what_only_whole_nodes_show() -> None:
         "damage_forgotten",
         "deletion_answered_early",
         "epochs_not_compared",
+        "failed_change_left_open",
         "history_not_compared",
         "log_end_told",
         "marks_not_told",

@@ -289,6 +289,8 @@ class ClusterNemesis:
             if self._rng.random() < 0.5:
                 await member.stop()
             member.machine.kill()
+            if self._rot.unmended():
+                return  # what has rotted and was mended would come back with the copy
             put_back = member.machine.platters.copy()
         finally:
             member.is_held_down = False

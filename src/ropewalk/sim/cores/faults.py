@@ -13,6 +13,7 @@ from ropewalk.base.ids import NodeId
 from ropewalk.sim.cores.machine import SYNC_US, Key, Machine
 from ropewalk.sim.cores.network import HOME
 from ropewalk.sim.cores.process import Process, Surroundings
+from ropewalk.sim.cores.turns import Turns
 
 
 class Nemesis:
@@ -25,6 +26,7 @@ class Nemesis:
         self._is_over = False
         self._is_home_down = False
         self.fault_count = 0
+        self._turns = Turns(around, rng, self.start)
         kinds: tuple[Callable[[], None], ...] = (
             self._kill,
             self._kill,
@@ -43,6 +45,7 @@ class Nemesis:
             self._jump_clock,
             self._lose_watch,
             self._take_home_down,
+            self._take_turns,
         )
         self._kinds = [kind for kind in kinds if rng.random() < 0.5] or [self._kill]
         around.home.unknown_share = rng.choice((0.0, 0.02, 0.1))
@@ -70,7 +73,7 @@ class Nemesis:
 
     def heal(self) -> None:
         """Everything works from here on."""
-        self._is_over = True
+        self._is_over = self._turns.is_over = True
         self._is_home_down = False
         around = self._around
         around.network.mend()
@@ -141,6 +144,10 @@ class Nemesis:
         process.end()
         delay_us = self._rng.choice((50_000, 400_000, 3_000_000, 12_000_000))
         self._around.queue.after(self._rng.randrange(delay_us // 2, delay_us), self.start, process.node_id)
+
+    def _take_turns(self) -> None:
+        self._note("two replicas led in turns")
+        self._turns.begin()
 
     # Disks.
 

@@ -8,6 +8,7 @@ EXPECTED: Final = (
     "a follower came back in sync",
     "a replica was truncated",
     "a replica was truncated in more than one step",
+    "two replicas led in turns",
     "a replica lost its unsynced tail",
     "a zombie leader was refused",
     "a change of the ISR was refused",
