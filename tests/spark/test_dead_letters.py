@@ -33,7 +33,7 @@ from ropewalk.spark.ranges import Range, split
 from ropewalk.spark.refusals import DataLost
 from ropewalk.spark.values.decoding import ResolvedFormat, ValueFormat, open_reader
 from ropewalk.spark.values.schemas import SchemaText
-from tests.spark.test_spark_lake_tables import KINDS, ONE, ZERO, iceberg_rows, topic_rows
+from tests.spark.test_spark_lake_tables import KINDS, ONE, ZERO, iceberg_rows, kept_up, topic_rows
 
 LENGTH = 12
 """Records of each of two partitions. Of three in turn, one is broken, one lacks a field that a strict schema wants, one is fine."""
@@ -136,8 +136,6 @@ class Lake:
             values=values,
             checkpoint=str(checkpoint),
             starting=as_json(start),
-            upkeep=Upkeep(compact_at=2, file_bytes_target=1 << 20, keep_hours=0),
-            upkeep_batches=1,
         )
 
         def reach(place: str) -> None:
@@ -147,6 +145,9 @@ class Lake:
         before, fail_points.reach = fail_points.reach, reach
         try:
             landing(Frame([]), 0)  # type: ignore[arg-type]  # as much of a frame as it uses
+            for spec in (landing.spec, landing.letters):
+                if spec is not None:
+                    kept_up(self.kind, spec, Upkeep(compact_at=2, file_bytes_target=1 << 20, keep_hours=0))
         except Died:
             pass
         finally:

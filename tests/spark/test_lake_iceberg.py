@@ -18,7 +18,7 @@ from ropewalk.spark.lake.kinds import open_table
 from ropewalk.spark.lake.shaping import raw_schema
 from ropewalk.spark.lake.table import Commit, Upkeep
 from ropewalk.spark.refusals import NotOurs, Overtaken, WrongUse
-from tests.spark.test_spark_lake_tables import ONE, ZERO, offsets, spec, topic_rows, write
+from tests.spark.test_spark_lake_tables import ONE, ZERO, kept_up, offsets, spec, topic_rows, write
 
 
 def own_catalog(path: Path) -> Catalog:
@@ -67,14 +67,12 @@ def test_a_table_that_nothing_was_ever_added_to_can_be_kept_up(tmp_path: Path) -
     """What an archive of an empty topic leaves: snapshots without a manifest, which pyiceberg's own list of files cannot take."""
     table = open_table("iceberg", spec(tmp_path))
     table.commit(Commit((), {ZERO: 0}))
-    assert table.maintain(Upkeep(compact_at=0, file_bytes_target=1 << 20, keep_hours=0)).endswith(
-        "0 files that nobody needs deleted"
-    )
+    assert kept_up(
+        "iceberg", spec(tmp_path), Upkeep(compact_at=0, file_bytes_target=1 << 20, keep_hours=0)
+    ).endswith("0 files that nobody needs deleted")
     table = open_table("iceberg", spec(tmp_path))
     table.commit(Commit(write(table, topic_rows(0, 2)), {ZERO: 2}))
-    open_table("iceberg", spec(tmp_path)).maintain(
-        Upkeep(compact_at=0, file_bytes_target=1 << 20, keep_hours=0)
-    )
+    kept_up("iceberg", spec(tmp_path), Upkeep(compact_at=0, file_bytes_target=1 << 20, keep_hours=0))
     assert offsets("iceberg", tmp_path) == [0, 1]
 
 
@@ -103,8 +101,8 @@ def test_offsets_outlive_snapshots(tmp_path: Path) -> None:
         table = open_table("iceberg", spec(tmp_path))
         table.commit(Commit(write(table, topic_rows(batch, 1)), {ZERO: batch + 1}, {"batch": str(batch)}))
     table = open_table("iceberg", spec(tmp_path))
-    said = table.maintain(Upkeep(compact_at=0, file_bytes_target=1 << 20, keep_hours=0))
-    assert said == "2 snapshots expired, 0 files that nobody needs deleted"
+    said = kept_up("iceberg", spec(tmp_path), Upkeep(compact_at=0, file_bytes_target=1 << 20, keep_hours=0))
+    assert said == "0 small files joined, 2 snapshots expired, 2 files that nobody needs deleted"
     again = open_table("iceberg", spec(tmp_path))
     assert again.next_offsets([ZERO]) == {ZERO: 3}
     assert again.last_note() == {"batch": "2"}
@@ -118,10 +116,8 @@ def test_upkeep_deletes_nothing_that_is_named_wherever_the_table_is(tmp_path: Pa
     path = tmp_path / "data" / "lake"
     table = open_table("iceberg", spec(path))
     table.commit(Commit(write(table, topic_rows(0, 3)), {ZERO: 3}))
-    said = open_table("iceberg", spec(path)).maintain(
-        Upkeep(compact_at=0, file_bytes_target=1 << 20, keep_hours=0)
-    )
-    assert said == "0 snapshots expired, 0 files that nobody needs deleted"
+    said = kept_up("iceberg", spec(path), Upkeep(compact_at=0, file_bytes_target=1 << 20, keep_hours=0))
+    assert said == "0 small files joined, 0 snapshots expired, 0 files that nobody needs deleted"
     assert offsets("iceberg", path) == [0, 1, 2]
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import time
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,11 @@ from pyiceberg.table import StaticTable
 from ropewalk.base.ids import TopicPartition
 from ropewalk.spark.lake.advance import decide_advance
 from ropewalk.spark.lake.delta import STATISTICS
+from ropewalk.spark.lake.joining import here
+from ropewalk.spark.lake.keeping import Kept, keep_up
 from ropewalk.spark.lake.kinds import Kind, open_table
 from ropewalk.spark.lake.shaping import partition_columns, raw_schema, with_times
 from ropewalk.spark.lake.table import Commit, LakeTable, TableSpec, Target, Upkeep, WrittenFile
-from ropewalk.spark.lake.upkeep import SmallFile, crowded
 from ropewalk.spark.lake.writing import FileWriter, write_all
 from ropewalk.spark.ranges import FROM_THE_START, Range
 from ropewalk.spark.refusals import NotOurs, Overtaken, WrongUse
@@ -84,6 +86,11 @@ def write(
 ) -> tuple[WrittenFile, ...]:
     writer = FileWriter(table.target, table.schema, file_bytes_target=file_bytes_target)
     return tuple(write_all(writer, (with_times(each, table.schema) for each in batches)))
+
+
+def kept_up(kind: Kind, wanted: TableSpec, upkeep: Upkeep, *, now_ms: int | None = None) -> str:
+    """What a run does for a table, in this process."""
+    return keep_up(Kept(kind, wanted, upkeep), here, now_ms=now_ms or int(time.time() * 1000))
 
 
 def iceberg_rows(path: Path) -> pa.Table:
@@ -265,10 +272,10 @@ def test_files_of_failed_attempts_are_never_seen_and_deleted_when_old(kind: Kind
     table.commit(Commit(write(table, topic_rows(0, 9)), {ZERO: 9}))
     assert offsets(kind, tmp_path) == list(range(9))
     left = Path(table.target.root) / failed[0].path
-    open_table(kind, spec(tmp_path)).maintain(NEVER)
+    kept_up(kind, spec(tmp_path), NEVER)
     assert left.exists()  # it may be of a batch that is about to be committed
     os.utime(left, (0, 0))
-    open_table(kind, spec(tmp_path)).maintain(NEVER)
+    kept_up(kind, spec(tmp_path), NEVER)
     assert not left.exists()
     assert offsets(kind, tmp_path) == list(range(9))
 
@@ -279,8 +286,8 @@ def test_compaction_keeps_rows_and_offsets(tmp_path: Path) -> None:
         table.commit(Commit(write(table, topic_rows(batch * 3, 3)), {ZERO: batch * 3 + 3}))
     before = DeltaTable(str(tmp_path)).to_pyarrow_table().sort_by("offset")
     assert len(DeltaTable(str(tmp_path)).file_uris()) == 10
-    told = open_table("delta", spec(tmp_path)).maintain(Upkeep(8, 1 << 27, keep_hours=0))
-    assert told.startswith("10 small files were made into larger ones, 10 files")
+    told = kept_up("delta", spec(tmp_path), Upkeep(8, 1 << 27, keep_hours=0))
+    assert told.startswith("10 small files joined, 10 files that nobody needs deleted")
     after = DeltaTable(str(tmp_path))
     assert len(after.file_uris()) == 1
     assert after.to_pyarrow_table().sort_by("offset") == before
@@ -317,7 +324,7 @@ def test_commits_of_a_directory_are_forgotten_but_for_the_last(tmp_path: Path) -
     log = tmp_path / "_ropewalk" / "log"
     for path in log.iterdir():
         os.utime(path, (0, 0))
-    open_table("parquet", spec(tmp_path)).maintain(NEVER)
+    kept_up("parquet", spec(tmp_path), NEVER)
     assert [path.name for path in log.iterdir()] == [f"{3:020}.json"]
     assert open_table("parquet", spec(tmp_path)).next_offsets([ZERO]) == {ZERO: 3}
 
@@ -328,7 +335,7 @@ def test_who_was_overtaken_long_ago_is_refused_after_commits_are_forgotten(tmp_p
     for first in range(3):
         table = open_table("parquet", spec(tmp_path))
         table.commit(Commit(write(table, topic_rows(first, 1)), {ZERO: first + 1}))
-    table.maintain(Upkeep(compact_at=0, file_bytes_target=1 << 27, keep_hours=0))
+    kept_up("parquet", spec(tmp_path), Upkeep(compact_at=0, file_bytes_target=1 << 27, keep_hours=0))
     with pytest.raises(Overtaken, match="another archiver"):
         asleep.commit(Commit(write(asleep, topic_rows(0, 3)), {ZERO: 3}))
     assert offsets("parquet", tmp_path) == [0, 1, 2]
@@ -389,7 +396,7 @@ def test_upkeep_mends_statistics_of_tables_that_do_not_say_what_they_have(tmp_pa
     table = open_table("delta", spec(tmp_path))
     table.commit(Commit(write(table, topic_rows(0, 3)), {ZERO: 3}))
     DeltaTable(str(tmp_path)).alter.set_table_properties({STATISTICS: ""}, raise_if_not_exists=False)
-    open_table("delta", spec(tmp_path)).maintain(NEVER)
+    kept_up("delta", spec(tmp_path), NEVER)
     rows = DeltaTable(str(tmp_path)).to_pyarrow_dataset()
     assert rows.to_table(filter=ds.field("partition") == 0).num_rows == 3
 
@@ -409,23 +416,14 @@ def test_rows_without_a_date_are_archived_all_the_same(tmp_path: Path) -> None:
     assert offsets("delta", tmp_path) == [0, 1]
 
 
-def test_directories_are_compacted_when_small_files_crowd_them() -> None:
-    upkeep = Upkeep(compact_at=3, file_bytes_target=100, keep_hours=1)
-    monday, tuesday = (("date", "2026-11-16"),), (("date", "2026-11-17"),)
-    files = [SmallFile(monday, 49)] * 3 + [SmallFile(tuesday, 49)] * 2 + [SmallFile(tuesday, 50)] * 9
-    assert crowded(files, upkeep) == [monday]
-    assert crowded([SmallFile((("date", None),), 1)] * 9, upkeep) == []
-    assert crowded(files, Upkeep(compact_at=0, file_bytes_target=100, keep_hours=1)) == []
-
-
 def test_the_history_that_is_kept_follows_the_setting(tmp_path: Path) -> None:
-    open_table("delta", spec(tmp_path, keep_hours=168)).maintain(NEVER)
+    kept_up("delta", spec(tmp_path, keep_hours=168), NEVER)
     kept = DeltaTable(str(tmp_path)).metadata().configuration
     assert (
         kept["delta.logRetentionDuration"] == kept["delta.deletedFileRetentionDuration"] == "interval 1 hours"
     )
     version = DeltaTable(str(tmp_path)).version()
-    open_table("delta", spec(tmp_path)).maintain(NEVER)
+    kept_up("delta", spec(tmp_path), NEVER)
     assert DeltaTable(str(tmp_path)).version() == version
 
 

@@ -8,9 +8,11 @@
     writing.py    one task: rows → Parquet files, in bounded memory
     places.py     directories and addresses of object stores
     landing.py    one batch of a query: looked up, read and written by tasks, committed by the driver
-    terms.py      on which terms a job may write to a table that exists; upkeep.py  core: what is worth compacting
+    terms.py      on which terms a job may write to a table that exists; unseen.py  files of tasks that the driver does not find
+    upkeep.py     core: what keeps a table healthy, and when it is due; joining.py  small files → larger ones, by tasks; keeping.py  upkeep beside batches
     object_catalog.py  the catalog of a table of Iceberg in an object store, which is the table itself
-    kinds.py      delta.py, tables in Delta's format; iceberg.py, in Iceberg's; parquet.py, plain directories of Parquet files
+    kinds.py      delta.py, tables in Delta's format; parquet.py, plain directories of Parquet files
+    iceberg.py    tables in Iceberg's format; iceberg_files.py  files as its manifests describe them; iceberg_upkeep.py  snapshots, manifests, what is left
 
 Invariants
     A table's next offset of a partition and the rows below it become visible in the same commit, or neither does.

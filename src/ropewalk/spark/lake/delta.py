@@ -11,22 +11,24 @@ What exactly once rests on
 """
 
 import json
-from collections.abc import Iterable
+import re
+import time
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import uuid4
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction, WriterProperties
+from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from deltalake.transaction import AddAction
+from deltalake.transaction import AddAction, RemoveAction
 
 from ropewalk.base.ids import TopicPartition, format_id, parse_id
 from ropewalk.spark.columns import Column
-from ropewalk.spark.lake.places import local_directory, sync
-from ropewalk.spark.lake.table import FIGURE, Commit, TableSpec, Target, Upkeep, WrittenFile
+from ropewalk.spark.lake.places import Place, local_directory, sync
+from ropewalk.spark.lake.table import FIGURE, Commit, LiveFile, TableSpec, Target, Upkeep, WrittenFile
 from ropewalk.spark.lake.terms import check_layout, check_owner, grown_columns, refuse_strange_files
-from ropewalk.spark.lake.upkeep import SmallFile, crowded
+from ropewalk.spark.lake.upkeep import LEFTOVER_HOURS_MIN
 from ropewalk.spark.ranges import Offsets, TopicIds
 from ropewalk.spark.refusals import Overtaken, WrongUse
 from ropewalk.spark.storage import is_object_store
@@ -46,6 +48,9 @@ _FORMER_COUNT: Final = "former-count"
 """In place of a partition's number: what is kept of the topic itself. A version is a number of 64 bits."""
 COMMITS_MAX: Final = 8
 """Attempts at one commit while others change the table. Each takes as long as theirs, so whoever overtakes it that often never stops."""
+UPKEEP: Final = "ropewalk.upkeep"
+"""In commits that are not a batch's: what they did."""
+_OF_A_VERSION: Final = re.compile(r"(\d{20})\.(?:json|crc|checkpoint\.)")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -180,22 +185,92 @@ class DeltaLake:
                 return {}
             count *= 8
 
-    def maintain(self, upkeep: Upkeep) -> str:
-        """Gives way to whoever else changes the table at the same time: it will be done the next time."""
+    def files(self) -> list[LiveFile]:
+        actions = pa.table(self._table.get_add_actions(flatten=True))
+        names = self.target.partition_columns
+        values = [actions.column(f"partition.{name}").cast(pa.string()).to_pylist() for name in names]
+        paths, sizes, counts = (
+            actions.column(name).to_pylist() for name in ("path", "size_bytes", "num_records")
+        )
+        plain = self._is_plain()
+        return [
+            LiveFile(
+                path=path,
+                size_bytes=size,
+                row_count=count or 0,
+                values=tuple(zip(names, each, strict=True)),
+                may_be_joined=plain and count is not None,
+            )
+            for path, size, count, *each in zip(paths, sizes, counts, *values, strict=True)
+        ]
+
+    def exchange(self, removed: Sequence[LiveFile], added: Sequence[WrittenFile]) -> bool:
+        gone = {each.path for each in removed}
+        for _ in range(COMMITS_MAX):
+            self._table.update_incremental()
+            if not gone <= {each.path for each in self.files()}:
+                return False
+            version = self._table.version()
+            try:
+                self._exchange(removed, added)
+            except CommitFailedError:
+                continue
+            self._sync_log(version)
+            return True
+        return False
+
+    def _exchange(self, removed: Sequence[LiveFile], added: Sequence[WrittenFile]) -> None:
+        changes_rows, now_ms = not added, int(time.time() * 1000)
+        adds = [_add_action(each, self._bounded(), data_change=changes_rows) for each in added]
+        removes = [
+            RemoveAction(each.path, changes_rows, now_ms, each.size_bytes, dict(each.values))
+            for each in removed
+        ]
+        what = "rows that are over" if changes_rows else "small files joined"
+        # No retries by delta-rs: it would make the commit again on another state, and does not look whether the files are still there.
+        self._table.create_write_transaction(
+            [*adds, *removes],
+            "append",
+            self._table.schema(),
+            list(self.target.partition_columns),
+            commit_properties=CommitProperties(custom_metadata={UPKEEP: what}, max_commit_retries=0),
+        )
+
+    def tidy(self, upkeep: Upkeep, *, thorough: bool, now_ms: int) -> str:
+        del now_ms  # delta-rs looks at the clock itself
         self._table.update_incremental()
         try:
             self._keep_history_for(upkeep.keep_hours)
-            compacted = self._compact(upkeep)
-            deleted = self._vacuum(upkeep.keep_hours)
+            deleted = self._vacuum(upkeep.keep_hours, full=False)
+            if thorough:
+                deleted += self._vacuum(max(upkeep.keep_hours, LEFTOVER_HOURS_MIN), full=True)
         except CommitFailedError as error:
-            return (
-                f"upkeep is left for the next time, because another has changed the table meanwhile: {error}"
-            )
-        self._table.create_checkpoint()
-        self._table.cleanup_metadata()
-        return (
-            f"{compacted} small files were made into larger ones, {deleted} files that nobody needs deleted"
-        )
+            return f"the rest is left for the next time, because another has changed the table: {error}"
+        forgotten = self._shorten_log(upkeep.keep_states)
+        return f"{deleted} files that nobody needs deleted, {forgotten} earlier versions forgotten"
+
+    def _is_plain(self) -> bool:
+        """Whether a file has all the rows and the names that it seems to have."""
+        configuration = self._table.metadata().configuration
+        mapped = configuration.get("delta.columnMapping.mode", "none") != "none"
+        features = self._table.protocol().reader_features or []
+        return not mapped and "deletionVectors" not in features
+
+    def _shorten_log(self, keep_states: int) -> int:
+        """By age as the table's properties say, and by number: versions are read from a checkpoint on, so those before the last checkpoint
+        that is old enough go. Answers how many."""
+        place = Place(f"{self._spec.address.rstrip('/')}/{LOG}", self._spec.storage)
+        version = self._table.version()
+        checkpoints = _checkpoints(place)
+        if version - max(checkpoints, default=0) >= keep_states // 4:
+            self._table.create_checkpoint()
+            self._table.cleanup_metadata()
+            checkpoints.add(version)
+        first_kept = max((each for each in checkpoints if each <= version - keep_states), default=0)
+        gone = [name for name, number in _numbered(place) if number < first_kept]
+        for name in gone:
+            place.delete(name)
+        return sum(name.endswith(".json") for name in gone)
 
     def _bounded(self) -> list[str]:
         told = self._table.metadata().configuration.get(STATISTICS, "")
@@ -206,35 +281,12 @@ class DeltaLake:
         if not wanted.items() <= self._table.metadata().configuration.items():
             self._table.alter.set_table_properties(wanted)
 
-    def _compact(self, upkeep: Upkeep) -> int:
-        """One file at a time: this runs in the driver, whose memory is not sized for tables."""
-        removed = 0
-        for values in crowded(self._small_files(), upkeep):
-            metrics = self._table.optimize.compact(
-                partition_filters=[(name, "=", value) for name, value in values] or None,
-                target_size=upkeep.file_bytes_target,
-                max_concurrent_tasks=1,
-                writer_properties=WriterProperties(compression="ZSTD"),
-            )
-            removed += metrics["numFilesRemoved"]
-        return removed
-
-    def _vacuum(self, keep_hours: int) -> int:
+    def _vacuum(self, keep_hours: int, *, full: bool) -> int:
         """A vacuum is two commits even if it finds nothing, so it is asked first."""
-        found = self._table.vacuum(keep_hours, dry_run=True, enforce_retention_duration=False, full=True)
+        found = self._table.vacuum(keep_hours, dry_run=True, enforce_retention_duration=False, full=full)
         if found:
-            self._table.vacuum(keep_hours, dry_run=False, enforce_retention_duration=False, full=True)
+            self._table.vacuum(keep_hours, dry_run=False, enforce_retention_duration=False, full=full)
         return len(found)
-
-    def _small_files(self) -> list[SmallFile]:
-        actions = pa.table(self._table.get_add_actions(flatten=True))
-        names = self.target.partition_columns
-        values = [actions.column(f"partition.{name}").cast(pa.string()).to_pylist() for name in names]
-        sizes = actions.column("size_bytes").to_pylist()
-        return [
-            SmallFile(tuple(zip(names, each, strict=True)), size)
-            for size, *each in zip(sizes, *values, strict=True)
-        ]
 
     def _noted(self, commit: Commit) -> dict[str, str]:
         figures = {FIGURE + name: text for name, text in commit.figures.items()}
@@ -333,7 +385,17 @@ def _as_delta(schema: pa.Schema) -> pa.Schema:
     return pa.schema(Schema.from_arrow(schema).to_arrow())
 
 
-def _add_action(file: WrittenFile, bounded: list[str]) -> AddAction:
+def _checkpoints(place: Place) -> set[int]:
+    return {number for name, number in _numbered(place) if ".checkpoint." in name}
+
+
+def _numbered(place: Place) -> list[tuple[str, int]]:
+    """Files of the log that belong to a version, with its number."""
+    matches = ((name, _OF_A_VERSION.match(name)) for name, _ in place.files())
+    return [(name, int(match[1])) for name, match in matches if match is not None]
+
+
+def _add_action(file: WrittenFile, bounded: list[str], *, data_change: bool = True) -> AddAction:
     least: dict[str, object] = {}
     most: dict[str, object] = {}
     if file.offset_min is not None and file.offset_max is not None:
@@ -349,7 +411,7 @@ def _add_action(file: WrittenFile, bounded: list[str]) -> AddAction:
         size=file.size_bytes,
         partition_values=file.partition_values,
         modification_time=file.modified_at_ms,
-        data_change=True,
+        data_change=data_change,
         stats=json.dumps(statistics),
     )
 

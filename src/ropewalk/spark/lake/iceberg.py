@@ -11,15 +11,13 @@ What exactly once rests on
 What a reader could get wrong
     pyiceberg would make a commit that was overtaken again on the new state, without a look at our property. So it is told not to.
     Here it is made again only if the offsets are still those that the batch was filtered by: then whoever overtook us only tidied up.
-    Files carry no field numbers; the table's name mapping gives them theirs. Columns that the table is partitioned by are in the files.
-    Files are looked at by the driver for their statistics: a read of each footer, and of no row.
+    Columns in files carry the table's field numbers, so columns are added to the table before a task writes them. Files without numbers, which
+    were written before, have theirs by the table's name mapping. Columns that the table is partitioned by are in the files.
 """
 
 import contextlib
 import os
-import time
-from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -28,11 +26,13 @@ import pyarrow as pa
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.spark.columns import Column
+from ropewalk.spark.lake.joining import FIELD_ID
 from ropewalk.spark.lake.places import Place, local_directory, sync
-from ropewalk.spark.lake.table import FIGURE, Commit, TableSpec, Target, Upkeep
+from ropewalk.spark.lake.table import FIGURE, Commit, LiveFile, TableSpec, Target, Upkeep, WrittenFile
 from ropewalk.spark.lake.terms import check_layout, check_owner, grown_columns, refuse_strange_files
+from ropewalk.spark.lake.upkeep import LEFTOVER_HOURS_MIN, State, superseded
 from ropewalk.spark.ranges import Json, Offsets, Progress, TopicIds, progress_in
-from ropewalk.spark.refusals import Overtaken, WrongUse
+from ropewalk.spark.refusals import Overtaken, PipelineFailed, WrongUse
 from ropewalk.spark.storage import is_object_store
 
 try:
@@ -41,11 +41,16 @@ try:
         CommitFailedException,
         NamespaceAlreadyExistsError,
         NoSuchTableError,
+        RESTError,
         TableAlreadyExistsError,
+        ValidationException,
     )
     from pyiceberg.io.pyarrow import schema_to_pyarrow
     from pyiceberg.table import Table
     from pyiceberg.transforms import IdentityTransform
+
+    from ropewalk.spark.lake.iceberg_files import described, values_of
+    from ropewalk.spark.lake.iceberg_upkeep import Replacement, alike, metadata_files, named_by
 except ImportError as error:
     raise WrongUse(
         f"tables of Iceberg need the package pyiceberg: install ropewalk[iceberg] ({error})"
@@ -55,8 +60,18 @@ OWNER: Final = "ropewalk.owner"
 OFFSETS: Final = "ropewalk.next-offsets"
 NOTE: Final = "ropewalk.note"
 RETRIES: Final = "commit.retry.num-retries"
-COMMITS_MAX: Final = 4
-"""Attempts at one commit while others tidy up."""
+COMMITS_MAX: Final = 8
+"""Attempts at one commit while others change the table. Each takes as long as theirs, so whoever overtakes it that often never stops."""
+EXPIRED_MAX: Final = 1_000
+"""Snapshots that are forgotten at once: pyiceberg looks for each among all. A table that was never kept up takes several times."""
+METADATA_VERSIONS_MAX: Final = 10
+"""Earlier versions of the table's metadata: each has all snapshots in it, and whoever reads by one finds its files for minutes at least."""
+_SETTLED: Final = {
+    RETRIES: "0",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": str(METADATA_VERSIONS_MAX),
+}
+"""Properties that every table of ours has, also one that was made before they were."""
 OWN_TABLE: Final = "ropewalk.archive"
 """The name of the one table in a catalog that is kept beside it."""
 TABLE: Final = "table"
@@ -81,9 +96,9 @@ class IcebergTable:
             table = _create(spec, catalog, name)
         check_owner(spec, table.properties.get(OWNER))
         check_layout(spec, tuple(field.name for field in table.spec().fields))
-        if table.properties.get(RETRIES) != "0":
+        if not _SETTLED.items() <= table.properties.items():
             with table.transaction() as change:
-                change.set_properties({RETRIES: "0"})
+                change.set_properties(_SETTLED)
         opened = cls(spec, catalog, table)
         grown_columns(spec, opened.schema, spec.schema, widens=True)
         return opened
@@ -107,8 +122,22 @@ class IcebergTable:
         return {each: self._reached.ids[each] for each in topics if each in self._reached.ids}
 
     def widen(self, schema: pa.Schema) -> None:
-        """The next commit does it."""
-        self._schema = grown_columns(self._spec, self._schema, schema, widens=True).schema
+        """At once: files have to carry the numbers that the columns get."""
+        for attempt in range(1, COMMITS_MAX + 1):
+            grown = grown_columns(self._spec, self._schema, schema, widens=True)
+            if not grown.added and not grown.widened:
+                return
+            try:
+                with self._table.update_schema() as update:
+                    update.union_by_name(grown.schema)
+            except CommitFailedException as error:
+                self._table = self._catalog.load_table(self._table.name())
+                if attempt == COMMITS_MAX:
+                    raise Overtaken(
+                        f"{self._spec.address} has changed {attempt} times while columns were added: {error}. Let one run of"
+                        f" {self._spec.owner!r} go on alone"
+                    ) from None
+            self._schema, self._reached = _columns(self._table), _reached(self._table)
 
     def commit(self, commit: Commit) -> None:
         moved = self._reached.moved(commit.next_offsets, commit.topic_ids).to_json()
@@ -141,60 +170,126 @@ class IcebergTable:
     def _commit(self, commit: Commit, properties: dict[str, str]) -> None:
         figures = {FIGURE + name: text for name, text in commit.figures.items()}
         summary = {OWNER: self._spec.owner, OFFSETS: properties[OFFSETS], **figures}
-        paths = [f"{_uri(self.target.root)}/{file.path}" for file in commit.files]
         with self._table.transaction() as change:
-            if _columns(self._table) != self._schema:
-                with change.update_schema() as update:
-                    update.union_by_name(self._schema)
             change.set_properties(properties)
-            if paths:
-                # Their names were never used before, so nothing needs to look for them in the table.
-                change.add_files(paths, snapshot_properties=summary, check_duplicate_files=False)
-            else:
-                # An empty snapshot: it is what requires that nobody else was here.
-                with change.update_snapshot(snapshot_properties=summary).fast_append():
-                    pass
+            # Also for no file: an empty snapshot is what requires that nobody else was here.
+            with change.update_snapshot(snapshot_properties=summary).fast_append() as snapshot:
+                for file in commit.files:
+                    snapshot.append_data_file(described(self._table, file, self._address_of(file.path)))
+
+    def _address_of(self, path: str) -> str:
+        return f"{_uri(self.target.root)}/{path}"
 
     def last_note(self) -> dict[str, str]:
         text = self._table.properties.get(NOTE)
         return {} if text is None else msgspec.json.decode(text, type=dict[str, str])
 
-    def maintain(self, upkeep: Upkeep) -> str:
-        """Gives way to whoever else changes the table at the same time: it will be done the next time."""
-        before = datetime.now(UTC) - timedelta(hours=upkeep.keep_hours)
-        known = len(self._table.snapshots())
-        try:
-            self._table.maintenance.expire_snapshots().older_than(before.replace(tzinfo=None)).commit()
-        except CommitFailedException as error:
-            return (
-                f"upkeep is left for the next time, because another has changed the table meanwhile: {error}"
+    def files(self) -> list[LiveFile]:
+        return [
+            LiveFile(
+                path=file.file_path.removeprefix(self._address_of("")),
+                size_bytes=file.file_size_in_bytes,
+                row_count=file.record_count,
+                values=values_of(self._table, file) if is_laid_out else (),
+                may_be_joined=is_laid_out
+                and not task.delete_files
+                and file.file_path.startswith(self._address_of("")),
             )
-        self._table.refresh()
-        expired = known - len(self._table.snapshots())
-        place = Place(self.target.root, self._spec.storage)
-        # The last one: a directory above the table may be called so, too.
-        named = {path.rpartition("/data/")[2] for path in self._file_paths()}
-        failed = [
-            path
-            for path, at in place.files()
-            if path not in named and at < time.time() - upkeep.keep_hours * 3600
+            for task in self._table.scan().plan_files()
+            for file in (task.file,)
+            for is_laid_out in (file.spec_id == self._table.spec().spec_id,)
         ]
-        for path in failed:
-            place.delete(path)
-        return f"{expired} snapshots expired, {len(failed)} files that nobody needs deleted"
 
-    def _file_paths(self) -> set[str]:
-        """Of all snapshots. A snapshot of no file, such as a batch of nothing leaves, has no manifest."""
-        manifests = {
-            manifest.manifest_path: manifest
-            for snapshot in self._table.snapshots()
-            for manifest in snapshot.manifests(self._table.io)
+    def exchange(self, removed: Sequence[LiveFile], added: Sequence[WrittenFile]) -> bool:
+        with self._catalog_in_words():
+            return self._exchange(removed, added)
+
+    def _exchange(self, removed: Sequence[LiveFile], added: Sequence[WrittenFile]) -> bool:
+        gone = {self._address_of(each.path) for each in removed}
+        for _ in range(COMMITS_MAX):
+            self._table = self._catalog.load_table(self._table.name())
+            found = {task.file.file_path: task for task in self._table.scan().plan_files()}
+            if any(path not in found or (added and found[path].delete_files) for path in gone):
+                return False
+            try:
+                with (
+                    self._table.transaction() as change,
+                    Replacement(
+                        change, self._table.io, self._standing(), deletes_rows=bool(removed) and not added
+                    ) as snapshot,
+                ):
+                    for path in sorted(gone):
+                        snapshot.delete_data_file(found[path].file)
+                    for file in added:
+                        snapshot.append_data_file(described(self._table, file, self._address_of(file.path)))
+            except (CommitFailedException, ValidationException):
+                continue
+            return True
+        return False
+
+    @contextlib.contextmanager
+    def _catalog_in_words(self) -> Iterator[None]:
+        """Upkeep is left for the next time by what a catalog cannot do now."""
+        try:
+            yield
+        except RESTError as error:
+            raise PipelineFailed(f"the catalog of {self._spec.address} says: {error}") from error
+
+    def _standing(self) -> dict[str, str]:
+        """For the summary of a snapshot that moves no offset: those that the table has."""
+        stored = self._table.properties.get(OFFSETS)
+        return {} if stored is None else {OFFSETS: stored}
+
+    def tidy(self, upkeep: Upkeep, *, thorough: bool, now_ms: int) -> str:
+        with self._catalog_in_words():
+            current = self._table.refresh().current_snapshot()
+            if current is not None and alike(current.manifests(self._table.io)):
+                self._exchange((), ())
+            expired, deleted = self._expire(upkeep, now_ms)
+        if thorough:
+            deleted += self._delete_leftovers(now_ms - max(upkeep.keep_hours, LEFTOVER_HOURS_MIN) * 3_600_000)
+        return f"{expired} snapshots expired, {deleted} files that nobody needs deleted"
+
+    def _expire(self, upkeep: Upkeep, now_ms: int) -> tuple[int, int]:
+        """How many snapshots, and how many files."""
+        self._table.refresh()
+        protected = {each.snapshot_id for each in self._table.refs().values()}
+        states = [State(each.snapshot_id, each.timestamp_ms) for each in self._table.snapshots()]
+        gone = {each.id for each in superseded(states, upkeep, now_ms)[-EXPIRED_MAX:]} - protected
+        if not gone:
+            return 0, 0
+        forgotten = [each for each in self._table.snapshots() if each.snapshot_id in gone]
+        try:
+            self._table.maintenance.expire_snapshots().by_ids(sorted(gone)).commit()
+        except CommitFailedException:
+            return 0, 0
+        self._table.refresh()
+        kept = named_by(self._table.snapshots(), self._table.io)
+        once = named_by(forgotten, self._table.io, besides=kept)
+        unneeded = (once.metadata - kept.metadata) | (once.data - kept.data)
+        for path in sorted(unneeded):
+            with contextlib.suppress(FileNotFoundError):
+                self._table.io.delete(path)
+        return len(gone), len(unneeded)
+
+    def _delete_leftovers(self, before_ms: int) -> int:
+        named = named_by(self._table.snapshots(), self._table.io)
+        data, metadata = self.target.root, f"{self._spec.address.rstrip('/')}/metadata"
+        kept = {
+            data: (named.data, (".parquet",)),
+            metadata: (named.metadata | metadata_files(self._table), (".avro", ".metadata.json")),
         }
-        return {
-            entry.data_file.file_path
-            for manifest in manifests.values()
-            for entry in manifest.fetch_manifest_entry(self._table.io, discard_deleted=True)
-        }
+        count = 0
+        for directory, (needed, endings) in kept.items():
+            place = Place(directory, self._spec.storage)
+            # By what follows the directory's name, however the address of the store is written; the last one, since another above may be called so.
+            mark = f"/{directory.rpartition('/')[2]}/"
+            names = {path.rpartition(mark)[2] for path in needed}
+            for path, at_s in place.files():
+                if path not in names and path.endswith(endings) and at_s * 1000 < before_ms:
+                    place.delete(path)
+                    count += 1
+        return count
 
 
 def _catalog(spec: TableSpec) -> tuple[Catalog, str]:
@@ -241,7 +336,7 @@ def _create(spec: TableSpec, catalog: Catalog, name: str) -> Table:
                 name,
                 schema=spec.schema,
                 location=_uri(spec.address),
-                properties={OWNER: spec.owner, RETRIES: "0", "format-version": "2"} | _statistics(spec),
+                properties={OWNER: spec.owner, "format-version": "2"} | _SETTLED | _statistics(spec),
             ) as made,
             made.update_spec() as update,
         ):
@@ -253,22 +348,22 @@ def _create(spec: TableSpec, catalog: Catalog, name: str) -> Table:
 
 
 def _statistics(spec: TableSpec) -> dict[str, str]:
-    """Bounds are kept of what queries choose files by, and of nothing that producers choose freely: pyiceberg cannot take a
-    timestamp beyond the year 9999 from a file's footer, and files are in directories by date anyway."""
-    useful = (Column.TOPIC, Column.PARTITION, Column.OFFSET)
+    """Bounds are kept of what queries choose files by. It is said for others that write to the table; ours are in `iceberg_files.py`."""
+    useful = (Column.TOPIC, Column.PARTITION, Column.OFFSET, Column.TIMESTAMP)
     names = [*(each.value for each in useful), *spec.partition_columns]
     kept = {f"write.metadata.metrics.column.{name}": "full" for name in names if name in spec.schema.names}
     return {"write.metadata.metrics.default": "none", **kept}
 
 
 def _columns(table: Table) -> pa.Schema:
-    """pyiceberg gives text and bytes in Arrow's large types; the files have the small ones, as all of them do here."""
-    schema = schema_to_pyarrow(table.schema(), include_field_ids=False)
-    return pa.schema([_small_field(field) for field in schema])
+    """With the numbers that they have in files. pyiceberg gives text and bytes in Arrow's large types; the files have the small ones, as all of
+    them do here."""
+    return pa.schema([_small_field(field) for field in schema_to_pyarrow(table.schema())])
 
 
 def _small_field(field: pa.Field) -> pa.Field:
-    return pa.field(field.name, _small(field.type), field.nullable)
+    numbered = {FIELD_ID: (field.metadata or {})[FIELD_ID]}
+    return pa.field(field.name, _small(field.type), field.nullable, metadata=numbered)
 
 
 def _small(type_: pa.DataType) -> pa.DataType:
@@ -281,7 +376,7 @@ def _small(type_: pa.DataType) -> pa.DataType:
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
         return pa.list_(_small_field(type_.value_field))
     if pa.types.is_map(type_):
-        return pa.map_(_small(type_.key_type), _small(type_.item_type))
+        return pa.map_(_small_field(type_.key_field), _small_field(type_.item_field))
     return type_
 
 

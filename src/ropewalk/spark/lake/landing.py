@@ -25,14 +25,15 @@ from ropewalk.spark.figures import Figures, Tally
 from ropewalk.spark.lake.advance import decide_advance
 from ropewalk.spark.lake.dead_letters import note_of, settle
 from ropewalk.spark.lake.judging import judge, value_schema
+from ropewalk.spark.lake.keeping import Keeper
 from ropewalk.spark.lake.kinds import Kind, open_table
-from ropewalk.spark.lake.places import Place, local_directory
 from ropewalk.spark.lake.shaping import with_times
-from ropewalk.spark.lake.table import Commit, LakeTable, TableSpec, Target, Upkeep, WrittenFile
+from ropewalk.spark.lake.table import Commit, LakeTable, TableSpec, Target, WrittenFile
+from ropewalk.spark.lake.unseen import refuse_unseen
 from ropewalk.spark.lake.writing import FileWriter
 from ropewalk.spark.numbers import numbers_in, single
 from ropewalk.spark.ranges import Json, Offsets, Progress, Range, TopicIds, made_anew
-from ropewalk.spark.refusals import DataLost, WrongUse
+from ropewalk.spark.refusals import DataLost
 from ropewalk.spark.values.decoding import ResolvedFormat, ValueFormat, newest, open_reader
 
 if TYPE_CHECKING:
@@ -88,9 +89,9 @@ class Landing(Struct, frozen=True, kw_only=True):
     checkpoint: str
     starting: Json
     """Where the query's first batch begins: where the table ended when the query was started."""
-    upkeep: Upkeep
-    upkeep_batches: int
-    """So many batches from one upkeep to the next; 0 for never."""
+    file_bytes_target: int = 128 << 20
+    keeper: Keeper | None = None
+    """Keeps both tables up beside the batches."""
     on_new_topic: OnNewTopic = "refuse"
     tally: Tally = field(default_factory=Tally)
 
@@ -118,8 +119,8 @@ class Landing(Struct, frozen=True, kw_only=True):
         self.tally.add(batch_id, figures)
         if written.letters:
             self.settle()
-        if self.upkeep_batches and (batch_id + 1) % self.upkeep_batches == 0:
-            self.maintain()
+        if self.keeper is not None:
+            self.keeper.after_batch(frame.sparkSession, (*written.files, *written.letters))
 
     def _admitted(self, table: LakeTable, ranges: list[Range]) -> list[Range]:
         """What may be added to the table."""
@@ -147,12 +148,6 @@ class Landing(Struct, frozen=True, kw_only=True):
             if count:
                 _log.warning("values could not be read", rows=count, table=self.letters.address)
 
-    def maintain(self) -> None:
-        for spec in (self.spec, self.letters):
-            if spec is not None:
-                said = open_table(self.kind, spec).maintain(self.upkeep)
-                _log.info("table maintained", table=spec.address, what=said)
-
     def _write(
         self, spark: "SparkSession", table: LakeTable, values: ResolvedFormat, ranges: list[Range]
     ) -> "Written":
@@ -164,7 +159,7 @@ class Landing(Struct, frozen=True, kw_only=True):
             into=Into(table.target, table.schema),
             letters=None if letters is None else Into(letters.target, letters.schema),
             values=values,
-            file_bytes_target=self.upkeep.file_bytes_target,
+            file_bytes_target=self.file_bytes_target,
         )
         found = [
             msgspec.json.decode(bytes(row[0]), type=Handed)
@@ -255,16 +250,3 @@ class WriteTask(Struct, frozen=True, kw_only=True):
 
     def _writer(self, into: Into) -> FileWriter:
         return FileWriter(into.target, into.schema, file_bytes_target=self.file_bytes_target)
-
-
-def refuse_unseen(target: Target, files: tuple[WrittenFile, ...]) -> None:
-    """Tasks on other machines write to a directory of the same name there; a commit would then name files that nobody finds."""
-    if local_directory(target.root) is None:
-        return
-    place = Place(target.root, target.storage)
-    for file in files:
-        if not place.has(file.path, file.size_bytes):
-            raise WrongUse(
-                f"{file.path}, which a task wrote below {target.root}, is not there for the driver: nothing was committed."
-                " With several machines the table must be on a file system that all of them share, or in an object store"
-            )

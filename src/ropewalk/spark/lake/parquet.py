@@ -16,9 +16,9 @@ What a reader could get wrong
 """
 
 import base64
+import contextlib
 import os
-import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
@@ -29,8 +29,10 @@ from msgspec import Struct
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.spark.lake.places import local_directory, sync
-from ropewalk.spark.lake.table import Commit, TableSpec, Target, Upkeep, WrittenFile
+from ropewalk.spark.lake.table import Commit, LiveFile, TableSpec, Target, Upkeep, WrittenFile
 from ropewalk.spark.lake.terms import check_layout, check_owner, grown_columns, refuse_strange_files
+from ropewalk.spark.lake.upkeep import LEFTOVER_HOURS_MIN
+from ropewalk.spark.lake.writing import NULL_DIRECTORY
 from ropewalk.spark.ranges import Json, Offsets, TopicIds, from_json, progress_in
 from ropewalk.spark.refusals import Overtaken, WrongUse
 
@@ -121,18 +123,49 @@ class ParquetDirectory:
     def last_note(self) -> dict[str, str]:
         return self._version.note
 
-    def maintain(self, upkeep: Upkeep) -> str:
-        before = time.time() - upkeep.keep_hours * 3600
+    def files(self) -> list[LiveFile]:
+        """None may be joined: readers would meanwhile see rows twice or not at all."""
+        names = self._version.partition_columns
+        pattern = "/".join([*(f"{name}=*" for name in names), "*.parquet"])
+        return [
+            LiveFile(
+                path=str(path.relative_to(self._directory)),
+                size_bytes=path.stat().st_size,
+                row_count=0,
+                values=tuple(
+                    (name, None if text == NULL_DIRECTORY else text)
+                    for name, text in zip(names, _texts(path, len(names)), strict=True)
+                ),
+                may_be_joined=False,
+            )
+            for path in self._directory.glob(pattern)
+        ]
+
+    def exchange(self, removed: Sequence[LiveFile], added: Sequence[WrittenFile]) -> bool:
+        """Files of the last commit may still be on their way, so they stay until the next one."""
+        assert not added
+        last = {each.path for each in self._version.files}
+        for path in (self._directory / each.path for each in removed if each.path not in last):
+            path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # other files are in it
+                path.parent.rmdir()
+        return True
+
+    def tidy(self, upkeep: Upkeep, *, thorough: bool, now_ms: int) -> str:
+        before_s = now_ms / 1000 - upkeep.keep_hours * 3600
         forgotten = [
             path
             for path in (self._directory / LOG).glob("*.json")
-            if int(path.stem) < self._version.number and path.stat().st_mtime < before
+            if int(path.stem) < self._version.number
+            and (
+                path.stat().st_mtime < before_s or int(path.stem) < self._version.number - upkeep.keep_states
+            )
         ]
-        failed = [
-            path for path in (self._directory / STAGED).rglob("*.parquet") if path.stat().st_mtime < before
-        ]
+        leftovers_s = now_ms / 1000 - max(upkeep.keep_hours, LEFTOVER_HOURS_MIN) * 3600
+        staged = (self._directory / STAGED).rglob("*.parquet") if thorough else ()
+        failed = [path for path in staged if path.stat().st_mtime < leftovers_s]
         for path in [*forgotten, *failed]:
-            path.unlink()
+            path.unlink(missing_ok=True)
         return (
             f"{len(failed)} files that nobody needs and {len(forgotten)} commits that are over were deleted"
         )
@@ -153,6 +186,10 @@ class ParquetDirectory:
             directories.add(visible.parent)
         for directory in sorted(directories):
             sync(directory)
+
+
+def _texts(path: Path, count: int) -> list[str]:
+    return [part.partition("=")[2] for part in path.parts[-1 - count : -1]]
 
 
 def _create(spec: TableSpec, directory: Path) -> Version:

@@ -1,5 +1,6 @@
 """Where files are: a directory of this machine's, or the address of one that pyarrow or fsspec knows."""
 
+import contextlib
 import os
 import time
 from pathlib import Path
@@ -44,6 +45,9 @@ class Place:
             Path(full).parent.mkdir(parents=True, exist_ok=True)
         return self._files.open_output_stream(full)
 
+    def open(self, path: str) -> pa.NativeFile:
+        return self._files.open_input_file(self._full(path))
+
     def seal(self, path: str) -> int:
         """The size of a file that is complete, after it is safe from a loss of power where that is ours to see to."""
         full = self._full(path)
@@ -67,7 +71,9 @@ class Place:
         ]
 
     def delete(self, path: str) -> None:
-        self._files.delete_file(self._full(path))
+        """It may be gone already: several may tidy up at once."""
+        with contextlib.suppress(FileNotFoundError):
+            self._files.delete_file(self._full(path))
 
     def _full(self, path: str) -> str:
         return f"{self._root.rstrip('/')}/{path}"

@@ -6,8 +6,8 @@ What a reader could get wrong
     Files are written by tasks on other machines, which know a `Target` and nothing else of the table.
 """
 
-from collections.abc import Iterable
-from typing import Final, Protocol
+from collections.abc import Iterable, Sequence
+from typing import Final, Protocol, TypeAlias
 
 import pyarrow as pa
 from msgspec import Struct
@@ -63,6 +63,25 @@ class WrittenFile(Struct, frozen=True):
     timestamp_min_ms: int | None = None
     """None, too, where no reader could write the bounds down as a date."""
     timestamp_max_ms: int | None = None
+    partition_min: int | None = None
+    """Of the column `partition`, where it is a topic's."""
+    partition_max: int | None = None
+
+
+Values: TypeAlias = tuple[tuple[str, str | None], ...]
+"""Of the columns that a table is partitioned by, in their order."""
+
+
+class LiveFile(Struct, frozen=True):
+    """A file that the newest state of a table names."""
+
+    path: str
+    """Relative to the root of the table's `Target`."""
+    size_bytes: int
+    row_count: int
+    values: Values
+    may_be_joined: bool = True
+    """Not where somebody has deleted rows of it without writing it anew, or has put it elsewhere."""
 
 
 class Commit(Struct, frozen=True):
@@ -86,6 +105,10 @@ class Upkeep(Struct, frozen=True):
     file_bytes_target: int
     keep_hours: int
     """How long what was replaced or never committed is kept."""
+    keep_states: int = 100
+    """How many earlier states of the table can be read at most."""
+    keep_rows_days: int = 0
+    """How long rows are kept, by the day that their directory is named for; 0 for ever."""
 
 
 class LakeTable(Protocol):
@@ -112,5 +135,14 @@ class LakeTable(Protocol):
     def last_note(self) -> dict[str, str]:
         """Of the newest `commit` there is, whatever others have done to the table since; nothing if there is none."""
 
-    def maintain(self, upkeep: Upkeep) -> str:
-        """Never while a batch is under way. Answers with a sentence for the log."""
+    def files(self) -> list[LiveFile]:
+        """All of the newest state."""
+
+    def exchange(self, removed: Sequence[LiveFile], added: Sequence[WrittenFile]) -> bool:
+        """In one commit that moves no offset: `added` holds the rows of `removed`, or is empty, and then they are deleted. False, and nothing
+        has changed, if somebody else has changed those files or the table meanwhile. May be done while a batch is under way."""
+
+    def tidy(self, upkeep: Upkeep, *, thorough: bool, now_ms: int) -> str:
+        """Forgets states that are too old or too many and deletes what none that is kept names; with `thorough` also what none has ever named,
+        once it is old enough. Gives way to whoever else changes the table. May be done while a batch is under way. Answers with a sentence
+        for the log."""

@@ -1,5 +1,6 @@
 """On which terms a job may write to a table that exists: it is its own, laid out alike, with columns that fit."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +37,17 @@ def check_layout(spec: TableSpec, partition_columns: tuple[str, ...]) -> None:
             f"the table in {spec.address} is partitioned by {', '.join(found) or 'nothing'}, not by {', '.join(wanted) or 'nothing'};"
             " leave partition_by as it was, or name another directory"
         )
+
+
+def day_column(schema: pa.Schema, partition_columns: Sequence[str]) -> str:
+    """The column that the table has a directory for each day by. Raises `WrongUse` where there is none."""
+    for name in partition_columns:
+        if name in schema.names and schema.field(name).type == pa.date32():
+            return name
+    raise WrongUse(
+        "keep_rows_days deletes whole days, and the table has no directory for each day: say partition_by with a column of dates, or leave"
+        " out keep_rows_days"
+    )
 
 
 def grown_columns(

@@ -112,6 +112,7 @@ class _OpenFile:
         self._row_count = 0
         self._offsets = _Bounds()
         self._timestamps = _Bounds()
+        self._partitions = _Bounds()
 
     @property
     def size_bytes(self) -> int:
@@ -122,6 +123,7 @@ class _OpenFile:
         """How many bytes more wait now."""
         self._offsets.see(_as_a_topic_has_it(rows, Column.OFFSET))
         self._timestamps.see(_as_a_topic_has_it(rows, Column.TIMESTAMP))
+        self._partitions.see(_as_a_topic_has_it(rows, Column.PARTITION))
         self._row_count += rows.num_rows
         kept = rows.select(self._schema.names)
         self._waiting.append(kept)
@@ -155,6 +157,8 @@ class _OpenFile:
             offset_max=self._offsets.last if numbered else None,
             timestamp_min_ms=earliest // 1000 if dated else None,
             timestamp_max_ms=-(-latest // 1000) if dated else None,
+            partition_min=self._partitions.first if self._partitions.are_known else None,
+            partition_max=self._partitions.last if self._partitions.are_known else None,
         )
 
 

@@ -15,10 +15,13 @@ from msgspec import Struct, structs
 
 from ropewalk.spark.brokers import Brokers
 from ropewalk.spark.lake.judging import dead_letter_schema, value_schema
+from ropewalk.spark.lake.keeping import Keeper, Kept
 from ropewalk.spark.lake.kinds import Kind, open_table
 from ropewalk.spark.lake.landing import Landing, said_of_archive, stored_of
 from ropewalk.spark.lake.shaping import PartitionBy, partition_columns, raw_schema
 from ropewalk.spark.lake.table import Commit, TableSpec, Upkeep
+from ropewalk.spark.lake.terms import day_column
+from ropewalk.spark.lake.upkeep import Due
 from ropewalk.spark.options import EARLIEST, AtOffsets, SourceOptions, parse_source
 from ropewalk.spark.pipelines.definition import absolute
 from ropewalk.spark.pipelines.pipeline import Started, Work, tally_here
@@ -62,17 +65,23 @@ class ArchiveSettings(Struct, frozen=True, kw_only=True):
     file_bytes_target: int = 128 << 20
     """A file is ended when it is as large, and smaller ones are joined up to it."""
     compact_small_files: int = 8
-    """So many files below half of the target in one directory are joined; 0 for never. Delta only."""
+    """So many files below half of the target in one directory are joined; 0 for never. Not of plain directories."""
     keep_snapshots_hours: int = 168
     """How long earlier states of the table can be read, and files that nobody needs are kept."""
+    keep_snapshots: int = 100
+    """How many earlier states of the table can be read at most. Of Iceberg these are the newest and some of every day."""
+    keep_rows_days: int = 0
+    """How long rows are kept: so many days after the day of their timestamp it is deleted as a whole. 0 for ever."""
     upkeep_batches: int = 100
-    """So many batches from one upkeep to the next while it runs; after a bounded run there is always one. 0 for never."""
+    """So many batches at most from one upkeep to the next while it runs; after a bounded run there is always one. 0 for never."""
 
     def __post_init__(self) -> None:
         for name, least in (
             ("file_bytes_target", 1 << 10),
             ("compact_small_files", 0),
             ("keep_snapshots_hours", 0),
+            ("keep_snapshots", 10),
+            ("keep_rows_days", 0),
             ("upkeep_batches", 0),
         ):
             if getattr(self, name) < least:
@@ -107,7 +116,9 @@ class Archive:
 
     @staticmethod
     def finish(work: Work) -> None:
-        _landing(work, _options(work)).maintain()
+        keeper = _landing(work, _options(work)).keeper
+        assert keeper is not None
+        keeper.keep_up(work.spark, Due(thorough=True))
 
 
 def _options(work: Work) -> SourceOptions:
@@ -132,17 +143,24 @@ def _landing(work: Work, options: SourceOptions) -> Landing:
         with_topic_id=options.takes_new_topics,
     )
     spec = structs.replace(spec, storage=work.storage)
+    if settings.keep_rows_days:
+        day_column(spec.schema, spec.partition_columns)
+    letters = None if settings.format == "raw" else _letters(settings, spec)
+    spec = structs.replace(spec, schema=value_schema(spec.schema, open_reader(values).schema()))
     return Landing(
         records=TopicRecords(options),
         kind=settings.table,
-        spec=structs.replace(spec, schema=value_schema(spec.schema, open_reader(values).schema())),
-        letters=None if settings.format == "raw" else _letters(settings, spec),
+        spec=spec,
+        letters=letters,
         values=values,
         topics=topics,
         checkpoint=work.checkpoint,
         starting={},
-        upkeep=_upkeep(settings),
-        upkeep_batches=settings.upkeep_batches,
+        file_bytes_target=settings.file_bytes_target,
+        keeper=Keeper(
+            [Kept(settings.table, each, _upkeep(settings)) for each in (spec, letters) if each is not None],
+            batches_max=settings.upkeep_batches,
+        ),
         on_new_topic="append" if options.takes_new_topics else "leave_out" if is_pattern else "refuse",
     )
 
@@ -214,6 +232,8 @@ def _upkeep(settings: ArchiveSettings) -> Upkeep:
         compact_at=settings.compact_small_files,
         file_bytes_target=settings.file_bytes_target,
         keep_hours=settings.keep_snapshots_hours,
+        keep_states=settings.keep_snapshots,
+        keep_rows_days=settings.keep_rows_days,
     )
 
 

@@ -9,9 +9,11 @@ from msgspec import Struct
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.spark.figures import Figures
+from ropewalk.spark.lake.keeping import Keeper
 from ropewalk.spark.lake.kinds import Kind, open_table
-from ropewalk.spark.lake.landing import refuse_unseen, stored_of
-from ropewalk.spark.lake.table import Commit, TableSpec, Target, Upkeep, WrittenFile
+from ropewalk.spark.lake.landing import stored_of
+from ropewalk.spark.lake.table import Commit, TableSpec, Target, WrittenFile
+from ropewalk.spark.lake.unseen import refuse_unseen
 from ropewalk.spark.lake.writing import FileWriter, write_all
 from ropewalk.spark.numbers import single
 from ropewalk.spark.pipelines.outputs import Batch
@@ -23,13 +25,15 @@ from ropewalk.spark.sink.recovery import Resumption
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-UPKEEP: Final = Upkeep(compact_at=8, file_bytes_target=128 << 20, keep_hours=168)
 _FILES: Final = "file binary"
 
 
 class TableOutput(Struct, frozen=True):
     kind: Kind
     spec: TableSpec
+    file_bytes_target: int = 128 << 20
+    keeper: Keeper | None = None
+    """Keeps the table up beside the batches."""
 
     @property
     def title(self) -> str:
@@ -60,7 +64,7 @@ class TableOutput(Struct, frozen=True):
         stored = stored_of(table, [*batch.ranges, counter(batch.query)], batch.topic_ids)
         if not is_new(stored, batch.query, batch.number, batch.ranges):
             return None
-        task = WriteTask(table.target, table.schema, UPKEEP.file_bytes_target)
+        task = WriteTask(table.target, table.schema, self.file_bytes_target)
         files = tuple(
             msgspec.json.decode(bytes(row[0]), type=WrittenFile)
             for row in rows.mapInArrow(task, _FILES).collect()
@@ -74,6 +78,8 @@ class TableOutput(Struct, frozen=True):
         )
         moves = moved(batch.query, batch.number, batch.ranges)
         table.commit(Commit(files, moves, note, batch.topic_ids, figures.noted()))
+        if self.keeper is not None:
+            self.keeper.after_batch(rows.sparkSession, files)
         return figures
 
 

@@ -14,15 +14,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import pyarrow as pa
-import structlog
 from msgspec import Struct
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from ropewalk.spark import fail_points
 from ropewalk.spark.checkpoints import query_id
 from ropewalk.spark.figures import Figures, Tally
-from ropewalk.spark.lake.kinds import Kind, open_table
-from ropewalk.spark.lake.table import TableSpec
+from ropewalk.spark.lake.keeping import Keeper, Kept
+from ropewalk.spark.lake.kinds import Kind
+from ropewalk.spark.lake.table import TableSpec, Upkeep
+from ropewalk.spark.lake.terms import day_column
+from ropewalk.spark.lake.upkeep import Due
 from ropewalk.spark.options import Subscription, parse_source
 from ropewalk.spark.pipelines.beginnings import Definition
 from ropewalk.spark.pipelines.covered import BatchRanges
@@ -32,7 +34,7 @@ from ropewalk.spark.pipelines.pipeline import Started, Work, tally_here
 from ropewalk.spark.pipelines.query_shape import Shape
 from ropewalk.spark.pipelines.resuming import begin, stream_from
 from ropewalk.spark.pipelines.sql_query import SqlQuery, Watermark
-from ropewalk.spark.pipelines.table_output import UPKEEP, TableOutput
+from ropewalk.spark.pipelines.table_output import TableOutput
 from ropewalk.spark.ranges import Offsets
 from ropewalk.spark.refusals import WrongUse
 from ropewalk.spark.storage import as_written
@@ -40,7 +42,10 @@ from ropewalk.spark.storage import as_written
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_log = structlog.get_logger()
+FILE_BYTES_TARGET: Final = 128 << 20
+"""A file is ended when it is as large, and smaller ones are joined up to it."""
+COMPACT_AT: Final = 8
+"""So many files below half of that in one directory are joined."""
 
 _EVERYTHING: Final = "records"
 """The view of everything that a pattern or an assignment comes to."""
@@ -71,6 +76,12 @@ class TransformSettings(Struct, frozen=True, kw_only=True):
     """How many tasks write to the topic, each in transactions of its own. It may never change."""
     producer: dict[str, str] = {}
     """Settings of the producer under Kafka's names, as `compression.type=zstd`."""
+    keep_snapshots: int = 100
+    """How many earlier states of the table can be read at most. Of Iceberg these are the newest and some of every day."""
+    keep_rows_days: int = 0
+    """How long rows of the table are kept: so many days after the day that their directory is named for it is deleted. 0 for ever."""
+    upkeep_batches: int = 100
+    """So many batches at most from one upkeep of the table to the next; after a bounded run there is always one. 0 for never."""
 
 
 class Transform:
@@ -104,17 +115,8 @@ class Transform:
     @staticmethod
     def finish(work: Work) -> None:
         """Tables are kept up. In a topic there is nothing to do."""
-        settings: TransformSettings = work.settings
-        if settings.to:
-            spec = TableSpec(
-                address=as_written(absolute(settings.to)),
-                owner=work.name,
-                schema=pa.schema([]),
-                storage=work.storage,
-            )
-            _log.info(
-                "table maintained", table=settings.to, what=open_table(settings.table, spec).maintain(UPKEEP)
-            )
+        if work.settings.to:
+            _keeper(work, _spec(work, pa.schema([]))).keep_up(work.spark, Due(thorough=True))
 
 
 class EachBatch:
@@ -188,6 +190,9 @@ def _refuse(settings: TransformSettings, subscription: Subscription) -> None:
         raise WrongUse(f"mode is {settings.mode!r}, must be append or update")
     if settings.mode == "update" and settings.to:
         raise WrongUse("a table takes rows that are final: say mode=append, or send updates to a topic")
+    for name, least in (("keep_snapshots", 10), ("keep_rows_days", 0), ("upkeep_batches", 0)):
+        if getattr(settings, name) < least:
+            raise WrongUse(f"{name} is {getattr(settings, name)}, must be at least {least}")
     if settings.tasks < 1:
         raise WrongUse(f"tasks is {settings.tasks}, must be at least 1")
     assigned = {each.topic for each in subscription.assigned}
@@ -203,15 +208,32 @@ def _output(work: Work, rows: "DataFrame") -> Output:
     if settings.to:
         # Whether a column can be null today does not bind the queries of tomorrow.
         columns = to_arrow_schema(rows.schema, timezone="UTC")
-        schema = pa.schema([field.with_nullable(True) for field in columns])
-        spec = TableSpec(
-            address=as_written(absolute(settings.to)), owner=work.name, schema=schema, storage=work.storage
-        )
-        return TableOutput(settings.table, spec)
+        spec = _spec(work, pa.schema([field.with_nullable(True) for field in columns]))
+        if settings.keep_rows_days:
+            day_column(spec.schema, spec.partition_columns)
+        return TableOutput(settings.table, spec, FILE_BYTES_TARGET, _keeper(work, spec))
     as_records(rows, settings.key)
     return TopicOutput(
         work.bootstrap, settings.to_topic, work.name, settings.key, settings.tasks, settings.producer
     )
+
+
+def _spec(work: Work, schema: pa.Schema) -> TableSpec:
+    return TableSpec(
+        address=as_written(absolute(work.settings.to)), owner=work.name, schema=schema, storage=work.storage
+    )
+
+
+def _keeper(work: Work, spec: TableSpec) -> Keeper:
+    settings: TransformSettings = work.settings
+    upkeep = Upkeep(
+        compact_at=COMPACT_AT,
+        file_bytes_target=FILE_BYTES_TARGET,
+        keep_hours=spec.keep_hours,
+        keep_states=settings.keep_snapshots,
+        keep_rows_days=settings.keep_rows_days,
+    )
+    return Keeper([Kept(settings.table, spec, upkeep)], batches_max=settings.upkeep_batches)
 
 
 def _definition(settings: TransformSettings, query: SqlQuery, output: Output) -> Definition:
