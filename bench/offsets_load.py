@@ -18,12 +18,12 @@ from typing import Final
 
 from bench.report import machine
 from ropewalk.base.ids import LeaderEpoch, NodeId, TopicId, TopicPartition
-from ropewalk.broker.acknowledgements import Acks
-from ropewalk.broker.group_commit import GroupCommit
-from ropewalk.broker.group_topics import GroupTopics
-from ropewalk.broker.partition import Partition, Prepared
-from ropewalk.broker.shard import Shard
-from ropewalk.broker.steady_time import SteadyTime
+from ropewalk.broker.coordinators.group_topics import GroupTopics
+from ropewalk.broker.hosting.shard import Shard
+from ropewalk.broker.hosting.steady_time import SteadyTime
+from ropewalk.broker.partitions.acknowledgements import Acks
+from ropewalk.broker.partitions.group_commit import GroupCommit
+from ropewalk.broker.partitions.partition import Partition, Prepared
 from ropewalk.groups.answers import CommittedOffset
 from ropewalk.groups.commands import Command
 from ropewalk.groups.core import GroupsCore

@@ -80,4 +80,5 @@ def test_the_contracts_of_the_layers_are_there() -> None:
         "forbidden",
         "forbidden",
         "layers",
+        "layers",
     ]

@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from ropewalk.base.ids import LeaderEpoch, NodeId, TopicId, TopicPartition
-from ropewalk.broker.acknowledgements import Acks, Ticket
-from ropewalk.broker.group_commit import GroupCommit
-from ropewalk.broker.partition import Partition
+from ropewalk.broker.partitions.acknowledgements import Acks, Ticket
+from ropewalk.broker.partitions.group_commit import GroupCommit
+from ropewalk.broker.partitions.partition import Partition
 from ropewalk.log.directory import DataDirectory
 from ropewalk.log.log import Log
 from ropewalk.log.settings import LogSettings

@@ -6,9 +6,9 @@ from ropewalk.base.budget import ByteBudget
 from ropewalk.base.errors import UnknownPartition
 from ropewalk.base.ids import Offset, TopicId
 from ropewalk.base.ports import Pool
-from ropewalk.broker.fetch import Fetch
-from ropewalk.broker.fetch_session import FetchSession, Interest
-from ropewalk.broker.partition import Partition
+from ropewalk.broker.partitions.partition import Partition
+from ropewalk.broker.reading.fetch import Fetch
+from ropewalk.broker.reading.fetch_session import FetchSession, Interest
 
 
 class Led:

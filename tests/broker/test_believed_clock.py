@@ -3,7 +3,7 @@
 import pytest
 
 from ropewalk.base.limits import CLOCK_DOUBTED_MS, CLOCK_STEP_MS_MAX
-from ropewalk.broker.believed_clock import BelievedClock
+from ropewalk.broker.partitions.believed_clock import BelievedClock
 
 DAY_MS = 86_400_000
 START_MS = 1_800_000_000_000

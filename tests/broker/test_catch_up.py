@@ -3,7 +3,7 @@
 import pytest
 
 from ropewalk.base.limits import CATCH_UP_BURST_MS
-from ropewalk.broker.catch_up import CatchUpBudget
+from ropewalk.broker.partitions.catch_up import CatchUpBudget
 
 
 @pytest.mark.parametrize(

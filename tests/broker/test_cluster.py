@@ -8,9 +8,9 @@ import pytest
 from ropewalk.base.errors import InvalidRequest, NodeStopping, NotController, StorageFailed, TimedOut
 from ropewalk.base.ids import NodeId, ProducerId, TopicId
 from ropewalk.base.limits import ELECTIONS_PER_TURN
-from ropewalk.broker.cluster import Cluster
-from ropewalk.broker.decisions import Decisions
-from ropewalk.broker.facts import Facts
+from ropewalk.broker.cluster.cluster import Cluster
+from ropewalk.broker.cluster.decisions import Decisions
+from ropewalk.broker.cluster.facts import Facts
 from ropewalk.controller.elections import InTurns
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.log import AppendOutcome, Committed, Holder, Raced, Snapshot, Unknown

@@ -8,12 +8,12 @@ import pytest
 
 from ropewalk.base.errors import NotLeader
 from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, TopicId, TopicPartition
-from ropewalk.broker.acknowledgements import Acks
-from ropewalk.broker.believed_clock import BelievedClock
-from ropewalk.broker.compactor import Compactor
-from ropewalk.broker.group_commit import GroupCommit
-from ropewalk.broker.log_work import LogWork
-from ropewalk.broker.partition import Partition
+from ropewalk.broker.partitions.acknowledgements import Acks
+from ropewalk.broker.partitions.believed_clock import BelievedClock
+from ropewalk.broker.partitions.group_commit import GroupCommit
+from ropewalk.broker.partitions.log_work import LogWork
+from ropewalk.broker.partitions.partition import Partition
+from ropewalk.broker.upkeep.compactor import Compactor
 from ropewalk.log.directory import DataDirectory
 from ropewalk.log.log import Log
 from ropewalk.log.rewrite import Replacement
@@ -106,7 +106,7 @@ def test_the_log_shrinks_and_then_there_is_nothing_to_do() -> None:
 
 
 def test_a_pass_takes_many_steps_if_the_budget_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ropewalk.broker.compactor.COMPACTION_BYTES_PER_TICK", 1500)
+    monkeypatch.setattr("ropewalk.broker.upkeep.compactor.COMPACTION_BYTES_PER_TICK", 1500)
 
     async def story(bench: Bench) -> None:
         step_count = 0
@@ -143,7 +143,7 @@ def test_a_full_disk_puts_compaction_off_and_leaves_nothing_behind() -> None:
 
 @pytest.mark.parametrize("step_count", range(0, 30, 3))
 def test_a_topic_deleted_under_a_pass_ends_it(monkeypatch: pytest.MonkeyPatch, step_count: int) -> None:
-    monkeypatch.setattr("ropewalk.broker.compactor.COMPACTION_BYTES_PER_TICK", 1500)
+    monkeypatch.setattr("ropewalk.broker.upkeep.compactor.COMPACTION_BYTES_PER_TICK", 1500)
 
     async def story(bench: Bench) -> None:
         for _ in range(step_count):

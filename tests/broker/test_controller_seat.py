@@ -8,10 +8,10 @@ import pytest
 
 from ropewalk.base.errors import InvalidRequest, NotController
 from ropewalk.base.ids import NodeId, ProducerId
-from ropewalk.broker.cluster import Cluster
-from ropewalk.broker.controller_seat import ControllerSeat
-from ropewalk.broker.decisions import Decisions
-from ropewalk.broker.facts import Facts
+from ropewalk.broker.cluster.cluster import Cluster
+from ropewalk.broker.cluster.controller_seat import ControllerSeat
+from ropewalk.broker.cluster.decisions import Decisions
+from ropewalk.broker.cluster.facts import Facts
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.log import Holder
 from ropewalk.metadata.records import ClusterCreated, ControllerChanged, MetadataRecord, ProducerIdsAllocated

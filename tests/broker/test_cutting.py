@@ -9,10 +9,10 @@ import pytest
 
 from ropewalk.base.errors import NodeStopping, NotLeader
 from ropewalk.base.ids import LeaderEpoch, NodeId, Offset
-from ropewalk.broker.cutting import Cutting
-from ropewalk.broker.home import Home
-from ropewalk.broker.log_work import LogWork
-from ropewalk.broker.replica import Replica
+from ropewalk.broker.partitions.cutting import Cutting
+from ropewalk.broker.partitions.home import Home
+from ropewalk.broker.partitions.log_work import LogWork
+from ropewalk.broker.partitions.replica import Replica
 from ropewalk.log.directory import DataDirectory
 from ropewalk.log.log import Log
 from ropewalk.log.settings import LogSettings

@@ -3,7 +3,7 @@
 import asyncio
 
 from ropewalk.base.ids import NodeId
-from ropewalk.broker.facts import Facts
+from ropewalk.broker.cluster.facts import Facts
 from ropewalk.metadata.changes import appends_of
 from ropewalk.metadata.records import BrokerRegistered, ChangeAbandoned, ChangeBegun, ChangeEnded
 from tests.controller.imagined import ImaginedCluster

@@ -11,8 +11,8 @@ from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import LeaderEpoch, NodeId, TopicId, TopicPartition
 from ropewalk.base.ports import write_all_atomically
 from ropewalk.base.syncs import SyncFailed
-from ropewalk.broker.checkpoint_saving import CheckpointSaving
-from ropewalk.broker.opening import Opening, open_logs
+from ropewalk.broker.partitions.checkpoint_saving import CheckpointSaving
+from ropewalk.broker.partitions.opening import Opening, open_logs
 from ropewalk.log.directory import DataDirectory
 from ropewalk.log.settings import LogSettings
 from ropewalk.log.storage import Storage

@@ -6,8 +6,8 @@ import pytest
 
 from ropewalk.base.errors import UnknownPartition
 from ropewalk.base.ids import LeaderEpoch, Offset
-from ropewalk.broker.fetch_session import FetchSession, Found, Interest
-from ropewalk.broker.partition import topic_deleted
+from ropewalk.broker.partitions.partition import topic_deleted
+from ropewalk.broker.reading.fetch_session import FetchSession, Found, Interest
 from tests.broker.partition_bench import NAME, Bench, at_the_bench
 
 

@@ -12,8 +12,8 @@ from ropewalk.base.errors import (
 )
 from ropewalk.base.ids import Offset, TopicId
 from ropewalk.base.limits import FETCH_SESSION_KEPT_MS
-from ropewalk.broker.fetch_session import FetchSession, Interest, TopicKey
-from ropewalk.broker.fetch_sessions import FetchSessions
+from ropewalk.broker.reading.fetch_session import FetchSession, Interest, TopicKey
+from ropewalk.broker.reading.fetch_sessions import FetchSessions
 
 LATER_MS = FETCH_SESSION_KEPT_MS + 1
 

@@ -9,9 +9,9 @@ import pytest
 from ropewalk.base.errors import FencedEpoch
 from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, TopicId
 from ropewalk.base.limits import REPLICA_RETRY_MS
-from ropewalk.broker.catch_up import CatchUpBudget
-from ropewalk.broker.fetcher import Fetcher
-from ropewalk.broker.replica import Replica
+from ropewalk.broker.copying.fetcher import Fetcher
+from ropewalk.broker.partitions.catch_up import CatchUpBudget
+from ropewalk.broker.partitions.replica import Replica
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.settings.applied import AppliedSettings
 from ropewalk.metadata.settings.effective import SettingsView
@@ -171,7 +171,7 @@ def test_what_a_former_leader_sent_is_not_appended_in_the_epoch_of_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """An answer is worked off in turns. What comes of it too late would lie where the next leader has something else."""
-    monkeypatch.setattr("ropewalk.broker.fetcher.REPLICA_BYTES_PER_TURN", 1)
+    monkeypatch.setattr("ropewalk.broker.copying.fetcher.REPLICA_BYTES_PER_TURN", 1)
 
     async def story(copy: Copy) -> None:
         copy.replica.set_durable_first(False)

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from ropewalk.base.ids import NodeId, Offset
-from ropewalk.broker.followers import Followers
-from ropewalk.broker.partition import Partition
+from ropewalk.broker.partitions.followers import Followers
+from ropewalk.broker.partitions.partition import Partition
 from ropewalk.runtime.clock import SystemClock
 from tests.replication.given import facts, leader
 

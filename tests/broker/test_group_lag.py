@@ -3,7 +3,7 @@
 import pytest
 
 from ropewalk.base.ids import Offset
-from ropewalk.broker.group_lag import PartitionLag, TopicLag, topic_lags
+from ropewalk.broker.watching.group_lag import PartitionLag, TopicLag, topic_lags
 
 
 def lag(topic: str, partition: int, offset: int, behind: int | None) -> PartitionLag:

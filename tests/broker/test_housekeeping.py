@@ -7,7 +7,7 @@ import pytest
 from ropewalk.base.errors import StorageFailed
 from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, TopicId
 from ropewalk.base.limits import PARTITIONS_PER_TURN
-from ropewalk.broker.cutting import Cutting
+from ropewalk.broker.partitions.cutting import Cutting
 from ropewalk.metadata.records import PartitionChanged
 from ropewalk.wire.messages import delete_topics
 from tests.kafka.door import Door, at_the_door, batch_of
@@ -78,7 +78,7 @@ def test_what_finds_no_room_keeps_nobody_from_cutting_a_log_that_is_being_compac
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The node follows when the cut is done, the cut waits for the pass of compaction to be given up, and that is done here."""
-    monkeypatch.setattr("ropewalk.broker.compactor.COMPACTION_BYTES_PER_TICK", 1)
+    monkeypatch.setattr("ropewalk.broker.upkeep.compactor.COMPACTION_BYTES_PER_TICK", 1)
 
     async def story(door: Door) -> int:
         parts = door.node._parts

@@ -6,7 +6,7 @@ import pytest
 
 from ropewalk.base.errors import CorruptBatch
 from ropewalk.base.ids import ProducerEpoch, ProducerId
-from ropewalk.broker.latest_records import LatestRecords
+from ropewalk.broker.hosting.latest_records import LatestRecords
 from ropewalk.records.batch import HEADER_BYTES, decode_header
 from ropewalk.records.codec import Codec
 from ropewalk.records.keyed import gather_last

@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from ropewalk.base.ids import LeaderEpoch, NodeId
-from ropewalk.broker.acknowledgements import Acks, Ticket
-from ropewalk.broker.home import Home
-from ropewalk.broker.page_cache_marks import PageCacheMarks
-from ropewalk.broker.partition import Partition
+from ropewalk.broker.partitions.acknowledgements import Acks, Ticket
+from ropewalk.broker.partitions.home import Home
+from ropewalk.broker.partitions.page_cache_marks import PageCacheMarks
+from ropewalk.broker.partitions.partition import Partition
 from ropewalk.log.directory import DataDirectory
 from ropewalk.log.log import Log
 from ropewalk.log.settings import LogSettings

@@ -9,8 +9,8 @@ from msgspec import structs
 
 from ropewalk.base.ids import LeaderEpoch, TopicId
 from ropewalk.base.limits import ROLES_PER_TURN
-from ropewalk.broker.hosted import Hosted
-from ropewalk.broker.roles import Roles
+from ropewalk.broker.partitions.hosted import Hosted
+from ropewalk.broker.partitions.roles import Roles
 from ropewalk.metadata.image import changed
 from ropewalk.metadata.records import Fact, MetadataRecord, TopicDeleted, TopicSettingsChanged
 from ropewalk.wire.messages import produce

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ropewalk.base.limits import THROTTLE_MS_MAX
-from ropewalk.broker import quotas
-from ropewalk.broker.quotas import ClientQuotas
+from ropewalk.broker.administration import quotas
+from ropewalk.broker.administration.quotas import ClientQuotas
 from ropewalk.controller.client_quotas import Quota, decide_alter_client_quotas
 from ropewalk.metadata.image import Image
 

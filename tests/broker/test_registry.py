@@ -9,8 +9,8 @@ import pytest
 from ropewalk.base.errors import NotController, StaleBrokerEpoch, UnknownBroker
 from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import CONNECTION_GRACE_MS, TAKE_OVER_GRACE_MS
-from ropewalk.broker.metadata_feed import MetadataFeed
-from ropewalk.broker.registry import Registry
+from ropewalk.broker.cluster.metadata_feed import MetadataFeed
+from ropewalk.broker.cluster.registry import Registry
 from ropewalk.controller.brokers import Registration
 from ropewalk.controller.membership import Heartbeat
 from ropewalk.controller.sessions import Sessions

@@ -20,10 +20,10 @@ from ropewalk.base.errors import (
 )
 from ropewalk.base.ids import Offset, ProducerEpoch, ProducerId
 from ropewalk.base.limits import SHARD_BATCH_BYTES
-from ropewalk.broker.event_batches import Enrolment
-from ropewalk.broker.partition import node_stopping
-from ropewalk.broker.shard import Shard
-from ropewalk.broker.steady_time import SteadyTime
+from ropewalk.broker.hosting.event_batches import Enrolment
+from ropewalk.broker.hosting.shard import Shard
+from ropewalk.broker.hosting.steady_time import SteadyTime
+from ropewalk.broker.partitions.partition import node_stopping
 from ropewalk.records.batch import iterate
 from ropewalk.records.marker import TransactionMarker
 from ropewalk.records.record import decode_records

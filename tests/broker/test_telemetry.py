@@ -8,8 +8,13 @@ import msgspec
 import pytest
 
 from ropewalk.base.metrics import METRICS
-from ropewalk.broker.group_lag import TopicLag
-from ropewalk.broker.telemetry_samples import FULL_ROUND_MS, GroupSampled, NodeSample, PartitionSample
+from ropewalk.broker.watching.group_lag import TopicLag
+from ropewalk.broker.watching.telemetry_samples import (
+    FULL_ROUND_MS,
+    GroupSampled,
+    NodeSample,
+    PartitionSample,
+)
 from ropewalk.metadata.internal_topics import TELEMETRY_TOPIC
 from ropewalk.records.batch import decode_header
 from ropewalk.records.record import decode_records

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ropewalk.base.ids import LeaderEpoch, NodeId, TopicId
-from ropewalk.broker.cluster import Cluster
-from ropewalk.broker.facts import Facts
-from ropewalk.broker.to_controller import ToController
+from ropewalk.broker.cluster.cluster import Cluster
+from ropewalk.broker.cluster.facts import Facts
+from ropewalk.broker.cluster.to_controller import ToController
 from ropewalk.controller.alter_partition import AlteredPartition, PartitionAlteration
 from ropewalk.metadata.image import Partition
 from ropewalk.metadata.records import PartitionCreated, TopicCreated, TopicDeleted

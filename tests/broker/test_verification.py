@@ -4,9 +4,9 @@ import pytest
 
 from ropewalk.base.errors import InvalidTransactionState, OutOfOrderSequence, ProducerFenced
 from ropewalk.base.ids import ProducerEpoch, ProducerId
-from ropewalk.broker.acknowledgements import Acks, Ticket
-from ropewalk.broker.partition import Prepared
-from ropewalk.broker.verification import VerificationGuard
+from ropewalk.broker.partitions.acknowledgements import Acks, Ticket
+from ropewalk.broker.partitions.partition import Prepared
+from ropewalk.broker.partitions.verification import VerificationGuard
 from ropewalk.records.batch import decode_header
 from ropewalk.records.marker import TransactionMarker
 from tests.broker.partition_bench import Bench, at_the_bench

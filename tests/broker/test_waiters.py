@@ -5,7 +5,7 @@ import gc
 
 from ropewalk.base.errors import TimedOut
 from ropewalk.base.ids import Offset
-from ropewalk.broker.waiters import Waiters
+from ropewalk.broker.partitions.waiters import Waiters
 
 
 def test_nobody_complains_of_a_wait_that_failed_after_its_waiter_had_gone() -> None:

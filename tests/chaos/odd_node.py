@@ -16,7 +16,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ropewalk.broker import metadata_feed, partition
+from ropewalk.broker.cluster import metadata_feed
+from ropewalk.broker.partitions import partition
 from ropewalk.cli.main import main
 from ropewalk.runtime import clock
 

@@ -6,7 +6,7 @@ import pytest
 
 from ropewalk.base.errors import NotController
 from ropewalk.base.ids import NodeId
-from ropewalk.broker.balancing import Removal, Stage
+from ropewalk.broker.administration.balancing import Removal, Stage
 from ropewalk.cli.cluster_state import collect
 from ropewalk.client.admin import Admin, NewTopic
 from ropewalk.client.balancing import Balancing

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 import pytest
 
 from ropewalk.base.ids import ProducerEpoch, ProducerId, TopicPartition
-from ropewalk.broker.housekeeping import Housekeeping
-from ropewalk.broker.replica import Replica
+from ropewalk.broker.partitions.replica import Replica
+from ropewalk.broker.upkeep.housekeeping import Housekeeping
 from ropewalk.client.admin import Admin
 from ropewalk.client.client import Client
 from ropewalk.client.consumer import Consumer

@@ -4,8 +4,8 @@ import asyncio
 from functools import partial
 
 from ropewalk.base.ids import Offset, TopicPartition
-from ropewalk.broker.group_lag import PartitionLag, partition_lags
-from ropewalk.broker.partitions import Partitions
+from ropewalk.broker.partitions.partitions import Partitions
+from ropewalk.broker.watching.group_lag import PartitionLag, partition_lags
 from ropewalk.client.admin import Admin, NewTopic
 from ropewalk.client.groups import Groups
 from ropewalk.records.record import Record, build

@@ -3,7 +3,7 @@
 import pytest
 
 from ropewalk.base.ids import NodeId
-from ropewalk.broker.partition import Partition
+from ropewalk.broker.partitions.partition import Partition
 from ropewalk.client.admin import Admin
 from ropewalk.client.client import Client
 from ropewalk.client.produce import Acks

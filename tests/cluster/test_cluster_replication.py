@@ -8,8 +8,8 @@ from ropewalk.base.errors import StorageFailed
 from ropewalk.base.ids import Offset, TopicPartition
 from ropewalk.base.limits import DAMAGE_CHECK_MS
 from ropewalk.base.ports import Pool
-from ropewalk.broker.hosted import Hosted
-from ropewalk.broker.replica import Replica
+from ropewalk.broker.partitions.hosted import Hosted
+from ropewalk.broker.partitions.replica import Replica
 from ropewalk.client.address import Address
 from ropewalk.client.admin import Admin, NewTopic
 from ropewalk.client.client import Client

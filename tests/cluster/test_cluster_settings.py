@@ -4,7 +4,7 @@ import pytest
 import structlog
 
 from ropewalk.base.ids import NodeId
-from ropewalk.broker.partition import Partition
+from ropewalk.broker.partitions.partition import Partition
 from ropewalk.cli.cluster_checks import check_nodes
 from ropewalk.client.admin import Admin, ResourceKind
 from ropewalk.client.client import Client

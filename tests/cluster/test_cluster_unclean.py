@@ -3,7 +3,7 @@
 import pytest
 
 from ropewalk.base.ids import NodeId, TopicPartition
-from ropewalk.broker.furthest import furthest
+from ropewalk.broker.dispatch.furthest import furthest
 from ropewalk.cli.cluster_state import collect
 from ropewalk.cli.unclean import leaderless
 from ropewalk.client.copies import Copy, copies

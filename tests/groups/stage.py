@@ -6,7 +6,7 @@ Every event goes through its encoding on the way to `apply`, as it would after a
 from random import Random
 
 from ropewalk.base.ids import NO_PRODUCER, ProducerEpoch, ProducerId, TopicId
-from ropewalk.broker.latest_records import LatestRecords
+from ropewalk.broker.hosting.latest_records import LatestRecords
 from ropewalk.groups.answers import Answer
 from ropewalk.groups.commands import Command, CommitInTransaction, Join, Protocol
 from ropewalk.groups.consumer.subscriptions import TopicFacts

@@ -11,7 +11,7 @@ from ropewalk.base import metrics
 from ropewalk.base.durations import BOUNDS_MS, Durations
 from ropewalk.base.limits import SCRAPE_SLICE_COUNT
 from ropewalk.base.metrics import METRICS, Kind, Metric, Sheet
-from ropewalk.broker.vitals import Vitals
+from ropewalk.broker.upkeep.vitals import Vitals
 from ropewalk.http.exposition import Exposition
 from ropewalk.http.handlers.scrape import Scrapes
 from ropewalk.sim.world import NodePorts, World

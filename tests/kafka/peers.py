@@ -11,9 +11,9 @@ from ropewalk.base.budget import ByteBudget
 from ropewalk.base.errors import NotController, StalePartitionEpoch
 from ropewalk.base.ids import NodeId, ProducerId
 from ropewalk.base.limits import PEER_BUFFER_BYTES_MAX
-from ropewalk.broker.controller_link import ControllerLink
-from ropewalk.broker.fetch_sessions import FetchSessions
-from ropewalk.broker.peers import PEER_LISTENER, PeerLinks
+from ropewalk.broker.cluster.controller_link import ControllerLink
+from ropewalk.broker.peers.peers import PEER_LISTENER, PeerLinks
+from ropewalk.broker.reading.fetch_sessions import FetchSessions
 from ropewalk.client.address import Address
 from ropewalk.controller.alter_partition import AlteredPartition, PartitionAlteration
 from ropewalk.controller.brokers import Registration

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from ropewalk.broker.partition import topic_deleted
+from ropewalk.broker.partitions.partition import topic_deleted
 from ropewalk.client.errors import ConnectionLost
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import (

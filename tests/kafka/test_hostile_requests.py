@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from ropewalk.base.budget import ByteBudget
-from ropewalk.broker.quotas import ClientQuotas
+from ropewalk.broker.administration.quotas import ClientQuotas
 from ropewalk.kafka.caller import Caller, Holdable
 from ropewalk.kafka.connections import Connections
 from ropewalk.kafka.listener import KafkaListener

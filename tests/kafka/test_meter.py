@@ -3,7 +3,7 @@
 import pytest
 
 from ropewalk.base.errors import Throttled
-from ropewalk.broker.quotas import ClientQuotas
+from ropewalk.broker.administration.quotas import ClientQuotas
 from ropewalk.controller.client_quotas import Quota, decide_alter_client_quotas
 from ropewalk.kafka.meter import ANONYMOUS, Meter
 from ropewalk.metadata.image import Image

@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from ropewalk.base.errors import ControllerUnavailable, InvalidSetting
-from ropewalk.broker.peers import Lane, PeerLink
+from ropewalk.broker.peers.peers import Lane, PeerLink
 from ropewalk.client.connection import Connection
 from ropewalk.client.errors import ConnectionLost, RemoteError, Unreachable
 from ropewalk.client.peer_connection import Credentials, PeerRefused, open_peer

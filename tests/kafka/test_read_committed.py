@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from ropewalk.base import limits
 from ropewalk.base.ids import ProducerEpoch, ProducerId
-from ropewalk.broker.acknowledgements import Acks
-from ropewalk.broker.partition import Partition, Prepared
+from ropewalk.broker.partitions.acknowledgements import Acks
+from ropewalk.broker.partitions.partition import Partition, Prepared
 from ropewalk.http.exposition import Exposition
 from ropewalk.log import aborted
 from ropewalk.records.batch import decode_header, iterate

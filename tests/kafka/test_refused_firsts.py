@@ -7,7 +7,7 @@ import pytest
 from ropewalk.base.errors import NotLeader
 from ropewalk.base.ids import ProducerEpoch, ProducerId
 from ropewalk.base.limits import REFUSED_FIRST_MS_MAX
-from ropewalk.broker.partition import Partition
+from ropewalk.broker.partitions.partition import Partition
 from ropewalk.records.record import Record, build
 from ropewalk.sim.world import EPOCH_MS
 from ropewalk.wire.error_code import ErrorCode

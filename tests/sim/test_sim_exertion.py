@@ -2,7 +2,7 @@
 
 import asyncio
 
-from ropewalk.broker.group_commit import GroupCommit
+from ropewalk.broker.partitions.group_commit import GroupCommit
 from ropewalk.kafka.receive_buffer import ReceiveBuffer, SpareBuffers
 from ropewalk.sim.exertion import NOTHING_SYNCED_MAX, STEP_S, TURN_CALLS_MAX, Exertion
 from ropewalk.sim.process import Process

@@ -1,10 +1,13 @@
 """The node's services, free of any protocol: append, read, wait, create, delete, keep house.
 
-`Partition` is one partition led here; `Followers` are those who keep copies of it, `Acknowledgements` those who wait for
-what they wrote. `Partitions` holds all that the node has and is the way from a door to one.
-`GroupCommit` makes many partitions' writes durable at once. `Topics` turns commands into committed
-metadata and into partitions on disk. `housekeeping` does what time demands: retention, rolls,
-checkpoints, scrubbing.
+Rooms, from the top; each imports only from those below it, and rooms on one line do not know each other.
+
+    watching                                 figures, samples and health
+    coordinators    administration           groups and transactions  ·  what operators ask, and rounds over the cluster
+    topics          dispatch                 changes of topics  ·  the node to ask, here or over a link
+    reading   copying   hosting   upkeep     fetches  ·  following leaders  ·  replicated state  ·  what time demands
+    partitions      cluster                  what this node holds  ·  the facts it follows, and being a member
+    peers                                    links to other nodes
 
 Invariants
     Nothing is acknowledged, and nothing is shown to a consumer, before it is as durable as the topic's

@@ -9,7 +9,7 @@ Behaviour worth knowing
     What it holds counts as before if it comes back with the same directory and whole. What was acknowledged from the page cache
     (`flush=os`) is doubtful after a stop out of order, whatever the setting is by now, and in memory after any stop; damaged replicas, and all of another directory, have lost records:
     they leave the ISR and the eligible. A directory that is a former state of the one that registered last, a copy that was put back, is refused:
-    its node then makes another one of it (`broker/membership.py`). A partition with a single replica is led by it whatever has happened.
+    its node then makes another one of it (`broker/cluster/membership.py`). A partition with a single replica is led by it whatever has happened.
 """
 
 from collections.abc import Sequence

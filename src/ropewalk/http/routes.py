@@ -6,9 +6,9 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from ropewalk.base.metrics import Source
-from ropewalk.broker.cluster_health import ClusterHealth
-from ropewalk.broker.health import Health
-from ropewalk.broker.vitals import Vitals
+from ropewalk.broker.upkeep.vitals import Vitals
+from ropewalk.broker.watching.cluster_health import ClusterHealth
+from ropewalk.broker.watching.health import Health
 from ropewalk.http.handlers import health as health_pages
 from ropewalk.http.handlers import index, scrape
 from ropewalk.http.message import Answer, Request, text_answer

@@ -7,20 +7,20 @@ from typing import Any, Final
 from ropewalk.base.budget import ByteBudget
 from ropewalk.base.ids import NodeId
 from ropewalk.base.ports import Clock, Pool
-from ropewalk.broker.balancing import Balancing
-from ropewalk.broker.cluster_health import NodeAccount
-from ropewalk.broker.fetch_sessions import FetchSessions
-from ropewalk.broker.groups import Groups
-from ropewalk.broker.leaders import Leaders
-from ropewalk.broker.leadership import Leadership
-from ropewalk.broker.log_directories import LogDirectories
-from ropewalk.broker.marker_writing import MarkerWriting
-from ropewalk.broker.nearest import NearestReplicas
-from ropewalk.broker.quorum import Heard
-from ropewalk.broker.quota_changes import QuotaChanges
-from ropewalk.broker.topics import Topics
-from ropewalk.broker.transaction_entry import TransactionEntry
-from ropewalk.broker.transactions import Transactions
+from ropewalk.broker.administration.balancing import Balancing
+from ropewalk.broker.administration.leadership import Leadership
+from ropewalk.broker.administration.log_directories import LogDirectories
+from ropewalk.broker.administration.quota_changes import QuotaChanges
+from ropewalk.broker.cluster.quorum import Heard
+from ropewalk.broker.coordinators.groups import Groups
+from ropewalk.broker.coordinators.marker_writing import MarkerWriting
+from ropewalk.broker.coordinators.transactions import Transactions
+from ropewalk.broker.dispatch.transaction_entry import TransactionEntry
+from ropewalk.broker.partitions.leaders import Leaders
+from ropewalk.broker.reading.fetch_sessions import FetchSessions
+from ropewalk.broker.reading.nearest import NearestReplicas
+from ropewalk.broker.topics.topics import Topics
+from ropewalk.broker.watching.cluster_health import NodeAccount
 from ropewalk.kafka.described_topics import DescribedTopics
 from ropewalk.kafka.handlers import (
     add_offsets_to_txn,

@@ -9,7 +9,7 @@ import structlog
 from ropewalk.base.budget import ByteBudget
 from ropewalk.base.complaints import Complaints
 from ropewalk.base.ports import Clock
-from ropewalk.broker.quotas import ClientQuotas
+from ropewalk.broker.administration.quotas import ClientQuotas
 from ropewalk.kafka.receive_buffer import PRODUCE, SpareBuffers
 
 _log = structlog.get_logger()

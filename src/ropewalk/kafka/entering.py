@@ -20,10 +20,10 @@ from ropewalk.base.errors import (
     ShardUnavailable,
 )
 from ropewalk.base.ids import TopicId, TopicPartition
-from ropewalk.broker.leaders import Leaders
-from ropewalk.broker.partition import Partition
-from ropewalk.broker.transaction_entry import Outcomes
-from ropewalk.broker.verification import VerificationGuard
+from ropewalk.broker.dispatch.transaction_entry import Outcomes
+from ropewalk.broker.partitions.leaders import Leaders
+from ropewalk.broker.partitions.partition import Partition
+from ropewalk.broker.partitions.verification import VerificationGuard
 from ropewalk.kafka.caller import Caller
 from ropewalk.metadata.internal_topics import NODES_TOPICS
 from ropewalk.records.batch import decode_header

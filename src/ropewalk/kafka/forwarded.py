@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
 from ropewalk.base.errors import ControllerUnavailable, RopewalkError, Throttled
-from ropewalk.broker.forwarding import Outcome, Sender
+from ropewalk.broker.cluster.forwarding import Outcome, Sender
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.kafka.handlers import create_partitions, create_topics, delete_topics

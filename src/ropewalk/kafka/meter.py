@@ -15,7 +15,7 @@ from msgspec import structs
 from ropewalk.base.errors import Throttled
 from ropewalk.base.limits import QUOTA_NAME_CHARACTERS_MAX
 from ropewalk.base.ports import Clock
-from ropewalk.broker.quotas import ClientQuotas
+from ropewalk.broker.administration.quotas import ClientQuotas
 from ropewalk.controller.client_quotas import Quota
 from ropewalk.wire.messages.fetch import API as FETCH
 from ropewalk.wire.messages.produce import API as PRODUCE

@@ -19,7 +19,7 @@ from typing import Final, TypeAlias
 
 from ropewalk.base.errors import CorruptBatch, OutOfOrderSequence, RopewalkError, UnsupportedFormat
 from ropewalk.base.limits import REFUSED_FIRST_MS_MAX, REFUSED_FIRSTS_PER_CONNECTION_MAX
-from ropewalk.broker.partition import Partition
+from ropewalk.broker.partitions.partition import Partition
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.records.batch import BatchHeader, decode_header

@@ -31,6 +31,17 @@ The public face
     log.producers: producers.Producers        active, open_transactions, continues_transaction, repeats, knows
     log.Appended, SyncTargets, Span, TimedOffset; epochs.EpochEnd; contents.Recovered; damage.DamagedRange
 
+Its files
+    log.py, settings.py                       the public face, and what a topic decides
+    writer.py, segments.py, segment.py, tail.py   what is written, and where it lies
+    reader.py, plan.py, span.py, trust.py, index.py, times.py   what is asked for, found and read
+    producers.py, transactions.py, aborted.py, epochs.py   what a log remembers of who wrote it
+    recovery.py, replay.py, scan.py, walk.py, contents.py, partition_files.py, snapshot.py   opening it, and what spares reading it all
+    trimming.py, retention.py, truncation.py  becoming shorter, at the start and at the end
+    maintenance.py, scrub.py, damage.py, known_damage.py   what is done beside readers and writers, and what it finds
+    cleaning.py, cleanable.py, compaction.py, latest.py, rewrite.py, swap.py, transactions_met.py   compaction
+    directory.py, checkpoints.py, storage.py, descriptors.py   what all logs of a node share
+
 Life of a log
     `leader_epoch_max`, where the caller knows it, lets recovery tell a rotten epoch from a new one.
     After `open`, if `dirty`, what recovery accepted must be synced before it is shown to anyone.

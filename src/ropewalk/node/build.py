@@ -26,11 +26,11 @@ from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import LEAVE_MS_MAX
 from ropewalk.base.metrics import Source
 from ropewalk.base.ports import Ports
-from ropewalk.broker.balancing import Balancing
-from ropewalk.broker.facts import Facts
-from ropewalk.broker.health import Stage
-from ropewalk.broker.housekeeping import Housekeeping
-from ropewalk.broker.partitions import Partitions
+from ropewalk.broker.administration.balancing import Balancing
+from ropewalk.broker.cluster.facts import Facts
+from ropewalk.broker.partitions.partitions import Partitions
+from ropewalk.broker.upkeep.housekeeping import Housekeeping
+from ropewalk.broker.watching.health import Stage
 from ropewalk.log.directory import Held
 from ropewalk.metadata.bounds import USUAL, MetadataBounds
 from ropewalk.metadata.image import Image

@@ -8,15 +8,15 @@ from msgspec import structs
 
 from ropewalk.base.budget import ByteBudget
 from ropewalk.base.limits import PEER_BUFFER_BYTES_MAX, PEER_ENVELOPE_BYTES, REPLICA_SESSIONS_MAX
-from ropewalk.broker.balancing import Balancing
-from ropewalk.broker.fetch_sessions import FetchSessions
-from ropewalk.broker.furthest import FurthestCopy
-from ropewalk.broker.leader_throttle import LeaderThrottle
-from ropewalk.broker.leadership import Leadership
-from ropewalk.broker.log_directories import LogDirectories
-from ropewalk.broker.peers import PEER_LISTENER
-from ropewalk.broker.quota_changes import QuotaChanges
-from ropewalk.broker.quotas import ClientQuotas
+from ropewalk.broker.administration.balancing import Balancing
+from ropewalk.broker.administration.leadership import Leadership
+from ropewalk.broker.administration.log_directories import LogDirectories
+from ropewalk.broker.administration.quota_changes import QuotaChanges
+from ropewalk.broker.administration.quotas import ClientQuotas
+from ropewalk.broker.dispatch.furthest import FurthestCopy
+from ropewalk.broker.peers.peers import PEER_LISTENER
+from ropewalk.broker.reading.fetch_sessions import FetchSessions
+from ropewalk.broker.reading.leader_throttle import LeaderThrottle
 from ropewalk.kafka.apis import SERVED_APIS, serve
 from ropewalk.kafka.connections import Connections
 from ropewalk.kafka.figures import KafkaFigures

@@ -22,15 +22,15 @@ from ropewalk.base.errors import DirectoryRefused, HistoryParted, MetadataUnavai
 from ropewalk.base.limits import CONTROLLER_TAKE_OVER_RETRY_MS, JOIN_RETRY_MS, REIGN_BYTES
 from ropewalk.base.ports import Ports
 from ropewalk.base.reserve import Reserve
-from ropewalk.broker.cluster import Cluster
-from ropewalk.broker.controller_link import ControllerLink
-from ropewalk.broker.controller_seat import ControllerSeat
-from ropewalk.broker.decisions import Decisions
-from ropewalk.broker.facts import Facts
-from ropewalk.broker.metadata_feed import MetadataFeed, MetadataTail
-from ropewalk.broker.peers import PeerLinks
-from ropewalk.broker.second_opinion import SecondOpinion
-from ropewalk.broker.seeds import Seeds
+from ropewalk.broker.cluster.cluster import Cluster
+from ropewalk.broker.cluster.controller_link import ControllerLink
+from ropewalk.broker.cluster.controller_seat import ControllerSeat
+from ropewalk.broker.cluster.decisions import Decisions
+from ropewalk.broker.cluster.facts import Facts
+from ropewalk.broker.cluster.metadata_feed import MetadataFeed, MetadataTail
+from ropewalk.broker.cluster.second_opinion import SecondOpinion
+from ropewalk.broker.peers.peers import PeerLinks
+from ropewalk.broker.peers.seeds import Seeds
 from ropewalk.controller.agreement import decide_agreement
 from ropewalk.controller.brokers import decide_create_cluster
 from ropewalk.log.directory import DataDirectory

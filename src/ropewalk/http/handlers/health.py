@@ -10,8 +10,8 @@ Behaviour worth knowing
 from collections.abc import Sequence
 from http import HTTPStatus
 
-from ropewalk.broker.cluster_health import ClusterHealth
-from ropewalk.broker.health import Check, Health
+from ropewalk.broker.watching.cluster_health import ClusterHealth
+from ropewalk.broker.watching.health import Check, Health
 from ropewalk.http.message import Answer, Request, text_answer
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from http import HTTPStatus
 
 from ropewalk.base.metrics import Source
-from ropewalk.broker.vitals import Vitals
+from ropewalk.broker.upkeep.vitals import Vitals
 from ropewalk.http.exposition import CONTENT_TYPE, Exposition
 from ropewalk.http.message import Answer, Request
 from ropewalk.runtime.steps import Pace

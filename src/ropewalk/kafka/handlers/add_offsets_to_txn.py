@@ -9,7 +9,7 @@ from typing import Protocol
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import NodeId, TopicPartition
 from ropewalk.base.limits import TRANSACTION_PATIENCE_MS
-from ropewalk.broker.shard import Asked
+from ropewalk.broker.hosting.shard import Asked
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.kafka.fencing import code_for_producer

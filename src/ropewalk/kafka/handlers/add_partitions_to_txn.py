@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import TopicPartition
 from ropewalk.base.limits import TRANSACTION_PATIENCE_MS
-from ropewalk.broker.shard import Asked
+from ropewalk.broker.hosting.shard import Asked
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.fencing import code_for_producer
 from ropewalk.metadata.image import Image

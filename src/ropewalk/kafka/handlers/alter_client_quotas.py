@@ -6,7 +6,7 @@ Behaviour worth knowing
 """
 
 from ropewalk.base.errors import InvalidRequest, RopewalkError
-from ropewalk.broker.quota_changes import QuotaChanges
+from ropewalk.broker.administration.quota_changes import QuotaChanges
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.wire.error_code import ErrorCode

@@ -9,7 +9,7 @@ Behaviour worth knowing
 
 from ropewalk.base.errors import InvalidRequest
 from ropewalk.base.ids import NodeId
-from ropewalk.broker.topics import Topics
+from ropewalk.broker.topics.topics import Topics
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.config_resources import (
     BROKER,

@@ -11,8 +11,8 @@ from typing import Final
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import NodeId
-from ropewalk.broker.balancing import Balancing
-from ropewalk.broker.leadership import Leadership
+from ropewalk.broker.administration.balancing import Balancing
+from ropewalk.broker.administration.leadership import Leadership
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.wire.error_code import ErrorCode

@@ -6,7 +6,7 @@ Behaviour worth knowing
 """
 
 from ropewalk.base.errors import RopewalkError
-from ropewalk.broker.log_directories import LogDirectories
+from ropewalk.broker.administration.log_directories import LogDirectories
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.wire.error_code import ErrorCode

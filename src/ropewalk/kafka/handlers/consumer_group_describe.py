@@ -8,8 +8,8 @@ Behaviour worth knowing
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import TopicId
-from ropewalk.broker.groups import Groups
-from ropewalk.broker.shard import Asked
+from ropewalk.broker.coordinators.groups import Groups
+from ropewalk.broker.hosting.shard import Asked
 from ropewalk.groups.answers import Answer, ConsumerGroupsDescribed, DescribedConsumerMember
 from ropewalk.groups.answers import DescribedConsumerGroup as Description
 from ropewalk.groups.assignors.model import Share

@@ -10,7 +10,7 @@ from typing import Final
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import TopicId
-from ropewalk.broker.groups import Groups
+from ropewalk.broker.coordinators.groups import Groups
 from ropewalk.groups.answers import ConsumerHeartbeatTaken
 from ropewalk.groups.assignors.model import Share
 from ropewalk.groups.commands import ConsumerHeartbeat

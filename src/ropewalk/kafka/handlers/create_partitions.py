@@ -5,7 +5,7 @@ from typing import Final
 
 from ropewalk.base.errors import InvalidRequest, RopewalkError
 from ropewalk.base.ids import NodeId
-from ropewalk.broker.topics import Topics
+from ropewalk.broker.topics.topics import Topics
 from ropewalk.controller.topics import CreatePartitions
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for

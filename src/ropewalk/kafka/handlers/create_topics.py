@@ -15,7 +15,7 @@ from typing import Final
 from ropewalk.base.errors import InvalidReplicaAssignment, InvalidRequest, RopewalkError
 from ropewalk.base.ids import TOPIC_ID_NONE, NodeId
 from ropewalk.base.limits import CREATED_TOPICS_MAX
-from ropewalk.broker.topics import Topics
+from ropewalk.broker.topics.topics import Topics
 from ropewalk.controller.topics import CreateTopic
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for

@@ -1,8 +1,8 @@
 """DeleteGroups: groups without members go, with their offsets."""
 
 from ropewalk.base.errors import RopewalkError
-from ropewalk.broker.groups import Groups
-from ropewalk.broker.shard import Asked
+from ropewalk.broker.coordinators.groups import Groups
+from ropewalk.broker.hosting.shard import Asked
 from ropewalk.groups import commands
 from ropewalk.groups.answers import Answer, GroupsDeleted
 from ropewalk.kafka.caller import Caller

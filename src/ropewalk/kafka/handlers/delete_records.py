@@ -14,9 +14,9 @@ from typing import Final, Protocol
 
 from ropewalk.base.errors import RopewalkError, TimedOut
 from ropewalk.base.ids import Offset
-from ropewalk.broker.leaders import Leaders
-from ropewalk.broker.partition import Partition
-from ropewalk.broker.topics import Topics, check_records_may_be_deleted
+from ropewalk.broker.partitions.leaders import Leaders
+from ropewalk.broker.partitions.partition import Partition
+from ropewalk.broker.topics.topics import Topics, check_records_may_be_deleted
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.wire.error_code import ErrorCode

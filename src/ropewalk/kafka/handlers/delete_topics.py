@@ -11,7 +11,7 @@ from typing import Final
 
 from ropewalk.base.errors import InvalidRequest, RopewalkError
 from ropewalk.base.ids import TOPIC_ID_NONE, TopicId
-from ropewalk.broker.topics import Topics
+from ropewalk.broker.topics.topics import Topics
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.metadata.image import Topic

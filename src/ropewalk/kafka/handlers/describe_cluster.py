@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import structs
 
-from ropewalk.broker.cluster_health import NodeAccount
+from ropewalk.broker.watching.cluster_health import NodeAccount
 from ropewalk.kafka.brokers import controller_for_clients, reachable_brokers, registered_brokers
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.operations import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED

@@ -8,8 +8,8 @@ Behaviour worth knowing
 from typing import Final
 
 from ropewalk.base.errors import RopewalkError
-from ropewalk.broker.groups import Groups
-from ropewalk.broker.shard import Asked
+from ropewalk.broker.coordinators.groups import Groups
+from ropewalk.broker.hosting.shard import Asked
 from ropewalk.groups import commands
 from ropewalk.groups.answers import Answer, GroupsDescribed
 from ropewalk.groups.answers import DescribedGroup as Description

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from ropewalk.base.errors import StorageFailed
 from ropewalk.base.ids import TopicPartition
-from ropewalk.broker.log_directories import LogDirectories, LogDirectory
+from ropewalk.broker.administration.log_directories import LogDirectories, LogDirectory
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.wire.error_code import ErrorCode

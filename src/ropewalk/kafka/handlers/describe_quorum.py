@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ropewalk.base.ids import NodeId
-from ropewalk.broker.quorum import Heard
+from ropewalk.broker.cluster.quorum import Heard
 from ropewalk.kafka.caller import Caller
 from ropewalk.metadata.image import Broker, Image
 from ropewalk.wire.error_code import ErrorCode

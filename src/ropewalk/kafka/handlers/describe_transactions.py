@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from ropewalk.base.errors import RopewalkError
-from ropewalk.broker.shard import Asked
+from ropewalk.broker.hosting.shard import Asked
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.transactions import commands

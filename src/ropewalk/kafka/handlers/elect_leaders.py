@@ -10,7 +10,7 @@ Behaviour worth knowing
 from typing import Final
 
 from ropewalk.base.errors import ElectionNotNeeded, InvalidRequest, RopewalkError
-from ropewalk.broker.leadership import Leadership
+from ropewalk.broker.administration.leadership import Leadership
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.wire.error_code import ErrorCode

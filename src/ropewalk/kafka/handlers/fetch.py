@@ -24,12 +24,12 @@ from ropewalk.base.budget import ByteBudget
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import Offset, TopicId
 from ropewalk.base.ports import Clock, Pool
-from ropewalk.broker.fetch import Fetch, Nearest
-from ropewalk.broker.fetch_session import FetchSession, Found, Interest, ReplicaReader, TopicKey
-from ropewalk.broker.fetch_sessions import EPOCH_FIRST, EPOCH_NONE, FetchSessions
-from ropewalk.broker.leader_throttle import LeaderThrottle
-from ropewalk.broker.leaders import Leaders
-from ropewalk.broker.nearest import NearestReplicas
+from ropewalk.broker.partitions.leaders import Leaders
+from ropewalk.broker.reading.fetch import Fetch, Nearest
+from ropewalk.broker.reading.fetch_session import FetchSession, Found, Interest, ReplicaReader, TopicKey
+from ropewalk.broker.reading.fetch_sessions import EPOCH_FIRST, EPOCH_NONE, FetchSessions
+from ropewalk.broker.reading.leader_throttle import LeaderThrottle
+from ropewalk.broker.reading.nearest import NearestReplicas
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.wire.error_code import ErrorCode

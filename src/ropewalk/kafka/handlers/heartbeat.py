@@ -6,7 +6,7 @@ Behaviour worth knowing
 """
 
 from ropewalk.base.errors import RopewalkError, ShardLoading
-from ropewalk.broker.groups import Groups
+from ropewalk.broker.coordinators.groups import Groups
 from ropewalk.groups.commands import Heartbeat
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for

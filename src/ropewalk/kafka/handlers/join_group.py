@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from ropewalk.base.errors import RopewalkError
-from ropewalk.broker.groups import Groups
+from ropewalk.broker.coordinators.groups import Groups
 from ropewalk.groups.answers import Joined
 from ropewalk.groups.commands import Join, Protocol
 from ropewalk.groups.errors import MemberIdRequired

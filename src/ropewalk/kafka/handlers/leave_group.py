@@ -7,7 +7,7 @@ Behaviour worth knowing
 from typing import Final
 
 from ropewalk.base.errors import RopewalkError
-from ropewalk.broker.groups import Groups
+from ropewalk.broker.coordinators.groups import Groups
 from ropewalk.groups.answers import Left
 from ropewalk.groups.commands import Leave, LeavingMember
 from ropewalk.groups.errors import GroupError

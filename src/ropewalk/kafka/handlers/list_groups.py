@@ -6,7 +6,7 @@ Behaviour worth knowing
 """
 
 from ropewalk.base.errors import RopewalkError
-from ropewalk.broker.groups import Groups
+from ropewalk.broker.coordinators.groups import Groups
 from ropewalk.groups import commands
 from ropewalk.groups.answers import GroupsListed
 from ropewalk.kafka.caller import Caller

@@ -18,8 +18,8 @@ from typing import Final
 
 from ropewalk.base.errors import OffsetNotAvailable, RopewalkError, StorageFailed
 from ropewalk.base.ports import Pool
-from ropewalk.broker.leaders import Leaders
-from ropewalk.broker.partition import Partition
+from ropewalk.broker.partitions.leaders import Leaders
+from ropewalk.broker.partitions.partition import Partition
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.wire.error_code import ErrorCode

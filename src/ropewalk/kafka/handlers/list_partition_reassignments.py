@@ -5,7 +5,7 @@ Behaviour worth knowing
     Observers are not Kafka's and never among the replicas.
 """
 
-from ropewalk.broker.leadership import Leadership
+from ropewalk.broker.administration.leadership import Leadership
 from ropewalk.kafka.caller import Caller
 from ropewalk.metadata.image import Partition
 from ropewalk.wire.error_code import ErrorCode

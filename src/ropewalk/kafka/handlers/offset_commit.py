@@ -12,7 +12,7 @@ from typing import Final
 
 from ropewalk.base.errors import RopewalkError, UnknownPartition
 from ropewalk.base.ids import TopicId
-from ropewalk.broker.groups import Groups
+from ropewalk.broker.coordinators.groups import Groups
 from ropewalk.groups.answers import Committed
 from ropewalk.groups.commands import Commit, OffsetToCommit
 from ropewalk.kafka.caller import Caller

@@ -2,7 +2,7 @@
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import TopicPartition
-from ropewalk.broker.groups import Groups
+from ropewalk.broker.coordinators.groups import Groups
 from ropewalk.groups.answers import OffsetsDeleted
 from ropewalk.groups.commands import DeleteOffsets
 from ropewalk.kafka.caller import Caller

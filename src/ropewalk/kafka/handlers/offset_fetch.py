@@ -13,8 +13,8 @@ from typing import Final
 
 from ropewalk.base.errors import RopewalkError, UnknownTopicId
 from ropewalk.base.ids import TopicId, TopicPartition
-from ropewalk.broker.groups import Groups
-from ropewalk.broker.shard import Asked
+from ropewalk.broker.coordinators.groups import Groups
+from ropewalk.broker.hosting.shard import Asked
 from ropewalk.groups.answers import Answer, CommittedOffset, OffsetsFetched
 from ropewalk.groups.commands import FetchOffsets
 from ropewalk.groups.errors import UnstableOffset

@@ -18,8 +18,8 @@ from msgspec import Struct
 from ropewalk.base.errors import InvalidRecord, RopewalkError, TransactionalIdMissing, UnsupportedCompression
 from ropewalk.base.limits import PRODUCE_PARTITIONS_MAX, UNANSWERED_BYTES_PER_PARTITION
 from ropewalk.base.ports import Pool
-from ropewalk.broker.acknowledgements import Acks, Ticket
-from ropewalk.broker.leaders import Leaders
+from ropewalk.broker.partitions.acknowledgements import Acks, Ticket
+from ropewalk.broker.partitions.leaders import Leaders
 from ropewalk.kafka.caller import Caller, Disconnect
 from ropewalk.kafka.entering import Join, Leaves, enter, find, refused
 from ropewalk.kafka.errors import code_for

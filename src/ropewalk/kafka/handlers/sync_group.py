@@ -9,7 +9,7 @@ Behaviour worth knowing
 from functools import partial
 
 from ropewalk.base.errors import RopewalkError, ShardLoading
-from ropewalk.broker.groups import Groups
+from ropewalk.broker.coordinators.groups import Groups
 from ropewalk.groups.answers import Synced
 from ropewalk.groups.commands import Assignment, Sync
 from ropewalk.kafka.caller import Caller

@@ -12,8 +12,8 @@ from typing import Final, Protocol
 
 from ropewalk.base.errors import RopewalkError, UnknownPartition
 from ropewalk.base.ids import ProducerEpoch, ProducerId, TopicId, TopicPartition
-from ropewalk.broker.shard import Asked
-from ropewalk.broker.verification import VerificationGuard
+from ropewalk.broker.hosting.shard import Asked
+from ropewalk.broker.partitions.verification import VerificationGuard
 from ropewalk.groups.answers import Answer, Committed
 from ropewalk.groups.commands import CommitInTransaction, OffsetToCommit
 from ropewalk.kafka.caller import Caller

@@ -8,7 +8,7 @@ Behaviour worth knowing
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import NodeId
-from ropewalk.broker.balancing import Balancing
+from ropewalk.broker.administration.balancing import Balancing
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.wire.error_code import ErrorCode

@@ -12,7 +12,7 @@ from typing import Protocol
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import ProducerEpoch, ProducerId, TopicPartition
 from ropewalk.base.limits import MARKER_CALL_MS_MAX
-from ropewalk.broker.marker_writing import MarkerToWrite
+from ropewalk.broker.coordinators.marker_writing import MarkerToWrite
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.records.marker import TransactionMarker

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, Protocol
 
-from ropewalk.broker.fetch_sessions import FetchSessions
+from ropewalk.broker.reading.fetch_sessions import FetchSessions
 from ropewalk.kafka.handlers import api_versions
 from ropewalk.kafka.peer.handlers import (
     allocate_producer_ids,

@@ -3,7 +3,7 @@
 from ropewalk.base.budget import ByteBudget
 from ropewalk.base.limits import PEER_CONNECTIONS_MAX, PEER_ENVELOPE_BYTES
 from ropewalk.base.ports import Clock, Network
-from ropewalk.broker.quotas import ClientQuotas
+from ropewalk.broker.administration.quotas import ClientQuotas
 from ropewalk.kafka.connection import Connection
 from ropewalk.kafka.connections import Connections
 from ropewalk.kafka.listener import KafkaListener

@@ -14,7 +14,7 @@ from ropewalk.base.errors import NodeStopping, Throttled, TimedOut
 from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import PEER_CONNECT_MS_MAX, PROXY_ANSWER_MS_MAX
 from ropewalk.base.ports import Clock
-from ropewalk.broker.peers import PeerLink, PeerLinks
+from ropewalk.broker.peers.peers import PeerLink, PeerLinks
 from ropewalk.client.connection import Connection
 from ropewalk.client.errors import ConnectionLost, Unreachable
 from ropewalk.kafka.caller import Caller

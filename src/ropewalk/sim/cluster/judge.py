@@ -7,7 +7,7 @@ What clients were told is judged by `sim/checker.py`. Here are the rules that no
 from collections.abc import Callable, Sequence
 
 from ropewalk.base.ids import NodeId, TopicId, TopicPartition
-from ropewalk.broker.facts import Facts
+from ropewalk.broker.cluster.facts import Facts
 from ropewalk.metadata.image import Image, Partition
 from ropewalk.metadata.log import Snapshot
 from ropewalk.metadata.records import (

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import NodeId, TopicPartition
-from ropewalk.broker.facts import Facts
+from ropewalk.broker.cluster.facts import Facts
 from ropewalk.metadata.bounds import MetadataBounds
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import ALL_ROLES

@@ -133,7 +133,7 @@ class Replicas:
         self._waning.pop(key, None)
 
     def _heed(self, key: Key, log: ReplicaLog, flush: str) -> None:
-        """What counts from here on. The rules are those of `broker/page_cache_marks.py`."""
+        """What counts from here on. The rules are those of `broker/partitions/page_cache_marks.py`."""
         is_marked = key in self._machine.marked
         if flush == "os":
             self._waning.pop(key, None)

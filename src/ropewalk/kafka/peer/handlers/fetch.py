@@ -11,10 +11,10 @@ from ropewalk.base.budget import ByteBudget
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import NodeId
 from ropewalk.base.ports import Clock, Pool
-from ropewalk.broker.fetch_session import ReplicaReader
-from ropewalk.broker.fetch_sessions import FetchSessions
-from ropewalk.broker.leader_throttle import LeaderThrottle
-from ropewalk.broker.leaders import Leaders
+from ropewalk.broker.partitions.leaders import Leaders
+from ropewalk.broker.reading.fetch_session import ReplicaReader
+from ropewalk.broker.reading.fetch_sessions import FetchSessions
+from ropewalk.broker.reading.leader_throttle import LeaderThrottle
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.kafka.handlers import fetch

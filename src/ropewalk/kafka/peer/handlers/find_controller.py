@@ -6,7 +6,7 @@ Behaviour worth knowing
 
 from collections.abc import Callable
 
-from ropewalk.broker.peers import PEER_LISTENER
+from ropewalk.broker.peers.peers import PEER_LISTENER
 from ropewalk.kafka.caller import Caller
 from ropewalk.metadata.image import Image
 from ropewalk.wire.error_code import ErrorCode

@@ -4,7 +4,7 @@ Behaviour worth knowing
     A session that is not there any more, or has gone on already, is no error: the fetch has been answered.
 """
 
-from ropewalk.broker.fetch_sessions import FetchSessions
+from ropewalk.broker.reading.fetch_sessions import FetchSessions
 from ropewalk.kafka.caller import Caller
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.peer.hurry_fetch import HurryFetchRequest, HurryFetchResponse

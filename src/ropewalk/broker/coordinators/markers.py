@@ -1,0 +1,293 @@
+"""End the transactions whose outcome is decided: write their markers wherever they have written, then say so to the coordinator.
+
+    watch    from when a shard serves: be told which of its transactions are decided, by a producer or since they took too
+             long. The answer comes when the decision is committed, so no marker precedes its decision
+    write    one request at a time to every node that leads some of the partitions, with all that is due there
+    finish   every partition has its marker: the shard is told, and the producer may begin its next transaction
+
+What a reader could get wrong
+    Nothing here has to survive: what is not finished when the shard moves is found again by whoever leads it then.
+    A marker may be written twice. The log knows a repeated one and takes it for done.
+    A partition that is gone has nothing to end. Which ones are gone the image says, and it is never behind the decision: the
+    partitions were there when they joined the transaction, and whoever leads the shard has heard of that.
+    A partition that has heard of a newer epoch of the producer is done as well: a marker of this
+    transaction was there before, or an administrator's.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+
+from msgspec import Struct
+
+from ropewalk.base.errors import ProducerFenced, RopewalkError
+from ropewalk.base.ids import NodeId, ProducerEpoch, ProducerId, TopicPartition
+from ropewalk.base.limits import (
+    MARKER_CALL_MS_MAX,
+    MARKER_RETRY_MS_MAX,
+    MARKER_RETRY_MS_MIN,
+    MARKERS_TOGETHER_MAX,
+)
+from ropewalk.base.ports import Clock
+from ropewalk.broker.coordinators.marker_writing import MarkerToWrite, MarkerWriting
+from ropewalk.broker.hosting.shard import Shard
+from ropewalk.broker.peers.gathered_calls import GatheredCalls
+from ropewalk.broker.peers.peers import Lane, PeerLinks
+from ropewalk.client.errors import RemoteError
+from ropewalk.metadata.image import Image
+from ropewalk.records.marker import TransactionMarker
+from ropewalk.transactions.answers import Answer, Finish, Unfinished
+from ropewalk.transactions.commands import Command, ListUnfinished, MarkersWritten
+from ropewalk.transactions.events import Event
+from ropewalk.wire.error_code import ErrorCode
+from ropewalk.wire.messages import write_txn_markers
+
+TransactionShard = Shard[Command, Event, Answer]
+
+_FENCED: Final = frozenset({ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH})
+
+
+class _Ending:
+    """One transaction on its way to its end."""
+
+    __slots__ = ("attempt_count", "finish", "remaining", "shard")
+
+    def __init__(self, shard: TransactionShard, finish: Finish) -> None:
+        self.shard = shard
+        self.finish = finish
+        self.remaining = set(finish.partitions)
+        self.attempt_count = 0
+
+    def is_about(self, finish: Finish) -> bool:
+        ours = self.finish
+        return (ours.producer_id, ours.producer_epoch, ours.started_at_ms) == (
+            finish.producer_id,
+            finish.producer_epoch,
+            finish.started_at_ms,
+        )
+
+    @property
+    def marker(self) -> TransactionMarker:
+        """In the epoch in which the shard is led now: whoever comes later may overrule this one."""
+        finish = self.finish
+        return TransactionMarker(
+            producer_id=ProducerId(finish.producer_id),
+            producer_epoch=ProducerEpoch(finish.producer_epoch),
+            committed=finish.committed,
+            coordinator_epoch=self.shard.partition.leader_epoch,
+            version=finish.version,
+        )
+
+
+class _Due(Struct, frozen=True):
+    ending: _Ending
+    partition: TopicPartition
+
+
+class Finisher:
+    def __init__(
+        self,
+        writing: MarkerWriting,
+        image: Image,
+        clock: Clock,
+        *,
+        node_id: NodeId,
+        links: PeerLinks | None,
+    ) -> None:
+        """Without links on a node that is alone."""
+        self._writing = writing
+        self._image = image
+        self._clock = clock
+        self._node_id = node_id
+        self._links = links
+        self._tasks: asyncio.TaskGroup | None = None
+        self._calls: GatheredCalls[_Due] | None = None
+        self._endings: dict[str, _Ending] = {}
+        """By transactional id."""
+        self._watched: set[TransactionShard] = set()
+        self.written_count = 0
+        self.retry_count = 0
+
+    @property
+    def unfinished_count(self) -> int:
+        return len(self._endings)
+
+    def watch(self, shard: TransactionShard) -> None:
+        """The shard has begun to serve, for the first time or again."""
+        if shard not in self._watched:
+            self._watched.add(shard)
+            if self._tasks is not None:
+                self._tasks.create_task(self._watch(shard))
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            self._tasks = tasks
+            self._calls = GatheredCalls(self._send, tasks.create_task, items_max=MARKERS_TOGETHER_MAX)
+            for shard in self._watched:
+                tasks.create_task(self._watch(shard))
+            await (
+                asyncio.get_running_loop().create_future()
+            )  # until cancelled, and with it all that was begun
+
+    async def _watch(self, shard: TransactionShard) -> None:
+        serial = 0
+        while shard.is_serving:
+            try:
+                unfinished = await shard.ask(ListUnfinished(after=serial, waits=True)).answer
+            except RopewalkError:  # it is read again, or has gone, or its log is not committed at present
+                serial = 0
+                await asyncio.sleep(MARKER_RETRY_MS_MIN / 1000)
+                continue
+            assert isinstance(unfinished, Unfinished)
+            serial = unfinished.serial
+            for finish in unfinished.transactions:
+                self._begin(shard, finish)
+        self._watched.discard(shard)
+
+    def _begin(self, shard: TransactionShard, finish: Finish) -> None:
+        known = self._endings.get(finish.transactional_id)
+        if known is not None and known.shard is shard and known.is_about(finish):
+            return
+        ending = self._endings[finish.transactional_id] = _Ending(shard, finish)
+        for partition in finish.partitions:
+            self._enqueue(_Due(ending, partition))
+
+    def _enqueue(self, due: _Due) -> None:
+        assert self._calls is not None, "it runs"
+        place = due.partition
+        topic = self._image.topics.get(place.topic)
+        if topic is None or place.partition >= len(topic.partitions):
+            self._settle(due)
+            return
+        leader = topic.partitions[place.partition].leader
+        if leader is None:
+            self._try_again([due])
+        else:
+            self._calls.add(leader, due)
+
+    async def _send(self, node_id: NodeId, gathered: list[_Due]) -> None:
+        dues = [due for due in gathered if self._is_wanted(due)]
+        if not dues:
+            return
+        try:
+            if node_id == self._node_id:
+                outcomes = await self._write_here(dues)
+            else:
+                outcomes = await self._write_there(node_id, dues)
+        except RopewalkError as error:
+            outcomes = [error] * len(dues)
+        failed: list[_Due] = []
+        for due, outcome in zip(dues, outcomes, strict=True):
+            if outcome is None or _is_fenced(outcome):
+                self.written_count += 1
+                self._settle(due)
+            else:
+                failed.append(due)
+        if failed:
+            self._try_again(failed)
+
+    def _is_wanted(self, due: _Due) -> bool:
+        """No longer when the shard has gone, or has been read again and found the transaction anew."""
+        ending = due.ending
+        transactional_id = ending.finish.transactional_id
+        if self._endings.get(transactional_id) is not ending:
+            return False
+        if not ending.shard.is_serving:
+            del self._endings[transactional_id]
+            return False
+        return True
+
+    async def _write_here(self, dues: Sequence[_Due]) -> list[RopewalkError | None]:
+        wanted = [MarkerToWrite(due.ending.marker, due.partition) for due in dues]
+        return await self._writing.write(wanted, timeout_ms=MARKER_CALL_MS_MAX)
+
+    async def _write_there(self, node_id: NodeId, dues: Sequence[_Due]) -> list[RopewalkError | None]:
+        assert self._links is not None, "a node that is alone leads everything itself"
+        link = self._links.to_node(node_id, Lane.MARKERS)
+        answer = await link.call(
+            write_txn_markers.API,
+            _request(dues),
+            deadline_ms=self._clock.monotonic_ms() + MARKER_CALL_MS_MAX,
+        )
+        codes = {
+            (result.producer_id, topic.name, partition.index): partition.error_code
+            for result in answer.markers
+            for topic in result.topics
+            for partition in topic.partitions
+        }
+        return [_outcome(codes, due) for due in dues]
+
+    def _settle(self, due: _Due) -> None:
+        ending = due.ending
+        ending.remaining.discard(due.partition)
+        if not ending.remaining and self._endings.get(ending.finish.transactional_id) is ending:
+            self._finish(ending)
+
+    def _finish(self, ending: _Ending) -> None:
+        finish = ending.finish
+        del self._endings[finish.transactional_id]
+        with suppress(
+            RopewalkError
+        ):  # whoever looks after the shard next finds it, and writes the markers again
+            ending.shard.ask(
+                MarkersWritten(
+                    finish.transactional_id,
+                    finish.producer_id,
+                    finish.producer_epoch,
+                    finish.started_at_ms,
+                    finish.partitions,
+                )
+            )
+
+    def _try_again(self, dues: Sequence[_Due]) -> None:
+        assert self._tasks is not None, "it runs"
+        self.retry_count += len(dues)
+        for ending in {id(due.ending): due.ending for due in dues}.values():
+            ending.attempt_count += 1
+        attempt_count = min(due.ending.attempt_count for due in dues)
+        delay_ms = min(MARKER_RETRY_MS_MAX, MARKER_RETRY_MS_MIN << min(attempt_count, 16))
+        self._tasks.create_task(self._later(dues, delay_ms))
+
+    async def _later(self, dues: Sequence[_Due], delay_ms: float) -> None:
+        await asyncio.sleep(delay_ms / 1000)
+        for due in dues:
+            if self._is_wanted(due):
+                self._enqueue(due)
+
+
+def _request(dues: Sequence[_Due]) -> write_txn_markers.WriteTxnMarkersRequest:
+    by_ending: dict[int, tuple[_Ending, dict[str, list[int]]]] = {}
+    for due in dues:
+        _, topics = by_ending.setdefault(id(due.ending), (due.ending, {}))
+        topics.setdefault(due.partition.topic, []).append(due.partition.partition)
+    return write_txn_markers.WriteTxnMarkersRequest(
+        tuple(_marker(ending.marker, topics) for ending, topics in by_ending.values())
+    )
+
+
+def _marker(marker: TransactionMarker, topics: dict[str, list[int]]) -> write_txn_markers.WritableTxnMarker:
+    return write_txn_markers.WritableTxnMarker(
+        producer_id=marker.producer_id,
+        producer_epoch=marker.producer_epoch,
+        transaction_result=marker.committed,
+        topics=tuple(
+            write_txn_markers.WritableTxnMarkerTopic(name, tuple(indexes)) for name, indexes in topics.items()
+        ),
+        coordinator_epoch=marker.coordinator_epoch,
+        transaction_version=marker.version,
+    )
+
+
+def _outcome(codes: dict[tuple[int, str, int], int], due: _Due) -> RopewalkError | None:
+    """What was not answered was not done, as far as anybody can say."""
+    place = due.partition
+    key = (due.ending.finish.producer_id, place.topic, place.partition)
+    code = codes.get(key, ErrorCode.UNKNOWN_SERVER_ERROR)
+    return None if code == ErrorCode.NONE else RemoteError(code, about=str(place))
+
+
+def _is_fenced(outcome: RopewalkError) -> bool:
+    return isinstance(outcome, ProducerFenced) or (
+        isinstance(outcome, RemoteError) and outcome.code in _FENCED
+    )

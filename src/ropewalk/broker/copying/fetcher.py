@@ -1,0 +1,462 @@
+"""Copies from one leader node everything that this node follows there: one fetch after the other, in one session.
+
+A session keeps what the leader knows, so that a fetch names only the partitions whose place has changed. The next one goes
+out when the group commit that covers the last answer is done: its offsets then say what survives a power cut.
+
+What a reader could get wrong
+    A partition that rests, whose log is being cut, or that waits for its share of the catch-up budget is taken out of the session,
+    so that the leader does not send it anything.
+    An answer is worked off in turns, and the partition may have got another leader meanwhile. Whoever appends asks its core
+    first, and its replica refuses once it has ended. The replica goes on where another node leads: what is left of the answer is
+    dropped then, and a leader that was asked for another place than where the log ends by now is asked again.
+    After a fetch that failed, whatever the reason, the session begins anew: nobody knows what the leader took as told.
+    Fetches of a session go out one after the other, so what comes up while the leader holds one cannot be asked for beside it.
+    The leader is asked to answer that one (`_hurry`). The first of a session, which has no id yet, is not held at all.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, Final, Protocol, TypeAlias
+
+import structlog
+
+from ropewalk.base.complaints import Complaints
+from ropewalk.base.errors import NotLeader, RopewalkError
+from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, TopicId
+from ropewalk.base.limits import (
+    CATCH_UP_PARTITIONS_MAX,
+    REPLICA_BYTES_PER_TURN,
+    REPLICA_FETCH_MS_MAX,
+    REPLICA_RETRY_MS,
+    REPLICAS_NAMED_MAX,
+    ROLES_PER_TURN,
+)
+from ropewalk.base.ports import Clock
+from ropewalk.broker.copying.copying import Copying
+from ropewalk.broker.partitions.catch_up import CatchUpBudget
+from ropewalk.broker.partitions.group_commit import GroupCommit
+from ropewalk.broker.partitions.replica import Replica
+from ropewalk.metadata.settings.applied import BrokerSettings
+from ropewalk.records.batch import BatchHeader
+from ropewalk.replication.follower import Append, Effect, MoveStart, Refusal, Restart, Truncate, Wait
+from ropewalk.runtime.steps import Pace
+from ropewalk.wire.error_code import ErrorCode
+from ropewalk.wire.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ForgottenTopic,
+    PartitionData,
+    ReplicaState,
+)
+
+_log = structlog.get_logger()
+
+Key: TypeAlias = tuple[TopicId, int]
+
+_SESSION_ERRORS: Final = frozenset(
+    {
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+    }
+)
+
+
+class Copier(Protocol):
+    """What a fetcher needs of the node around it."""
+
+    node_id: NodeId
+    clock: Clock
+    commits: GroupCommit
+    budget: CatchUpBudget
+
+    @property
+    def settings(self) -> BrokerSettings: ...
+
+    @property
+    def broker_epoch(self) -> int: ...
+
+    def counts_on(self, topic_id: TopicId, index: int) -> bool:
+        """Whether the cluster takes this node's copy for complete: it is in sync, or eligible."""
+
+    async def fetch(self, leader: NodeId, request: FetchRequest, *, deadline_ms: float) -> FetchResponse: ...
+
+    async def hurry(self, leader: NodeId, session_id: int, session_epoch: int) -> None:
+        """Have the leader answer that fetch, if it is holding it. Where that fails it ends by itself."""
+
+    async def cut(self, replica: Replica, effect: Truncate | Restart, *, leader_epoch: LeaderEpoch) -> None:
+        """As the leader of that epoch has it. Whoever copies the partition by then hears when it is done."""
+
+    async def move_start(self, replica: Replica, offset: Offset) -> None: ...
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Carry out what takes long beside the fetches."""
+
+
+class Fetcher:
+    def __init__(self, leader: NodeId, copier: Copier) -> None:
+        self.leader = leader
+        self._copier = copier
+        self._copyings: dict[Key, Copying] = {}
+        self._to_name: dict[Key, None] = {}
+        """Those that the leader has to be told of anew, the longest waiting first."""
+        self._in_session: dict[Key, None] = {}
+        self._to_forget: dict[Key, None] = {}
+        self._session_id = 0
+        self._session_epoch = 0
+        self._is_beginning = True
+        """Whether the session has had no answer yet."""
+        self._can_be_hurried = False
+        """Whether a fetch is under way that the leader may hold, and has not been asked to answer."""
+        self._broker_epoch = -1
+        self._wake: asyncio.Future[None] | None = None
+        self._turn_bytes = 0
+        self._complaints = Complaints()
+        self.copied_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._copyings)
+
+    @property
+    def lag_max(self) -> int:
+        """Records that the slowest of the copies is behind what is committed."""
+        return max(
+            (
+                max(0, each.core.high_watermark(Offset(2**63 - 1)) - each.replica.log.end_offset)
+                for each in self._copyings.values()
+            ),
+            default=0,
+        )
+
+    def follow(self, key: Key, replica: Replica, *, is_in_sync: bool) -> None:
+        """Copy this one from here on; or, if it is copied already, in the epoch that it is in now."""
+        copying = self._copyings.get(key)
+        if (
+            copying is not None
+            and copying.replica is replica
+            and copying.core.leader_epoch == replica.leader_epoch
+        ):
+            return
+        self._copyings[key] = Copying(replica, is_in_sync=is_in_sync)
+        self._to_name[key] = None
+        self._hurry()
+
+    def leave(self, key: Key) -> None:
+        """Copy this one no more; it may never have been copied."""
+        if self._copyings.pop(key, None) is not None:
+            self._to_name.pop(key, None)
+            self._leave_session(key)
+
+    def hurry(self) -> None:
+        """There is something to tell the leader, who may be holding a fetch."""
+        self._hurry()
+
+    async def run(self) -> None:
+        while True:
+            request = self._next_request()
+            if request is None:
+                await self._wait()
+                continue
+            self._can_be_hurried = request.max_wait_ms > 0 and request.session_id > 0
+            try:
+                response = await self._copier.fetch(
+                    self.leader, request, deadline_ms=self._now_ms() + REPLICA_FETCH_MS_MAX
+                )
+            except RopewalkError as error:
+                await self._on_failed(str(error))
+                continue
+            finally:
+                self._can_be_hurried = False
+            if response.error_code != ErrorCode.NONE:
+                await self._on_refused(response.error_code)
+                continue
+            self._is_beginning = False
+            await self._take(response)
+
+    # Asking
+
+    def _next_request(self) -> FetchRequest | None:
+        """None if there is nothing to ask for at the moment."""
+        now_ms = self._now_ms()
+        if self._broker_epoch != self._copier.broker_epoch:
+            # Leaders hear of it along with every place that is named, and let nobody join of whom they have not.
+            self._broker_epoch = self._copier.broker_epoch
+            self._begin_anew()
+        if not self._session_id:
+            self._to_name.update(dict.fromkeys(self._copyings))
+            self._in_session, self._to_forget = {}, {}
+        topics: dict[TopicId, list[FetchPartition]] = {}
+        settings = self._copier.settings
+        behind_count = named_count = 0
+        for key in list(self._to_name):
+            if named_count >= REPLICAS_NAMED_MAX:
+                break
+            copying = self._copyings[key]
+            if copying.is_held or copying.rest_until_ms > now_ms:
+                continue
+            if copying.broker_epoch != self._broker_epoch:
+                repair = copying.repair()
+                if repair is not None and not self._copier.counts_on(*key):
+                    # The leader has heard nothing of this copy yet, so nobody can come to count on it meanwhile.
+                    self._cut(key, copying, repair)
+                    continue
+                copying.broker_epoch = self._broker_epoch
+            self._begin_moving_start(key, copying)
+            if copying.is_behind:
+                if behind_count >= CATCH_UP_PARTITIONS_MAX or self._copier.budget.wait_ms(now_ms):
+                    continue
+                behind_count += 1
+            question = copying.ask()
+            if question is None:  # a commit is on its way, and the next round comes after it
+                self._copier.commits.note(copying.replica)
+                continue
+            named_count += 1
+            topics.setdefault(key[0], []).append(
+                FetchPartition(
+                    key[1],
+                    question.leader_epoch,
+                    question.fetch_offset,
+                    question.last_fetched_epoch,
+                    question.log_start_offset,
+                    settings.replica_fetch_max_bytes,
+                )
+            )
+            del self._to_name[key]
+            self._to_forget.pop(key, None)
+            self._in_session[key] = None
+        if not self._in_session:
+            return None
+        return FetchRequest(
+            replica_state=ReplicaState(self._copier.node_id, self._broker_epoch),
+            max_wait_ms=0
+            if self._is_beginning
+            else int(min(settings.replica_fetch_wait_max_ms, self._rest_ms(now_ms))),
+            min_bytes=settings.replica_fetch_min_bytes,
+            max_bytes=settings.replica_fetch_response_max_bytes,
+            session_id=self._session_id,
+            session_epoch=self._session_epoch,
+            topics=tuple(FetchTopic("", topic_id, tuple(asked)) for topic_id, asked in topics.items()),
+            forgotten_topics=self._forgotten(),
+        )
+
+    def _forgotten(self) -> tuple[ForgottenTopic, ...]:
+        forgotten: dict[TopicId, list[int]] = {}
+        for topic_id, index in self._to_forget:
+            forgotten.setdefault(topic_id, []).append(index)
+        self._to_forget = {}
+        return tuple(ForgottenTopic("", topic_id, tuple(indexes)) for topic_id, indexes in forgotten.items())
+
+    def _rest_ms(self, now_ms: float) -> float:
+        """How long until something can be asked for that cannot now."""
+        rest_ms = float(REPLICA_FETCH_MS_MAX)
+        for key in self._to_name:
+            copying = self._copyings[key]
+            if copying.is_held:
+                continue
+            wait_ms = copying.rest_until_ms - now_ms
+            if copying.is_behind:
+                wait_ms = max(wait_ms, self._copier.budget.wait_ms(now_ms))
+            rest_ms = min(rest_ms, max(0.0, wait_ms))
+        return rest_ms
+
+    async def _wait(self) -> None:
+        """Until something can be asked for: time has passed, or somebody says so."""
+        now_ms = self._now_ms()
+        if any(self._waits_for_disk(self._copyings[key], now_ms) for key in self._to_name):
+            await self._copier.commits.covered()
+            return
+        loop = asyncio.get_running_loop()
+        wake = self._wake = loop.create_future()
+        timer = None
+        if self._to_name:
+            delay_ms = max(1.0, self._rest_ms(now_ms))
+            timer = loop.call_later(delay_ms / 1000, _set, wake)
+        try:
+            await wake
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def _waits_for_disk(self, copying: Copying, now_ms: float) -> bool:
+        """Whether the sync alone keeps it from being asked for. A log that counts without one may be dirty for as long as it rests."""
+        return (
+            not copying.is_held
+            and copying.rest_until_ms <= now_ms
+            and not (copying.is_behind and self._copier.budget.wait_ms(now_ms))
+            and copying.replica.reached_offset < copying.replica.log.end_offset
+        )
+
+    # Being answered
+
+    async def _take(self, response: FetchResponse) -> None:
+        self._session_id = response.session_id
+        self._session_epoch = self._session_epoch + 1 if response.session_id else 0
+        waits_for_disk = False
+        pace = Pace(ROLES_PER_TURN)
+        for topic in response.topics:
+            for data in topic.partitions:
+                key = TopicId(topic.topic_id), data.index
+                copying = self._copyings.get(key)
+                if copying is not None and not copying.replica.is_over:
+                    await pace.next()
+                    await self._take_one(key, copying, data)
+                    replica = copying.replica
+                    waits_for_disk |= replica.durable_first and replica.log.dirty
+        if waits_for_disk:
+            await self._copier.commits.covered()
+
+    async def _take_one(self, key: Key, copying: Copying, data: PartitionData) -> None:
+        before_offset = copying.replica.log.end_offset
+        for effect in copying.on_answer(data):
+            try:
+                await self._carry_out(key, copying, effect, data)
+            except RopewalkError as error:
+                self._complain(f"{copying.replica.name}: {error}")
+                self._rest(key, copying, self._copier.settings.replica_fetch_backoff_ms)
+        if self._copyings.get(key) is not copying or copying.is_at_work:
+            return
+        if copying.replica.log.end_offset != before_offset:
+            self._to_name[key] = None
+            if copying.is_behind:
+                self._leave_session(key)  # others that are behind have their turn
+        elif key in self._in_session:
+            asked = copying.question
+            if copying.ask() != asked:  # the same words the leader need not hear again
+                self._to_name[key] = None
+
+    async def _carry_out(self, key: Key, copying: Copying, effect: Effect, data: PartitionData) -> None:
+        match effect:
+            case Append():
+                await self._append(key, copying, data)
+            case MoveStart():
+                self._begin_moving_start(key, copying)
+            case Truncate() | Restart():
+                self._cut(key, copying, effect)
+            case Wait(reason=reason):
+                is_soon = reason in (Refusal.FENCED, Refusal.NOT_YET)
+                self._rest(
+                    key,
+                    copying,
+                    copying.retry_ms() if is_soon else self._copier.settings.replica_fetch_backoff_ms,
+                )
+
+    async def _append(self, key: Key, copying: Copying, data: PartitionData) -> None:
+        replica, copied_bytes = copying.replica, 0
+        now_ms = self._copier.clock.now_ms()
+        for batch, header in copying.batches(data.records or b""):
+            way = copying.make_way(header)
+            if way is not None:
+                self._cut(key, copying, way, (bytes(batch), header))
+                break
+            replica.append(batch, header, now_ms)
+            copied_bytes += header.size_bytes
+            self._turn_bytes += header.size_bytes
+            if self._turn_bytes >= REPLICA_BYTES_PER_TURN:
+                self._turn_bytes = 0
+                await asyncio.sleep(0)
+                if not copying.is_current:
+                    break  # the next leader may have been asked for what follows
+        self.copied_bytes += copied_bytes
+        if copying.is_behind:
+            self._copier.budget.charge(copied_bytes, self._now_ms())
+        copying.note_progress()
+
+    def _begin_moving_start(self, key: Key, copying: Copying) -> None:
+        """As far as this copy knows what is committed. What cannot be done yet comes again with the next question."""
+        offset = copying.start_due()
+        if offset is not None:
+            copying.is_moving_start = True
+            self._copier.begin(self._move_start(key, copying, offset))
+
+    async def _move_start(self, key: Key, copying: Copying, offset: Offset) -> None:
+        replica = copying.replica
+        try:
+            await self._copier.move_start(replica, offset)
+        except NotLeader:
+            return  # it is copied no more
+        except RopewalkError as error:
+            self._complain(f"{replica.name}: {error}")
+            copying.rest_until_ms = self._now_ms() + self._copier.settings.replica_fetch_backoff_ms
+        finally:
+            copying.is_moving_start = False
+        if self._copyings.get(key) is copying:  # whoever deleted the records waits to hear of it
+            self._to_name[key] = None
+            self._hurry()
+
+    def _cut(
+        self,
+        key: Key,
+        copying: Copying,
+        effect: Truncate | Restart,
+        first: tuple[bytes, BatchHeader] | None = None,
+    ) -> None:
+        """`first` is the batch that is to follow, where way was made for it.
+
+        It is not asked for again: a leader that begins in the middle of it has nothing to give at its beginning.
+        """
+        copying.is_at_work = True
+        self._leave_session(key)
+        self._to_name[key] = None
+        self._copier.begin(self._cut_to_the_end(copying, effect, first))
+
+    async def _cut_to_the_end(
+        self, copying: Copying, effect: Truncate | Restart, first: tuple[bytes, BatchHeader] | None
+    ) -> None:
+        try:
+            await self._copier.cut(copying.replica, effect, leader_epoch=copying.core.leader_epoch)
+            if first is not None and copying.is_next(first[1]):
+                copying.replica.append(memoryview(first[0]), first[1], self._copier.clock.now_ms())
+            if copying.is_current:  # the leader, who has told how far all is committed, need not say so again
+                copying.note_progress()
+        except RopewalkError as error:
+            if copying.is_current:
+                self._complain(f"{copying.replica.name}: {error}")
+            copying.rest_until_ms = self._now_ms() + self._copier.settings.replica_fetch_backoff_ms
+        copying.is_at_work = False
+        self._hurry()
+
+    def _rest(self, key: Key, copying: Copying, rest_ms: float) -> None:
+        copying.rest_until_ms = self._now_ms() + rest_ms
+        self._to_name[key] = None
+        self._leave_session(key)
+
+    def _leave_session(self, key: Key) -> None:
+        if key in self._in_session:
+            del self._in_session[key]
+            self._to_forget[key] = None
+
+    async def _on_failed(self, reason: str) -> None:
+        self._complain(reason)
+        self._begin_anew()
+        await asyncio.sleep(REPLICA_RETRY_MS / 1000)
+
+    async def _on_refused(self, error_code: int) -> None:
+        if error_code in _SESSION_ERRORS and not self._is_beginning:
+            self._begin_anew()  # at once; a leader that refuses a session to begin with is asked again after a while
+        else:
+            await self._on_failed(f"node {self.leader} refused a fetch with error {error_code}")
+
+    def _begin_anew(self) -> None:
+        self._session_id = self._session_epoch = 0
+        self._is_beginning = True
+
+    def _complain(self, reason: str) -> None:
+        if self._complaints.is_due(reason, self._now_ms()):
+            _log.warning("copying from another node is put off", leader=self.leader, reason=reason)
+
+    def _hurry(self) -> None:
+        if self._wake is not None:
+            _set(self._wake)
+        if self._can_be_hurried:
+            self._can_be_hurried = False
+            self._copier.begin(self._copier.hurry(self.leader, self._session_id, self._session_epoch))
+
+    def _now_ms(self) -> float:
+        return self._copier.clock.monotonic_ms()
+
+
+def _set(wake: "asyncio.Future[None]") -> None:
+    if not wake.done():
+        wake.set_result(None)

@@ -1,9 +1,0 @@
-"""A partition that this node holds: as its leader, or as a copy of another node's."""
-
-from typing import TypeAlias
-
-from ropewalk.broker.partition import Partition
-from ropewalk.broker.replica import Replica
-
-Hosted: TypeAlias = Partition | Replica
-"""Both are roles over one log. When the role changes, the log goes over to another object."""

@@ -1,0 +1,13 @@
+"""The host of replicated state: shards that live beside the partition that holds their events.
+
+    shards.py           all shards of one kind that this node hosts: one for every partition it leads of their topic
+    shard.py            one of them: commands in, events into the log, answers once these are committed
+    state_machine.py    what the host asks of the state it hosts
+    event_batches.py    a turn's events as a record batch
+    replay.py, latest_records.py   the log of a shard, read as what compaction would leave of it
+    steady_time.py      time that counts from 1970 and never jumps
+
+Invariants
+    An answer is released when the high watermark has passed the last event that it depends on.
+    A shard whose append fails throws its state away and reads its log again.
+"""

@@ -1,0 +1,11 @@
+"""How the node and its cluster are: figures, samples, and three questions about health.
+
+    health.py, cluster_health.py   is the node alive, ready and well; is the cluster
+    node_figures.py, partition_figures.py, membership_figures.py, group_figures.py, transaction_figures.py   what /metrics says
+    group_lag.py                   how far groups are behind
+    telemetry.py, telemetry_samples.py   samples in `__telemetry`
+
+Invariants
+    Nothing that serves clients depends on this room.
+    An answer about the cluster says how old the knowledge behind it is.
+"""
