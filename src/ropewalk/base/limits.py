@@ -321,11 +321,13 @@ PARTITIONS_FROZEN_MIN: Final = 500
 """Partitions opened together that the garbage collector is kept off, as it is kept off what a node has opened by its start. Fewer do
 not make a collection longer by more than some milliseconds."""
 
-COLLECTED_AFTER: Final = (5_000, 10, 10)
-"""After how many new objects the garbage collector looks at the youngest, and after how many looks at these and at the next
-generation at the one above. A look at the young ones takes well below a millisecond, one at the middle generation a few. Some 15 objects
-are made for a partition that gets another leader, so that tens of thousands do so between two looks at all there is; half a million
-objects that nobody needs take up some 60 MiB."""
+COLLECT_YOUNG_AFTER: Final = 5_000
+"""New objects after which the garbage collector looks at the youngest: well below a millisecond."""
+
+COLLECT_OLDER_AFTER: Final = 10
+"""Looks at one generation of objects after which the one above is looked at, too. Some 15 objects are made for a partition that gets
+another leader, so that tens of thousands do so between two looks at all there is, of a tenth of a second each; and half a million objects
+that nobody needs any more take up some 60 MiB."""
 
 ROLES_PER_TURN: Final = 64
 """Partitions that are given another role, or told of a change, before others have their turn of the event loop: some milliseconds,

@@ -5,7 +5,7 @@ import gc
 from collections.abc import Coroutine
 from typing import TypeVar
 
-from ropewalk.base.limits import COLLECTED_AFTER, PARTITIONS_FROZEN_MIN
+from ropewalk.base.limits import COLLECT_OLDER_AFTER, COLLECT_YOUNG_AFTER, PARTITIONS_FROZEN_MIN
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ def freeze_start_up_objects() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*COLLECTED_AFTER)
+    gc.set_threshold(COLLECT_YOUNG_AFTER, COLLECT_OLDER_AFTER, COLLECT_OLDER_AFTER)
 
 
 def freeze_what_was_opened(partition_count: int) -> None:
