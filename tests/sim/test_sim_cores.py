@@ -24,7 +24,16 @@ MOVED_AWAY_UNHEARD = 743
 MINIMUM_RAISED_WITH_FEWER_IN_SYNC = 814
 """A leader heard at once of a set in sync that was smaller and of a minimum that was larger. It took the one before the other."""
 
-FOUND = (TWO_ROTTEN_COPIES, ELECTED_BEFORE_ITS_SYNC, MOVED_AWAY_UNHEARD, MINIMUM_RAISED_WITH_FEWER_IN_SYNC)
+LOST_UNHEARD = 4257
+"""A leader that was paused promised what another disk had held, which was lost and replaced meanwhile."""
+
+FOUND = (
+    TWO_ROTTEN_COPIES,
+    ELECTED_BEFORE_ITS_SYNC,
+    MOVED_AWAY_UNHEARD,
+    MINIMUM_RAISED_WITH_FEWER_IN_SYNC,
+    LOST_UNHEARD,
+)
 
 
 @pytest.mark.parametrize("seed", [*range(60), *FOUND])

@@ -391,14 +391,14 @@ class Judge:
     def _check_copies(self, truth: Truth, key: Key, partition_epoch: int) -> None:
         """P7: what is promised is, or has been, on as many disks as the minimum of that partition epoch says.
 
-        Disks of those who are replicas no more count, too: a leader may not have heard yet that a move is complete.
+        Disks of those who are replicas no more count, too, and lost ones: a leader may not have heard of either yet.
         """
         end = len(truth.promised)
         count = 0
         for node_id, machine in self._machines.items():
             log = machine.logs.get(key)
-            held_end = truth.dropped_ends.get(node_id, 0) if log is None else log.vouched_end
-            count += key in machine.amnesia or held_end >= end
+            held_end = max(truth.dropped_ends.get(node_id, 0), machine.lost_ends.get(key, 0))
+            count += held_end >= end or (log is not None and log.vouched_end >= end)
         minimum = truth.minimums.get(partition_epoch, 1)
         if count < minimum:
             raise Violation(

@@ -28,6 +28,7 @@ class Machine:
         "is_emptied",
         "life",
         "logs",
+        "lost_ends",
         "marked",
         "node_id",
         "rack",
@@ -46,6 +47,8 @@ class Machine:
         self.amnesia: set[Key] = set()
         self.amnesia_life = 0
         """The last process that does not know of it: what it has on its way tells nothing."""
+        self.lost_ends: dict[Key, int] = {}
+        """How far replicas went that were lost, or lost their end: others were told that they hold it."""
         self.damaged: set[Key] = set()
         """Replicas found damaged of which no registration has told yet. A process that finds them may die before it tells."""
         self.marked: set[Key] = set()
@@ -64,12 +67,12 @@ class Machine:
             vouched_end = log.vouched_end
             lost_count += log.lose_power(rng)
             if log.end < vouched_end:
-                self._forget(key)
+                self._forget(key, vouched_end)
         return lost_count
 
     def lose_disk(self, rng: random.Random) -> None:
-        for key in self.logs:
-            self._forget(key)
+        for key, log in self.logs.items():
+            self._forget(key, log.vouched_end)
         self.logs = {}
         self.marked = set()
         self.damaged = set()
@@ -82,8 +85,8 @@ class Machine:
         found = False
         for key, log in self.logs.items():
             if log.rotten_at is not None:
+                self._forget(key, log.vouched_end)
                 log.truncate(log.rotten_at)
-                self._forget(key)
                 self.damaged.add(key)
                 found = True
             log.durable_end = log.end
@@ -92,6 +95,7 @@ class Machine:
                 log.high_watermark = rng.randrange(log.high_watermark // 2, log.high_watermark + 1)
         return found
 
-    def _forget(self, key: Key) -> None:
+    def _forget(self, key: Key, end: int) -> None:
+        self.lost_ends[key] = max(end, self.lost_ends.get(key, 0))
         self.amnesia.add(key)
         self.amnesia_life = self.life
