@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from signal import SIGKILL
@@ -48,7 +48,8 @@ class Process(NamedTuple):
 class Job:
     """Started again and again. All that is left of it is gone when the context ends."""
 
-    def __init__(self, scratch: Path, checkpoint: Path) -> None:
+    def __init__(self, scratch: Path, checkpoint: Path, environment: Mapping[str, str] | None = None) -> None:
+        self._environment = environment or {}
         self.checkpoint = Checkpoint(checkpoint)
         self.halts = Halts(scratch / "halts")
         self._output = scratch / "job.log"
@@ -70,7 +71,12 @@ class Job:
 
     def start(self, command: Sequence[str]) -> None:
         assert not self.is_running, "one at a time"
-        environment = {**os.environ, HALT_IN: str(self.halts.directory), "JAVA_TOOL_OPTIONS": _QUICK}
+        environment = {
+            **os.environ,
+            **self._environment,
+            HALT_IN: str(self.halts.directory),
+            "JAVA_TOOL_OPTIONS": _QUICK,
+        }
         self._output_begins = self._output.stat().st_size if self._output.exists() else 0
         with self._output.open("ab") as output:
             self._process = subprocess.Popen(

@@ -5,7 +5,7 @@ import signal
 import sys
 from math import inf
 
-from tests.chaos.spark_pipelines import CONTROLS, PIPELINES
+from tests.chaos.spark_pipelines import CONTROLS, IN_TABLES, PIPELINES
 from tests.chaos.spark_rounds import MASTER, run
 
 EXIT_TERMINATED = 128 + signal.SIGTERM
@@ -27,6 +27,11 @@ def main() -> int:
         "--master", default=MASTER, help="with local-cluster[…] whole executors are killed as well"
     )
     parser.add_argument(
+        "--s3",
+        action="store_true",
+        help="tables in an object store: a server of S3's API is started for them",
+    )
+    parser.add_argument(
         "--control", action="store_true", help="without what makes it exactly once: must show duplicates"
     )
     parser.add_argument("--quiet", action="store_true", help="print the totals only")
@@ -34,6 +39,10 @@ def main() -> int:
     offered = CONTROLS if arguments.control else PIPELINES
     if unknown := set(arguments.pipelines) - set(offered):
         parser.error(f"no pipeline {', '.join(sorted(unknown))}; there are {', '.join(offered)}")
+    if arguments.s3:
+        offered = {name: made for name, made in PIPELINES.items() if name in IN_TABLES}
+        if strange := set(arguments.pipelines) - set(offered):
+            parser.error(f"{', '.join(sorted(strange))} writes to no table")
 
     # Asked to end, it takes everything along that it has started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_TERMINATED))
@@ -50,6 +59,7 @@ def main() -> int:
             seed=arguments.seed,
             node_count=arguments.nodes,
             master=arguments.master,
+            in_s3=arguments.s3,
             seconds_max=60 * arguments.minutes,
             progress=progress,
         )
@@ -62,6 +72,7 @@ def main() -> int:
             is_good = False
             print(
                 f"  again with: tests/chaos/run-spark {name} --kills {arguments.kills} --seed {arguments.seed}"
+                f"{' --s3' if arguments.s3 else ''}"
             )
     return 0 if is_good else 1
 

@@ -1,17 +1,28 @@
 """The pipelines that are killed: how each is started, where it may be stopped, and what it has carried so far."""
 
+import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, TypeAlias
 
+import pyarrow as pa
 from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+from pyiceberg.catalog import load_catalog
+from pyiceberg.exceptions import NoSuchTableError
 
 from ropewalk import Admin
+from ropewalk.spark.lake.object_catalog import ObjectCatalog
+from ropewalk.spark.ranges import progress_in
 from ropewalk.spark.sink.marker import Marker, from_text
 from tests.chaos.spark_feed import PARTITION_COUNT, SOURCE, read_committed
 from tests.chaos.spark_job import Checkpoint
 from tests.chaos.spark_judge import Place, Record
+from tests.spark.s3_server import BUCKET, S3
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
 
 TARGET: Final = "target"
 TASK_COUNT: Final = 2
@@ -35,6 +46,15 @@ class Scenery(NamedTuple):
     scratch: Path
     checkpoint: Path
     master: str
+    s3: S3 | None = None
+    """Where tables are, if not in a directory. Jobs are told their target and nothing else then, and keep their progress where they like."""
+
+    @property
+    def lake(self) -> str:
+        return str(self.scratch / "lake") if self.s3 is None else f"s3://{BUCKET}/lake"
+
+    def checkpoint_of(self, job: str) -> Path:
+        return self.checkpoint if self.s3 is None else self.scratch / "state" / "checkpoints" / job
 
 
 class Killed(Protocol):
@@ -63,33 +83,67 @@ class Archive:
 
     def __init__(self, scenery: Scenery) -> None:
         self._scenery = scenery
-        self._lake = scenery.scratch / "lake"
 
     def command(self, chosen: Chosen) -> list[str]:
-        return [*_run(self.name, self._scenery, chosen), "--to", str(self._lake), "--upkeep-batches", "10"]
+        return [*_run("archive", self._scenery, chosen), "--to", self._scenery.lake, "--upkeep-batches", "10"]
 
     def is_ahead(self, checkpoint: Checkpoint) -> bool:
-        if checkpoint.last_begun <= checkpoint.last_done or not DeltaTable.is_deltatable(str(self._lake)):
-            return False
-        table = DeltaTable(str(self._lake))
-        stored = {
-            index: table.transaction_version(f"ropewalk/{self.name}/{SOURCE}/{index}")
+        return _is_stored(self.stored(), checkpoint)
+
+    def stored(self) -> dict[int, int | None]:
+        """The next offset of each partition, as the table has it."""
+        options = _options(self._scenery)
+        try:
+            table = DeltaTable(self._scenery.lake, storage_options=options)
+        except TableNotFoundError:
+            return {}
+        job = self.name.partition("-")[0]
+        return {
+            index: table.transaction_version(f"ropewalk/{job}/{SOURCE}/{index}")
             for index in range(PARTITION_COUNT)
         }
-        return all(
-            (stored[index] or 0) >= end for index, end in checkpoint.ends(checkpoint.last_begun).items()
-        )
 
     def carried(self) -> Iterator[Sequence[Record]]:
-        rows = (
-            DeltaTable(str(self._lake))
-            .to_pyarrow_dataset()
-            .to_table(columns=["partition", "offset", "value"])
-        )
-        for partition, offset, value in zip(
-            *(rows.column(each).to_pylist() for each in range(3)), strict=True
-        ):
-            yield [Record(Place(partition, offset), value.decode())]
+        table = DeltaTable(self._scenery.lake, storage_options=_options(self._scenery))
+        return _records(table.to_pyarrow_dataset().to_table(columns=["partition", "offset", "value"]))
+
+
+class ArchiveIceberg(Archive):
+    name = "archive-iceberg"
+
+    def command(self, chosen: Chosen) -> list[str]:
+        return [*super().command(chosen), "--table", "iceberg"]
+
+    def stored(self) -> dict[int, int | None]:
+        try:
+            table = self._table()
+        except NoSuchTableError:
+            return {}
+        reached = progress_in(json.loads(table.properties.get("ropewalk.next-offsets", "{}"))).offsets
+        return {each.partition: offset for each, offset in reached.items()}
+
+    def carried(self) -> Iterator[Sequence[Record]]:
+        scan = self._table().scan(selected_fields=("partition", "offset", "value"))
+        return _records(scan.to_arrow())
+
+    def _table(self) -> "Table":
+        if self._scenery.s3 is not None:
+            return ObjectCatalog(self._scenery.lake, self._scenery.s3.storage).load_table("ropewalk.archive")
+        catalog = f"sqlite:///{self._scenery.lake}/_ropewalk/catalog.db"
+        return load_catalog("ropewalk", type="sql", uri=catalog).load_table("ropewalk.archive")
+
+
+class TransformTable(Archive):
+    """A transform whose rows go to a table."""
+
+    name = "transform-table"
+    done_at: tuple[str, ...] = ("transform committed",)
+    driver_at: tuple[str, ...] = ("transform committed",)
+    task_at: tuple[str, ...] = ()
+
+    def command(self, chosen: Chosen) -> list[str]:
+        sql = f"SELECT partition, offset, value FROM {SOURCE}"
+        return [*_run("transform", self._scenery, chosen), "--to", self._scenery.lake, "--sql", sql]
 
 
 class Transform:
@@ -188,6 +242,8 @@ class PlainArchive:
 
 PIPELINES: Final[dict[str, Callable[[Scenery], Killed]]] = {
     "archive": Archive,
+    "archive-iceberg": ArchiveIceberg,
+    "transform-table": TransformTable,
     "transform": Transform,
     "sink": Sink,
     "loop": Loop,
@@ -195,9 +251,31 @@ PIPELINES: Final[dict[str, Callable[[Scenery], Killed]]] = {
 CONTROLS: Final[dict[str, Callable[[Scenery], Killed]]] = {"archive": PlainArchive, "sink": PlainSink}
 
 
+IN_TABLES: Final = frozenset({"archive", "archive-iceberg", "transform-table"})
+"""Those whose output may be in an object store."""
+
+
+def _options(scenery: Scenery) -> dict[str, str] | None:
+    return None if scenery.s3 is None else scenery.s3.storage.for_delta()
+
+
+def _is_stored(stored: Mapping[int, int | None], checkpoint: Checkpoint) -> bool:
+    if checkpoint.last_begun <= checkpoint.last_done:
+        return False
+    ends = checkpoint.ends(checkpoint.last_begun)
+    return all((stored.get(index) or 0) >= end for index, end in ends.items())
+
+
+def _records(rows: pa.Table) -> Iterator[Sequence[Record]]:
+    columns = (rows.column(name).to_pylist() for name in ("partition", "offset", "value"))
+    for partition, offset, value in zip(*columns, strict=True):
+        yield [Record(Place(partition, offset), value.decode())]
+
+
 def _run(kind: str, scenery: Scenery, chosen: Chosen) -> list[str]:
     command = [sys.executable, "-m", "ropewalk.spark", "run", kind, "--bootstrap", scenery.bootstrap]
-    command += ["--topic", SOURCE, "--checkpoint", str(scenery.checkpoint), "--master", scenery.master]
+    command += ["--topic", SOURCE, "--master", scenery.master]
+    command += [] if scenery.s3 else ["--checkpoint", str(scenery.checkpoint)]
     command += ["--state", str(scenery.scratch / "state"), "--interval", INTERVAL]
     command += ["--source", f"maxOffsetsPerTrigger={chosen.offsets_per_trigger_max}"]
     command += ["--source", f"minPartitions={chosen.partitions_min}"]

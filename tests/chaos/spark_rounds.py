@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from math import inf
 from pathlib import Path
 from random import Random
@@ -27,6 +27,7 @@ from tests.chaos.spark_feed import PARTITION_COUNT, SOURCE, Feed, fed
 from tests.chaos.spark_job import Job, JobEnded
 from tests.chaos.spark_judge import Verdict, judge, judge_source
 from tests.chaos.spark_pipelines import TARGET, Chosen, Killed, Scenery
+from tests.spark.s3_server import s3_server
 
 MASTER: Final = "local[2,8]"
 """A task may fail eight times: how often is up to chance here."""
@@ -83,14 +84,17 @@ def run(
     seed: int = 0,
     node_count: int = 3,
     master: str = MASTER,
+    in_s3: bool = False,
     seconds_max: float = inf,
     progress: Callable[[str], None] = lambda _: None,
 ) -> SparkTotals:
     """Every victim so many times, or as often as time allows. Ends with everything carried, and judged."""
     began = time.monotonic()
-    with _scenery(node_count, master) as (cluster, scenery):
+    with _scenery(node_count, master, in_s3=in_s3) as (cluster, scenery):
         killed = pipeline(scenery)
-        with Job(scenery.scratch, scenery.checkpoint) as job:
+        checkpoint = scenery.checkpoint_of(killed.name.partition("-")[0])
+        environment = {} if scenery.s3 is None else scenery.s3.environment
+        with Job(scenery.scratch, checkpoint, environment) as job:
             attack = Attack(killed, job, cluster, Random(seed), kills, progress)
             with Feed(cluster.bootstrap).running() as feed:
                 while attack.is_unfinished and time.monotonic() < began + seconds_max:
@@ -284,7 +288,7 @@ class Deck(Generic[Card]):
 
 
 @contextmanager
-def _scenery(node_count: int, master: str) -> Iterator[tuple[ClusterProcesses, Scenery]]:
+def _scenery(node_count: int, master: str, *, in_s3: bool) -> Iterator[tuple[ClusterProcesses, Scenery]]:
     in_memory = Path("/dev/shm")
     place = in_memory if in_memory.is_dir() else None
     with tempfile.TemporaryDirectory(
@@ -302,7 +306,8 @@ def _scenery(node_count: int, master: str) -> Iterator[tuple[ClusterProcesses, S
             ]
             for made in admin.create_topics(topics).values():
                 made.result(WITHIN_S)
-            yield cluster, Scenery(cluster.bootstrap, scratch, scratch / "checkpoint", master)
+            with s3_server(scratch) if in_s3 else nullcontext() as s3:
+                yield cluster, Scenery(cluster.bootstrap, scratch, scratch / "checkpoint", master, s3)
         except Exception as error:
             error.add_note(cluster.last_words())
             raise

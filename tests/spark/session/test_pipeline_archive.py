@@ -138,6 +138,37 @@ def test_a_topic_made_anew_is_refused_or_added_by_its_id(node: Node, run: Run, t
     assert numbers(lake) == [*range(20), *range(1000, 1035), *range(2000, 2060)]
 
 
+def test_a_part_of_a_topic_is_archived_and_the_rest_is_passed_over_for_good(
+    node: Node, run: Run, tmp_path: Path
+) -> None:
+    topic, lake = node.create("partly"), tmp_path / "lake"
+    node.write(topic, 20)
+    chosen = {
+        "columns": ["key", "offset"],
+        "where": "value LIKE 'v1%' AND partition = 1",
+        "mask": {"key": "last 1"},
+    }
+    with pytest.raises(WrongUse, match="did you mean partition"):
+        run(topic, where="partitoin = 1")
+    assert not lake.exists(), "refused before anything was made"
+    run(topic, **chosen)
+    rows = DeltaTable(str(lake)).to_pyarrow_table()
+    assert rows.column_names == ["key", "offset", "date"]
+    numbers_left = [1, 11, 13, 15, 17, 19]
+    # A key that has no more than its last character keeps nothing of it; those here have two and more.
+    assert sorted(rows["offset"].to_pylist()) == [number // 2 for number in numbers_left]
+    assert sorted(rows["key"].to_pylist()) == sorted(str(number)[-1].encode() for number in numbers_left)
+    table = open_table(
+        "delta",
+        TableSpec(address=str(lake), owner="nightly", schema=rows.schema, partition_columns=("date",)),
+    )
+    ends = {TopicPartition(topic, 0): 10, TopicPartition(topic, 1): 10}
+    assert table.next_offsets(ends) == ends, "offsets move past what is left out"
+    version = DeltaTable(str(lake)).version()
+    run(topic, columns=["key", "offset"])
+    assert DeltaTable(str(lake)).version() == version, "it is not looked at again"
+
+
 def test_readers_of_all_kinds_agree(node: Node, run: Run, tmp_path: Path) -> None:
     for topic in ("north", "south"):
         node.create(topic)

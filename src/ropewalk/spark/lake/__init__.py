@@ -4,6 +4,7 @@
     advance.py    core: which offsets of a batch are new, and where the table stands after it
     evolution.py  core: how the columns of a table grow; conforming.py  rows with fewer columns in the table's; column_names.py  what none may be called
     judging.py    rows whose values can be read, and those that cannot; dead_letters.py  how these get to a table of their own, exactly once
+    choosing.py   which columns and rows, and what is hidden of them: conditions.py  what they must be; masks.py  how
     shaping.py    rows of a topic → rows of the table
     writing.py    one task: rows → Parquet files, in bounded memory
     places.py     directories and addresses of object stores

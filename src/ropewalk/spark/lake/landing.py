@@ -23,6 +23,7 @@ from ropewalk.spark import fail_points
 from ropewalk.spark.checkpoints import batch_ranges
 from ropewalk.spark.figures import Figures, Tally
 from ropewalk.spark.lake.advance import decide_advance
+from ropewalk.spark.lake.choosing import Choice, Choosing, for_letters
 from ropewalk.spark.lake.dead_letters import note_of, settle
 from ropewalk.spark.lake.judging import judge, value_schema
 from ropewalk.spark.lake.keeping import Keeper
@@ -93,6 +94,9 @@ class Landing(Struct, frozen=True, kw_only=True):
     keeper: Keeper | None = None
     """Keeps both tables up beside the batches."""
     on_new_topic: OnNewTopic = "refuse"
+    choice: Choice = Choice()
+    topic_schema: pa.Schema | None = None
+    """The columns of topics with those that the table adds, before any was chosen; as the table has them if None."""
     tally: Tally = field(default_factory=Tally)
 
     def __call__(self, frame: "DataFrame", batch_id: int) -> None:
@@ -101,7 +105,8 @@ class Landing(Struct, frozen=True, kw_only=True):
         table = open_table(self.kind, self.spec)
         values = newest(self.values, self.topics)
         # Before the look at the offsets: a change of columns takes in what others have committed, so that Delta would not tell of it later.
-        table.widen(value_schema(self.spec.schema, open_reader(values).schema()))
+        whole = value_schema(self.topic_schema or self.spec.schema, open_reader(values).schema())
+        table.widen(self.choice.schema(whole))
         ranges = self._admitted(table, ranges)
         topic_ids = _topic_ids(ranges)
         advance = decide_advance(stored_of(table, (each.partition for each in ranges), topic_ids), ranges)
@@ -159,6 +164,7 @@ class Landing(Struct, frozen=True, kw_only=True):
             into=Into(table.target, table.schema),
             letters=None if letters is None else Into(letters.target, letters.schema),
             values=values,
+            choice=self.choice,
             file_bytes_target=self.file_bytes_target,
         )
         found = [
@@ -219,24 +225,28 @@ class WriteTask(Struct, frozen=True, kw_only=True):
     into: Into
     letters: Into | None
     values: ResolvedFormat
+    choice: Choice = Choice()
     file_bytes_target: int
 
     def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         reader = open_reader(self.values)
         writer, letters, read_rows = self._writer(self.into), None, 0
+        choosing: Choosing | None = None
         for rows, topic_id in self._rows(numbers):
             read_rows += rows.num_rows
-            if self.letters is None:
-                writer.write(with_times(rows, self.into.schema, topic_id))
-                continue
-            judged = judge(rows, reader)
-            writer.write(with_times(judged.good, self.into.schema, topic_id))
-            if judged.bad.num_rows:
+            judged = None if self.letters is None else judge(rows, reader)
+            good = rows if judged is None else judged.good
+            if not self.choice.is_everything:
+                choosing = choosing or Choosing(self.choice, good.schema)
+                good = choosing.of(good)
+            writer.write(with_times(good, self.into.schema, topic_id))
+            if judged is not None and self.letters is not None and judged.bad.num_rows:
                 letters = letters or self._writer(self.letters)
-                letters.write(with_times(judged.bad, self.letters.schema, topic_id))
-        files, bad = writer.finish(), [] if letters is None else letters.finish()
+                bad = judged.bad if self.choice.is_everything else for_letters(self.choice, judged.bad)
+                letters.write(with_times(bad, self.letters.schema, topic_id))
+        files, left = writer.finish(), [] if letters is None else letters.finish()
         fail_points.reach("archive task written")
-        handed = [Handed(each) for each in files] + [Handed(each, is_letters=True) for each in bad]
+        handed = [Handed(each) for each in files] + [Handed(each, is_letters=True) for each in left]
         for each in (*handed, Handed(read_rows=read_rows)):
             yield pa.record_batch({"file": single(msgspec.json.encode(each))})
 

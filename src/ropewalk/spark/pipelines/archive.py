@@ -9,11 +9,13 @@ What a reader could get wrong
 """
 
 import json
+import os
 from typing import ClassVar, Final, Literal, NamedTuple
 
 from msgspec import Struct, structs
 
 from ropewalk.spark.brokers import Brokers
+from ropewalk.spark.lake.choosing import Choice, read_secret
 from ropewalk.spark.lake.judging import dead_letter_schema, value_schema
 from ropewalk.spark.lake.keeping import Keeper, Kept
 from ropewalk.spark.lake.kinds import Kind, open_table
@@ -57,6 +59,14 @@ class ArchiveSettings(Struct, frozen=True, kw_only=True):
     """The table of values that cannot be read. Beside the table unless told, with `_dead_letters` at the end of its name."""
     catalog: dict[str, str] = {}
     """Of Iceberg: the catalog as pyiceberg describes one (type, uri, …), and as `table` the name in it. A file beside the table unless told."""
+    columns: list[str] = []
+    """Those that are written, as `key` or `value.amount`; all of them unless told. `date`, `hour` and `topic_id` always are."""
+    where: str = ""
+    """Which rows are written, as in SQL: `value.amount >= 100 AND topic = 'orders'`. Others are passed over for good."""
+    mask: dict[str, str] = {}
+    """What is hidden of columns, as `value.card=last 4`: `drop`, `hash` under the secret, or `last N` characters."""
+    mask_secret_file: str | None = None
+    """The file that holds the secret of `hash`; the variable ROPEWALK_MASK_SECRET unless told."""
     on_new_topic: Literal["refuse", "append"] = "refuse"
     """What to do when a topic was deleted and made anew under its name: end, or add the new one's records from its start on. Rows have a column
     `topic_id` with append. Of a pattern the other topics go on with either."""
@@ -86,6 +96,11 @@ class ArchiveSettings(Struct, frozen=True, kw_only=True):
         ):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} is {getattr(self, name)}, must be at least {least}")
+
+    def choice(self) -> Choice:
+        """Reads the secret, where a mask needs one."""
+        secret = read_secret(self.mask_secret_file, os.environ) if self.mask else b""
+        return Choice(columns=tuple(self.columns), where=self.where, masks=self.mask, secret=secret)
 
     def values(self) -> ValueFormat:
         return ValueFormat(
@@ -146,11 +161,16 @@ def _landing(work: Work, options: SourceOptions) -> Landing:
     if settings.keep_rows_days:
         day_column(spec.schema, spec.partition_columns)
     letters = None if settings.format == "raw" else _letters(settings, spec)
-    spec = structs.replace(spec, schema=value_schema(spec.schema, open_reader(values).schema()))
+    topic_schema, whole = spec.schema, value_schema(spec.schema, open_reader(values).schema())
+    choice = settings.choice()
+    choice.check(whole)
+    spec = structs.replace(spec, schema=choice.schema(whole))
     return Landing(
         records=TopicRecords(options),
         kind=settings.table,
         spec=spec,
+        choice=choice,
+        topic_schema=topic_schema,
         letters=letters,
         values=values,
         topics=topics,
