@@ -101,6 +101,23 @@ def test_what_a_failed_write_left_is_cut_before_the_next(taken_bytes: int, raise
     assert read_all(open_log(disk)) == [*before, bytes(made)]
 
 
+def test_a_cut_is_synced_although_all_that_is_left_was_durable_before() -> None:
+    """Or a power cut would bring back the rest of the failed write, at the end of a segment that is closed by then."""
+    disk = FaultyDisk()
+    log = open_log(disk, settings(segment_ms=1000))
+    append(log, now_ms=1000)
+    sync(log)
+    disk.fault.taken_bytes = 40
+    with pytest.raises(StorageFailed):
+        append(log, now_ms=1000)
+    disk.fault.taken_bytes = None
+    append(log, now_ms=5000)
+    assert len(log.sync_targets().files) == 2
+    sync(log)
+    append(log, now_ms=5000)
+    assert len(log.sync_targets().files) == 1
+
+
 def test_a_log_that_cannot_cut_back_refuses_writes_until_it_is_opened_again() -> None:
     disk = FaultyDisk()
     log = open_log(disk)

@@ -38,7 +38,17 @@ class SyncTargets(Struct, frozen=True):
 
 
 class Writer:
-    __slots__ = ("_directory", "_name", "_names_unsynced", "_segments", "_snapshots", "_storage", "refusal")
+    __slots__ = (
+        "_cuts_listed",
+        "_cuts_unsynced",
+        "_directory",
+        "_name",
+        "_names_unsynced",
+        "_segments",
+        "_snapshots",
+        "_storage",
+        "refusal",
+    )
 
     def __init__(
         self,
@@ -60,6 +70,11 @@ class Writer:
             for segment in segments.all
             if segment.end_offset > durable_offset or segment.base_offset >= durable_offset
         ]
+        self._cuts_unsynced: list[str] = []
+        """Files that a failed write was cut back from. All that counts of them may be durable, and the cut not yet: after a power
+        cut the rest of that write would be back at the end of a segment that nobody recovers any more."""
+        self._cuts_listed = 0
+        """How many of these the last targets of a sync had."""
         self.refusal = ""
         """Why nothing may be written; empty while something may."""
 
@@ -169,15 +184,28 @@ class Writer:
             segment.is_settled = True
             has_reopened |= self._storage.files.was_given_up(segment.path)
             files.append(self._storage.files.get(segment.path))
+        if self._cuts_unsynced:
+            files += self._files_cut(durable_offset)
+        self._cuts_listed = len(self._cuts_unsynced)
         has_new_name = any(base_offset < end_offset for base_offset in self._names_unsynced)
         directories = (self._directory,) if has_new_name else ()
         return SyncTargets(end_offset, tuple(files), directories, has_reopened)
+
+    def _files_cut(self, durable_offset: Offset) -> list[File]:
+        """As far as their segments are there still, and not synced anyway."""
+        synced = {segment.path for segment in self._segments.above(durable_offset)}
+        wanted = set(self._cuts_unsynced) - synced
+        return [
+            self._storage.files.get(segment.path) for segment in self._segments.all if segment.path in wanted
+        ]
 
     def on_synced(self, *, durable_offset: Offset, end_offset: Offset) -> None:
         """What was durable up to `durable_offset` is so up to `end_offset`."""
         for segment in self._segments.above(durable_offset):
             if segment.end_offset <= end_offset:
                 self._storage.files.unpin(segment.path)
+        del self._cuts_unsynced[: self._cuts_listed]
+        self._cuts_listed = 0
         if self._names_unsynced:
             # A segment that begins at `end_offset` may have been made after the targets were listed.
             self._names_unsynced = [base for base in self._names_unsynced if base >= end_offset]
@@ -203,6 +231,7 @@ class Writer:
 
     def _cut_back(self, segment: Segment, file: File) -> None:
         """Remove what a failed write may have left."""
+        self._cuts_unsynced.append(segment.path)
         try:
             file.truncate(segment.size_bytes)
         except OSError as error:
