@@ -70,9 +70,15 @@ def test_the_guide_works_and_a_topic_is_in_the_table_once(tmp_path: Path) -> Non
         assert rows_of(tmp_path / "lake") == node.archived(topic, 500)
 
         node.write(topic, 7, first=500)
-        assert "archive: ended, 7 rows read, 7 written in 1 batch" in shell.call(*archive)
-        (status,) = json.loads(shell.call("./run", "pipeline", "status", "-o", "json"))
-        assert (status["state"], status["progress"]["lag"]) == ("ended", 0)
+        told = shell.call(*archive, "--ui")
+        assert "archive: ended, 7 rows read, 7 written in 1 batch" in told
+        assert re.search(r"^archive: Spark's pages are at http://127\.0\.0\.1:\d+$", told, re.MULTILINE)
+        here = ["./run", "pipeline", "status", "-o", "json"]
+        elsewhere = [*here, "--state", "elsewhere", "-b", cluster.bootstrap]
+        for asked in (here, elsewhere):
+            (status,) = json.loads(shell.call(*asked))
+            assert (status["state"], status["progress"]["lag"]) == ("ended", 0)
+            assert status["progress"]["written_rows"] == 7
 
     assert rows_of(tmp_path / "lake") == node.archived(topic, 507)
     table.update_incremental()

@@ -92,6 +92,7 @@ def nobody() -> int:
     [
         (a_job(master="lokal[2]"), "'lokal[2]' is no master; did you mean local[2]?"),
         (a_job(master="spark://here"), "write spark://HOST:PORT"),
+        (a_job(remote="sc://h", conf={"spark.ui.enabled": "true"}), "leave --ui out"),
         (a_job(remote="http://x"), "is no Connect server: write --remote sc://HOST:15002"),
         (a_job(conf={"spark.speculation": "true"}), "--conf spark.speculation=false"),
     ],
@@ -119,6 +120,18 @@ def test_a_session_on_this_machine_stays_on_it_and_what_is_said_wins() -> None:
     assert settings_of(a_job(conf={"spark.ui.enabled": "true"}))["spark.ui.enabled"] == "true"
     assert "spark.driver.host" not in settings_of(a_job(master="spark://h:1"))
     assert settings_of(a_job(remote="sc://h", conf={"a": "b"})) == {"a": "b"}
+
+
+@pytest.mark.parametrize(
+    ("master", "count"),
+    [("local", "2"), ("local[3]", "6"), ("local[4,2]", "8"), ("local-cluster[2,3,1024]", "12")],
+)
+def test_one_machine_has_as_many_shuffle_partitions_as_it_can_use(master: str, count: str) -> None:
+    name = "spark.sql.shuffle.partitions"
+    assert settings_of(a_job(master=master))[name] == count
+    assert settings_of(a_job(master=master, conf={name: "7"}))[name] == "7"
+    assert int(settings_of(a_job())[name]) == 2 * len(os.sched_getaffinity(0))
+    assert name not in settings_of(a_job(master="spark://h:1"))
 
 
 def test_hosts_that_lack_something_are_named() -> None:

@@ -721,3 +721,24 @@ NEWEST_OFFSETS_FIRST: Final = 256
 
 NEWEST_OFFSETS_GROWTH: Final = 16
 """By how much further each next look goes back. What was read is read again, which this makes a sixteenth more."""
+
+PIPELINES_SEGMENT_BYTES: Final = 1 << 20
+"""What of `__pipelines` is not compacted is the segment in use and one or two before it, some thousand records: whoever asks how jobs are reads
+so much, in some tenths of a second."""
+
+PIPELINE_STATUS_BYTES_MAX: Final = 16 << 10
+"""Of one job's record in `__pipelines`. A job has some 500 bytes, and 40 for each partition: of one with very many their lags are left out, and
+their sum is not."""
+
+PIPELINE_ERROR_CHARACTERS_MAX: Final = 2_000
+"""Of what is kept of an error in `__pipelines`. Ours are a sentence or two; Spark's may repeat a plan."""
+
+PIPELINE_HEARD_EVERY_MS: Final = 10_000
+"""From one record of a job in `__pipelines` to the next while nothing happens: ten jobs are one small record a second."""
+
+PIPELINE_SILENT_MS_MAX: Final = 60_000
+"""A job that says it runs and was not heard for so long is told to have died: six records that did not come. Clocks of machines may
+differ by some seconds."""
+
+PIPELINE_STATUS_PATIENCE_MS: Final = 5_000
+"""How long a record may take to `__pipelines`, and so how long a job's end may wait for its last one where brokers do not answer."""

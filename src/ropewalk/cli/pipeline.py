@@ -104,6 +104,7 @@ def run(
             "--conf", metavar="NAME=VALUE", help="A setting of the Spark session. As often as needed."
         ),
     ] = None,
+    ui: Annotated[bool, typer.Option("--ui", help="Serve Spark's own pages while it runs.")] = False,
     metrics: Annotated[
         str | None,
         typer.Option("--metrics", metavar="FILE", help="Keep metrics in this file, as Prometheus' text."),
@@ -136,6 +137,7 @@ def run(
         *_option("--master", master),
         *_option("--remote", remote),
         *_option("--conf", *(conf or ())),
+        *(["--ui"] if ui else []),
         *_option("--metrics", metrics),
         *_option("--metrics-port", None if metrics_port is None else str(metrics_port)),
         *(["--verbose"] if verbose else []),
@@ -152,10 +154,18 @@ def status(
     ctx: typer.Context,
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One job.")] = None,
     state: StateOption = None,
+    bootstrap: BootstrapOption = None,
     output: OutputOption = None,
 ) -> None:
-    """Tell how jobs are that run or have run on this machine: state, batch, rows, rate, lag."""
-    _become(ctx, output, "status", *([name] if name is not None else []), *_option("--state", state))
+    """Tell how jobs are: state, batch, rows, rate, lag. Those of this machine, and with brokers named, those that the cluster has heard of."""
+    _become(
+        ctx,
+        output,
+        "status",
+        *([name] if name is not None else []),
+        *_option("--state", state),
+        *_option("--bootstrap", bootstrap or _said_before(ctx)),
+    )
 
 
 def _become(ctx: typer.Context, output: Output | None, *words: str) -> None:

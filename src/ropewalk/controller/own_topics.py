@@ -5,8 +5,12 @@ from typing import Final
 
 from msgspec import Struct
 
-from ropewalk.base.limits import SPARK_MARKERS_PARTITION_COUNT, SPARK_MARKERS_SEGMENT_BYTES
-from ropewalk.metadata.internal_topics import SPARK_MARKERS_TOPIC
+from ropewalk.base.limits import (
+    PIPELINES_SEGMENT_BYTES,
+    SPARK_MARKERS_PARTITION_COUNT,
+    SPARK_MARKERS_SEGMENT_BYTES,
+)
+from ropewalk.metadata.internal_topics import PIPELINES_TOPIC, SPARK_MARKERS_TOPIC
 
 INTERNAL_FACTOR: Final = 3
 """Replicas of each partition of the cluster's own topics, as far as there are brokers for them."""
@@ -24,6 +28,14 @@ LAYOUTS: Final[Mapping[str, Layout]] = {
         {
             "cleanup.policy": "compact",
             "segment.bytes": str(SPARK_MARKERS_SEGMENT_BYTES),
+            "unclean.leader.election.enable": "false",
+        },
+    ),
+    PIPELINES_TOPIC: Layout(
+        1,
+        {
+            "cleanup.policy": "compact",
+            "segment.bytes": str(PIPELINES_SEGMENT_BYTES),
             "unclean.leader.election.enable": "false",
         },
     ),

@@ -18,10 +18,13 @@ TELEMETRY_TOPIC: Final = "__telemetry"
 SPARK_MARKERS_TOPIC: Final = "__spark_markers"
 """How far tasks of Spark have come that write to topics, each marker in one transaction with the rows."""
 
+PIPELINES_TOPIC: Final = "__pipelines"
+"""How jobs on Spark are: of each its state, its figures and its last error."""
+
 NODES_TOPICS: Final = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, "__share_group_state", TELEMETRY_TOPIC})
 """Clients may read them and must not write."""
 
-CLIENTS_TOPICS: Final = frozenset({SPARK_MARKERS_TOPIC})
+CLIENTS_TOPICS: Final = frozenset({SPARK_MARKERS_TOPIC, PIPELINES_TOPIC})
 """Clients write keyed records to them. Whoever needs one first asks for it like for any topic (CreateTopics); how many partitions and copies
 it has and what is kept in it is the cluster's decision, whatever was asked for. Nobody deletes them."""
 

@@ -12,6 +12,7 @@
     sink/         rows → topics, at least once or exactly once
     checkpoints.py  which offsets a batch of a query has, from what Spark wrote down
     storage.py    where an object store is and by which keys; objects.py  what it creates once; store_words.py  what it said
+    figures.py    what batches came to; job_names.py  what Spark's pages call them
     values/       what is in a value: JSON, Avro, Protobuf → Arrow columns, and why not
     lake/         tables: files by tasks, one commit by the driver, the next offset in it
     pipelines/    jobs over topics: defined, started, watched

@@ -10,6 +10,7 @@ import sys
 import traceback
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
@@ -19,7 +20,7 @@ from ropewalk.base.errors import RopewalkError
 from ropewalk.spark.pipelines.catalogue import PIPELINES, pipeline
 from ropewalk.spark.pipelines.definition import DEFAULT_FILE, Table, define, parse_file
 from ropewalk.spark.pipelines.listing import print_description, print_kinds_and_jobs, print_statuses
-from ropewalk.spark.pipelines.status import State, default_directory, read_statuses
+from ropewalk.spark.pipelines.status import State, Status, default_directory, read_statuses
 from ropewalk.spark.refusals import PipelineFailed, Refusal, WrongUse
 
 EXIT_FAILED: Final = 1
@@ -39,9 +40,7 @@ def main(arguments: Sequence[str]) -> int:
             case "describe":
                 print_description(options.name, _jobs(options), as_json=options.json)
             case "status":
-                print_statuses(
-                    read_statuses(_state(options), options.name), options.name, as_json=options.json
-                )
+                print_statuses(_statuses(options), options.name, as_json=options.json)
             case _:
                 return _run(options, words)
     except (Refusal, RopewalkError) as error:
@@ -110,7 +109,7 @@ def _given(options: Namespace) -> Table:
         interval=options.interval,
         master=options.master,
         remote=options.remote,
-        conf=_pairs(options.conf, "--conf"),
+        conf={**_pairs(options.conf, "--conf"), **({"spark.ui.enabled": "true"} if options.ui else {})},
     )
 
 
@@ -126,6 +125,24 @@ def _jobs(options: Namespace) -> dict[str, Table]:
         raise WrongUse(f"there is no file {path}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise WrongUse(f"{path} cannot be read: {error}") from None
+
+
+def _statuses(options: Namespace) -> list[Status]:
+    """Of this machine; with brokers named, of every machine whose jobs they have heard of."""
+    here = read_statuses(_state(options), options.name)
+    bootstrap = options.bootstrap or os.environ.get("ROPEWALK_BOOTSTRAP")
+    if not bootstrap:
+        return here
+    from ropewalk.spark.pipelines.status_topic import heard_of, together
+
+    try:
+        heard = heard_of(bootstrap, datetime.now(UTC))
+    except WrongUse as error:
+        if options.bootstrap:
+            raise
+        print(f"ropewalk: jobs of this machine only: {error}", file=sys.stderr)
+        return here
+    return together(here, [each for each in heard if options.name in (None, each.name)])
 
 
 def _state(options: Namespace) -> str:
@@ -150,7 +167,7 @@ def _parser() -> ArgumentParser:
     for name, purpose in (
         ("ls", "kinds and jobs"),
         ("describe", "what a kind or a job is told"),
-        ("status", "how jobs are that have run on this machine"),
+        ("status", "how jobs are that have run on this machine, or that the cluster has heard of"),
         ("run", "run a job, or a kind with what is said here"),
     ):
         command = commands.add_parser(name, help=purpose, allow_abbrev=False)
@@ -165,6 +182,7 @@ def _parser() -> ArgumentParser:
             )
         if name in ("status", "run"):
             command.add_argument("--state", metavar="DIR", help="where the status of jobs is kept")
+            command.add_argument("--bootstrap", "-b", metavar="HOST:PORT,…")
     _add_run_options(commands.choices["run"])
     return parser
 
@@ -172,7 +190,6 @@ def _parser() -> ArgumentParser:
 def _add_run_options(run: ArgumentParser) -> None:
     run.epilog = f"Kinds: {', '.join(PIPELINES)}. Other options are settings of the kind: see describe."
     run.add_argument("--name", dest="job_name", metavar="NAME", help="the job's own name [as asked for]")
-    run.add_argument("--bootstrap", "-b", metavar="HOST:PORT,…")
     run.add_argument("--topic", "-t", action="append", metavar="TOPIC")
     run.add_argument("--pattern", metavar="REGEX", help="all topics that it matches as a whole")
     run.add_argument("--source", action="append", metavar="NAME=VALUE", help="an option of the source")
@@ -186,6 +203,7 @@ def _add_run_options(run: ArgumentParser) -> None:
     run.add_argument("--master", metavar="MASTER", help="[local[*]]")
     run.add_argument("--remote", metavar="sc://HOST:PORT", help="a Connect server")
     run.add_argument("--conf", action="append", metavar="NAME=VALUE", help="a setting of the Spark session")
+    run.add_argument("--ui", action="store_true", help="serve Spark's own pages while it runs")
     run.add_argument("--metrics", metavar="FILE", help="keep metrics in this file, as Prometheus' text")
     run.add_argument("--metrics-port", metavar="PORT", type=int, help="serve them on the loopback")
     run.add_argument("--verbose", action="store_true", help="Spark's log on stderr, and stacks")

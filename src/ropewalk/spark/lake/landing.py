@@ -22,6 +22,7 @@ from ropewalk.base.ids import TopicPartition
 from ropewalk.spark import fail_points
 from ropewalk.spark.checkpoints import batch_ranges
 from ropewalk.spark.figures import Figures, Tally
+from ropewalk.spark.job_names import name_jobs
 from ropewalk.spark.lake.advance import decide_advance
 from ropewalk.spark.lake.choosing import Choice, Choosing, for_letters
 from ropewalk.spark.lake.dead_letters import note_of, settle
@@ -102,6 +103,8 @@ class Landing(Struct, frozen=True, kw_only=True):
     def __call__(self, frame: "DataFrame", batch_id: int) -> None:
         self.settle()
         ranges = batch_ranges(frame.sparkSession, self.checkpoint, batch_id, self.starting)
+        bounds = {each.partition: (each.start, each.end) for each in ranges}
+        name_jobs(frame.sparkSession, self.spec.owner, batch_id, bounds)
         table = open_table(self.kind, self.spec)
         values = newest(self.values, self.topics)
         # Before the look at the offsets: a change of columns takes in what others have committed, so that Delta would not tell of it later.

@@ -61,7 +61,9 @@ def print_description(name: str, jobs: Mapping[str, Table], *, as_json: bool) ->
 
 def print_statuses(statuses: Sequence[Status], name: str | None, *, as_json: bool) -> None:
     if name is not None and not statuses:
-        raise WrongUse(f"no job {name!r} has run here; --state names another directory")
+        raise WrongUse(
+            f"no job {name!r} has run here; --state names another directory, --bootstrap a cluster that may have heard of it"
+        )
     if as_json:
         _print_json(list(statuses))
         return
@@ -70,6 +72,7 @@ def print_statuses(statuses: Sequence[Status], name: str | None, *, as_json: boo
             each.name,
             each.kind,
             each.state.value,
+            each.host or "-",
             str(each.pid),
             _text(each.progress.batch),
             f"{each.progress.rows:,}",
@@ -78,12 +81,26 @@ def print_statuses(statuses: Sequence[Status], name: str | None, *, as_json: boo
             _number(each.progress.late_rows),
             f"{each.progress.rows_per_second:,.0f}",
             _text(each.progress.lag),
-            each.updated_at,
+            each.heard_at or each.updated_at,
         )
         for each in statuses
     ]
     _print_table(
-        ("NAME", "KIND", "STATE", "PID", "BATCH", "READ", "WRITTEN", "BAD", "LATE", "ROWS/S", "LAG", "AS OF"),
+        (
+            "NAME",
+            "KIND",
+            "STATE",
+            "HOST",
+            "PID",
+            "BATCH",
+            "READ",
+            "WRITTEN",
+            "BAD",
+            "LATE",
+            "ROWS/S",
+            "LAG",
+            "AS OF",
+        ),
         rows,
     )
     for each in statuses:
@@ -91,6 +108,8 @@ def print_statuses(statuses: Sequence[Status], name: str | None, *, as_json: boo
             print(f"\n{each.name}: {each.error}")
             if each.log is not None:
                 print(f"Spark's log: {each.log}")
+        elif each.last_error is not None:
+            print(f"\n{each.name} has failed before, at {each.last_error_at}: {each.last_error}")
 
 
 def _shown(job: Table) -> dict[str, object]:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from msgspec import Struct
 
 from ropewalk.spark.figures import Tally
+from ropewalk.spark.job_names import is_remote
 from ropewalk.spark.ranges import Offsets
 from ropewalk.spark.storage import Storage
 
@@ -81,9 +82,8 @@ class Started(Struct, frozen=True):
 
 
 def tally_here(work: Work, tally: Tally) -> Tally | None:
-    """The tally, if batches are run by this process: a Connect server runs them in one of its own. Told by the module's name, because
-    the module itself needs packages that nobody else does."""
-    return None if type(work.spark).__module__.startswith("pyspark.sql.connect") else tally
+    """The tally, if batches are run by this process: a Connect server runs them in one of its own."""
+    return None if is_remote(work.spark) else tally
 
 
 class Pipeline(Protocol):

@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -28,9 +29,10 @@ from ropewalk.spark.pipelines.hosts import check_hosts
 from ropewalk.spark.pipelines.metrics import page, serving, write_page
 from ropewalk.spark.pipelines.pipeline import Pipeline, Started, Work
 from ropewalk.spark.pipelines.progress import Progress, Snapshot
-from ropewalk.spark.pipelines.session import check_place, hand_storage, is_local, open_session
+from ropewalk.spark.pipelines.session import check_place, hand_storage, is_local, open_session, pages_of
 from ropewalk.spark.pipelines.showing import Showing
 from ropewalk.spark.pipelines.status import State, Status, held, write_status
+from ropewalk.spark.pipelines.status_topic import StatusTopic
 from ropewalk.spark.refusals import PipelineFailed
 from ropewalk.spark.storage import as_written, is_object_store
 
@@ -84,7 +86,8 @@ def run(job: Job, pipeline: type[Pipeline], watching: Watching) -> Outcome:
     check_storage(job)
     with held(watching.state_directory, job.name), contextlib.ExitStack() as open_:
         log = None if watching.verbose else os.path.join(watching.state_directory, f"{job.name}.log")
-        report = Report(job, watching, log)
+        heard = open_.enter_context(StatusTopic(job.bootstrap))
+        report = Report(job, watching, log, heard)
         if watching.metrics_port is not None:
             open_.enter_context(serving(watching.metrics_port, report.metrics))
         showing = open_.enter_context(Showing(job.name, sys.stdout, quiet=watching.quiet))
@@ -123,6 +126,10 @@ def _run(job: Job, pipeline: type[Pipeline], report: "Report", showing: Showing)
     session = open_session(job)
     try:
         hand_storage(job, session)
+        pages = pages_of(session)
+        if pages is not None:
+            report.has_pages(pages)
+            showing.step(f"Spark's pages are at {pages}")
         if not is_local(job):
             showing.step("looking at Spark's hosts")
             check_hosts(session)
@@ -175,10 +182,13 @@ def watch(query: "StreamingQuery", stop: Stop, report: "Report", showing: Showin
 
 
 class Report:
-    """Tells files and endpoints of a run."""
+    """Tells files, endpoints and the cluster of a run."""
 
-    def __init__(self, job: Job, watching: Watching, log: str | None) -> None:
+    def __init__(
+        self, job: Job, watching: Watching, log: str | None, cluster: StatusTopic | None = None
+    ) -> None:
         self._job = job
+        self._cluster = cluster
         self._watching = watching
         self._progress = Progress()
         self._status = Status(
@@ -192,6 +202,7 @@ class Report:
             bootstrap=job.bootstrap,
             checkpoint=job.checkpoint,
             log=log,
+            host=socket.gethostname(),
         )
 
     @property
@@ -211,6 +222,10 @@ class Report:
         )
         self.tell(State.RUNNING)
 
+    def has_pages(self, address: str) -> None:
+        self._status = msgspec.structs.replace(self._status, pages=address)
+        self.tell(self._status.state)
+
     def take(self, query: "StreamingQuery") -> list[Snapshot]:
         before = self.snapshot
         ended = self._progress.take(json.loads(each.json) for each in query.recentProgress)
@@ -223,6 +238,8 @@ class Report:
             self._status, state=state, error=error, updated_at=_now(), progress=self.snapshot
         )
         write_status(self._watching.state_directory, self._status)
+        if self._cluster is not None:
+            self._cluster.put(self._status)
         if self._watching.metrics_file is not None:
             write_page(self._watching.metrics_file, self.metrics())
 

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
+from ropewalk.spark.job_names import is_remote
 from ropewalk.spark.pipelines.causes import cause_of
 from ropewalk.spark.pipelines.definition import Job
 from ropewalk.spark.pipelines.java import check_java
@@ -29,10 +30,16 @@ _EXAMPLES: Final = ("local[*]", "local[2]", "spark://HOST:7077", "yarn", "k8s://
 _CONNECT_PORT: Final = 15002
 _PATIENCE_S: Final = 5.0
 _S3A: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+_PAGES: Final = "spark.ui.enabled"
 _SPECULATION: Final = "spark.speculation"
 
+SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
+_PER_CORE: Final = 2
+"""Shuffle partitions on one machine. Each costs a task and a state of its own in every batch, and Spark's default of 200 is for
+clusters: a batch over four rows takes ten seconds with it, and one with four."""
+
 _QUIET: Final = {
-    "spark.ui.enabled": "false",
+    _PAGES: "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "WARN",
 }
@@ -42,6 +49,8 @@ _ON_THIS_MACHINE: Final = {"spark.driver.bindAddress": "127.0.0.1", "spark.drive
 def check_place(job: Job, environment: Mapping[str, str]) -> None:
     """Refuses what cannot work, before anything is started."""
     refuse_speculation(job.conf.get(_SPECULATION, "false"))
+    if job.remote is not None and job.conf.get(_PAGES) == "true":
+        raise WrongUse("a Connect server serves its own pages: leave --ui out, and look at the server's")
     for host, port in _addresses(job):
         if _listens(host, port):
             break
@@ -108,7 +117,27 @@ def settings_of(job: Job) -> dict[str, str]:
     """What the user says wins. A Connect server has its own, and refuses to be told most of ours."""
     if job.remote is not None:
         return dict(job.conf)
-    return {**_QUIET, **(_ON_THIS_MACHINE if is_local(job) else {}), **job.conf}
+    if not is_local(job):
+        return {**_QUIET, **job.conf}
+    assert job.master is not None
+    partitions = {SHUFFLE_PARTITIONS: str(_PER_CORE * cores_of(job.master))}
+    return {**_QUIET, **_ON_THIS_MACHINE, **partitions, **job.conf}
+
+
+def pages_of(session: "SparkSession") -> str | None:
+    """The address of Spark's own pages, where it serves them."""
+    return None if is_remote(session) else session.sparkContext.uiWebUrl
+
+
+def cores_of(master: str) -> int:
+    """How many tasks run at once on this machine."""
+    if master.startswith("local-cluster["):
+        workers, cores, _ = master.removeprefix("local-cluster[").split(",", 2)
+        return int(workers) * int(cores)
+    match = _LOCAL.fullmatch(master)
+    assert match is not None
+    told = match[2] or "1"
+    return len(os.sched_getaffinity(0)) if told == "*" else int(told)
 
 
 def is_local(job: Job) -> bool:

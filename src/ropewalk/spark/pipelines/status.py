@@ -51,6 +51,15 @@ class Status(Struct, frozen=True, kw_only=True):
     """Where Spark's own log is, unless it went to the terminal."""
     error: str | None = None
     progress: Snapshot = Snapshot()
+    host: str = ""
+    """Where it runs; nothing in what was written before hosts were."""
+    heard_at: str = ""
+    """When it was last heard by the cluster; nothing in the file of the machine that it runs on, whose lock says whether it lives."""
+    pages: str | None = None
+    """The address of Spark's own pages, while they are served."""
+    last_error: str | None = None
+    """What it failed with last, whatever has become of it since."""
+    last_error_at: str | None = None
 
 
 def default_directory(environment: Mapping[str, str]) -> str:
