@@ -3,6 +3,7 @@
 from collections.abc import Generator, Iterator
 from random import Random
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -46,6 +47,30 @@ KEPT = Kept(DEFINITION, to_json({FIRST: 7}))
 def test_a_checkpoint_goes_on_from_where_its_query_began() -> None:
     decided = decide(DEFINITION, KEPT, has_progress=True, resumption=None, shape=Shape.WITH_STATE)
     assert decided == Continue({FIRST: 7})
+
+
+def test_what_was_written_down_before_there_were_formats_goes_on() -> None:
+    """With the fingerprint that its batches have: one that was half written is finished as it is."""
+    before = {
+        name: getattr(DEFINITION, name)
+        for name in ("sql", "output", "key", "mode", "tasks", "views", "fields", "watermark")
+    }
+    text = msgspec.json.encode(
+        {"definition": {**before, "fields": "n int"}, "beginning": {"orders": {"0": 7}}}
+    )
+    kept = msgspec.json.decode(text, type=Kept)
+    assert msgspec.json.encode(DEFINITION, order="deterministic") == msgspec.json.encode(before)
+    asked = replace(DEFINITION, fields="n int", bad_rows="dead_letters")
+    decided = decide(asked, kept, has_progress=True, resumption=None, shape=Shape.WITH_STATE)
+    assert decided == Continue({FIRST: 7})
+    with pytest.raises(WrongUse, match="made with another bad_rows"):
+        decide(
+            replace(asked, bad_rows="null"),
+            replace(kept, definition=asked),
+            has_progress=True,
+            resumption=None,
+            shape=Shape.WITH_STATE,
+        )
 
 
 def test_a_first_start_begins_as_the_job_says() -> None:

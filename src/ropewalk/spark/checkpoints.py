@@ -51,6 +51,13 @@ def batch_ends(spark: "SparkSession", checkpoint: str, batch_id: int) -> list[Pr
     return [progress_in(each) for each in parse_offsets(_text(spark, path), path)]
 
 
+def batch_watermark_ms(spark: "SparkSession", checkpoint: str, batch_id: int) -> int:
+    """The event time that the batch takes for over; 0 while there is none."""
+    path = f"{checkpoint.rstrip('/')}/offsets/{batch_id}"
+    _, metadata, *_ = _text(spark, path).splitlines()
+    return int(json.loads(metadata).get("batchWatermarkMs", 0))
+
+
 def query_id(spark: "SparkSession", checkpoint: str) -> str:
     """The name that Spark gave the query when it made the checkpoint."""
     return str(json.loads(_text(spark, f"{checkpoint.rstrip('/')}/metadata"))["id"])

@@ -8,6 +8,8 @@ What a reader could get wrong
     process that started the query.
 """
 
+from typing import Final
+
 from msgspec import Struct
 from msgspec.structs import fields
 
@@ -37,6 +39,9 @@ class Figures(Struct, frozen=True, kw_only=True):
     def noted(self) -> dict[str, str]:
         """For a table's history, under the names that its other properties have."""
         return {each.name.replace("_", "-"): str(getattr(self, each.name)) for each in fields(Figures)}
+
+
+NOTHING: Final = Figures()
 
 
 class Tally:

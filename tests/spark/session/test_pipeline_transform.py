@@ -19,6 +19,7 @@ from pyspark import TaskContext  # noqa: E402
 from pyspark.errors import StreamingQueryException  # noqa: E402
 from pyspark.sql import DataFrame, SparkSession  # noqa: E402
 
+from ropewalk.spark.figures import Figures  # noqa: E402
 from ropewalk.spark.pipelines.outputs import Batch, TopicOutput  # noqa: E402
 from ropewalk.spark.pipelines.pipeline import Work  # noqa: E402
 from ropewalk.spark.pipelines.settings import read_settings  # noqa: E402
@@ -176,7 +177,9 @@ def test_rows_in_a_topic_once_after_a_lost_checkpoint_and_after_a_replay(
         Transform.start(shop.work(**{**job, "to_topic": shop.orders}))
 
 
-def write_the_first_task_and_die(output: TopicOutput, rows: DataFrame, batch: Batch) -> None:
+def write_the_first_task_and_die(
+    output: TopicOutput, rows: DataFrame, batch: Batch, _beside: Figures
+) -> None:
     placed = output.placed(rows)
     options = parse_sink(output.options(batch), streaming=False)
     columns = check_columns(placed.schema, output.topic)

@@ -11,6 +11,7 @@ What a reader could get wrong
 import time
 from collections.abc import Iterable, Iterator
 from typing import Final
+from urllib.parse import quote
 from uuid import uuid4
 
 import pyarrow as pa
@@ -30,6 +31,9 @@ OPEN_FILES_MAX: Final = 64
 
 NULL_DIRECTORY: Final = "__HIVE_DEFAULT_PARTITION__"
 """How Hive and all after it spell a directory of rows whose value is null."""
+
+_AS_THEY_ARE: Final = ""
+"""Beside letters, digits and `_.-~`, the characters of a value that are in the name of a directory as they are; others are written as Hive does, like `%2F`."""
 
 _WITHOUT_DICTIONARY: Final = frozenset({"key", "value", "offset", "timestamp"})
 """Columns whose values rarely repeat: looking for repetitions costs and saves nothing."""
@@ -82,7 +86,7 @@ class FileWriter:
 
     def _path(self, values: tuple[str | None, ...]) -> str:
         directories = [
-            f"{name}={NULL_DIRECTORY if value is None else value}"
+            f"{name}={NULL_DIRECTORY if value is None else quote(value, safe=_AS_THEY_ARE)}"
             for name, value in zip(self._target.partition_columns, values, strict=True)
         ]
         return "/".join([*directories, f"part-{uuid4()}.parquet"])

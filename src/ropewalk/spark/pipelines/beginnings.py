@@ -25,7 +25,7 @@ from ropewalk.spark.sink.marker import Ranges
 from ropewalk.spark.sink.recovery import Resumption
 
 
-class Definition(Struct, frozen=True):
+class Definition(Struct, frozen=True, omit_defaults=True):
     """What may not change while a checkpoint is in use: with another one a batch that is tried again would be another batch."""
 
     sql: str
@@ -36,9 +36,19 @@ class Definition(Struct, frozen=True):
     views: dict[str, str | None]
     fields: str
     watermark: str
+    format: str = "raw"
+    message: str | None = None
+    unknown_fields: str = "ignore"
+    key_format: str = "raw"
+    key_message: str | None = None
+    bad_rows: str = ""
+    """Nothing where every row can be read, and in what was written down before there was a choice."""
+    partition_by: tuple[str, ...] = ()
 
     def differences(self, other: "Definition") -> list[str]:
-        return [name for name in self.__struct_fields__ if getattr(self, name) != getattr(other, name)]
+        """What `other` has changed. A choice that could not be made when this was written down is no change."""
+        names = [name for name in self.__struct_fields__ if getattr(self, name) != getattr(other, name)]
+        return [name for name in names if name != "bad_rows" or self.bad_rows]
 
     def fingerprint(self) -> str:
         return sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()[:32]
@@ -49,6 +59,8 @@ class Kept(Struct, frozen=True):
 
     definition: Definition
     beginning: Json
+    shuffle_partitions: int | None = None
+    """Into how many pieces rows are put together that belong together. Spark goes on with as many as the checkpoint began with."""
 
 
 class Continue(Struct, frozen=True):

@@ -13,7 +13,7 @@ from pyspark.sql.types import BinaryType, StringType
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.spark.columns import Column as SourceColumn
-from ropewalk.spark.figures import Figures
+from ropewalk.spark.figures import NOTHING, Figures
 from ropewalk.spark.numbers import single
 from ropewalk.spark.ranges import TopicIds
 from ropewalk.spark.refusals import WrongUse
@@ -59,8 +59,9 @@ class Output(Protocol):
     def take_over(self) -> None:
         """What was written so far is of another query than what follows, and that one is over."""
 
-    def write(self, rows: "DataFrame", batch: Batch) -> Figures | None:
-        """Once, however often it is called with the same batch. What was written this time; None if it had the batch and no row was asked for."""
+    def write(self, rows: "DataFrame", batch: Batch, beside: Figures = NOTHING) -> Figures | None:
+        """Once, however often it is called with the same batch. What was written this time; None if it had the batch and no row was asked for.
+        `beside` is what became of rows that are not in `rows`, for who keeps a record of batches."""
 
 
 class TopicOutput(Struct, frozen=True):
@@ -89,11 +90,12 @@ class TopicOutput(Struct, frozen=True):
 
         release(parse_sink(self._options(), streaming=False))
 
-    def write(self, rows: "DataFrame", batch: Batch) -> Figures | None:
+    def write(self, rows: "DataFrame", batch: Batch, beside: Figures = NOTHING) -> Figures | None:
         """Rows are made to be sent to their tasks, of which each finds out for itself whether it has them.
 
         Not by the sink's own writer, which is the same: what its tasks answer stays in Spark.
         """
+        del beside  # a topic has no commits that could tell
         placed = self.placed(rows)
         options = parse_sink(self.options(batch), streaming=False)
         task = SendTask(options, check_columns(placed.schema, self.topic), batch.query, batch.number)

@@ -30,6 +30,7 @@ _ROW_BY_ROW: Final = frozenset(
         "WithCTE",
         "CTERelationDef",
         "CTERelationRef",
+        "MapInArrow",  # of ours, which reads values: SQL has no word for it
     }
 )
 

@@ -6,8 +6,10 @@ What a reader could get wrong
 """
 
 import json
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 from uuid import uuid4
+
+import structlog
 
 from ropewalk.spark.brokers import Brokers
 from ropewalk.spark.options import SourceOptions
@@ -24,16 +26,16 @@ from ropewalk.spark.pipelines.kept import has_progress, read_kept, write_kept
 from ropewalk.spark.pipelines.outputs import Batch, Output
 from ropewalk.spark.pipelines.pipeline import Work
 from ropewalk.spark.pipelines.query_shape import Shape
+from ropewalk.spark.pipelines.rereading import BOUNDS, SUBSCRIPTIONS, once_more, without
+from ropewalk.spark.pipelines.session import SHUFFLE_PARTITIONS
 from ropewalk.spark.pipelines.sql_query import SqlQuery
 from ropewalk.spark.ranges import Offsets, to_json
 from ropewalk.spark.refusals import WrongUse
-from ropewalk.spark.sink.marker import Ranges
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_BOUNDS: Final = ("offsets", "timestamp", "offsetsbytimestamp")
-_SUBSCRIPTIONS: Final = ("subscribe", "subscribepattern", "assign")
+_log = structlog.get_logger()
 
 
 def begin(
@@ -41,13 +43,15 @@ def begin(
 ) -> Offsets:
     """Where the query began, or is to begin, in every partition."""
     progress = has_progress(work.spark, work.checkpoint)
+    kept = read_kept(work.spark, work.checkpoint)
+    shuffle_partitions = int(work.spark.conf.get(SHUFFLE_PARTITIONS, "200") or 200)
     with Brokers(source) as brokers:
         partitions, topic_ids = brokers.look()
         if output.topic is not None:
             _refuse_missing(brokers, output.topic)
         decided = decide(
             definition,
-            read_kept(work.spark, work.checkpoint),
+            kept,
             has_progress=progress,
             resumption=None
             if progress
@@ -56,6 +60,12 @@ def begin(
         )
         match decided:
             case Continue(beginning):
+                if kept is not None and kept.shuffle_partitions not in (None, shuffle_partitions):
+                    _log.warning(
+                        "the checkpoint goes on with the shuffle partitions that it began with",
+                        began_with=kept.shuffle_partitions,
+                        asked_for=shuffle_partitions,
+                    )
                 return beginning
             case Begin():
                 beginning = brokers.resolve(source.starting, partitions, is_start=True)
@@ -63,9 +73,10 @@ def begin(
                 output.take_over()
                 if unfinished is not None:
                     batch = Batch(f"resumed {uuid4()}", 0, unfinished, definition.fingerprint(), topic_ids)
-                    output.write(query.over(_once_more(work, unfinished)), batch)
+                    rows = once_more(work.spark, work.bootstrap, work.source, unfinished)
+                    output.write(query.over(rows), batch)
                 beginning = with_newcomers(reached, partitions)
-    write_kept(work.spark, work.checkpoint, Kept(definition, to_json(beginning)))
+    write_kept(work.spark, work.checkpoint, Kept(definition, to_json(beginning), shuffle_partitions))
     return beginning
 
 
@@ -81,31 +92,11 @@ def stream_from(work: Work, topic: str | None, beginning: Offsets | None = None)
     """A topic, or all that the job reads, from where it says or from a beginning that was decided."""
     options = dict(work.source)
     if topic is not None:
-        options = {**_without(options, _SUBSCRIPTIONS), "subscribe": topic}
+        options = {**without(options, SUBSCRIPTIONS), "subscribe": topic}
     if beginning is not None:
         mine = {each: offset for each, offset in beginning.items() if topic in (None, each.topic)}
-        starting = tuple(f"starting{bound}" for bound in _BOUNDS)
-        options = {**_without(options, starting), "startingOffsets": json.dumps(to_json(mine))}
+        starting = tuple(f"starting{bound}" for bound in BOUNDS)
+        options = {**without(options, starting), "startingOffsets": json.dumps(to_json(mine))}
     return (
         work.spark.readStream.format("ropewalk").option("bootstrap", work.bootstrap).options(**options).load()
     )
-
-
-def _once_more(work: Work, ranges: Ranges) -> "DataFrame":
-    """Exactly these records."""
-    dropped = (*_SUBSCRIPTIONS, *(f"{side}{bound}" for side in ("starting", "ending") for bound in _BOUNDS))
-    read = {each: bounds for each, bounds in ranges.items() if bounds[1] > max(bounds[0], 0)}
-    assigned: dict[str, list[int]] = {}
-    for each in sorted(read):
-        assigned.setdefault(each.topic, []).append(each.partition)
-    options = {
-        **_without(work.source, dropped),
-        "assign": json.dumps(assigned),
-        "startingOffsets": json.dumps(to_json({each: start for each, (start, _) in read.items()})),
-        "endingOffsets": json.dumps(to_json({each: end for each, (_, end) in read.items()})),
-    }
-    return work.spark.read.format("ropewalk").option("bootstrap", work.bootstrap).options(**options).load()
-
-
-def _without(options: dict[str, str], names: tuple[str, ...]) -> dict[str, str]:
-    return {name: value for name, value in options.items() if name.lower() not in names}

@@ -7,6 +7,7 @@ from msgspec import Struct
 from pyspark.sql import functions
 
 from ropewalk.spark.pipelines.query_shape import Shape, shape_of
+from ropewalk.spark.pipelines.row_reading import RowReading
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,19 +22,12 @@ class SqlQuery(Struct, frozen=True):
     text: str
     views: dict[str, str | None]
     """Names, and the topic that each stands for; None for everything that is read."""
-    json_columns: str = ""
-    """Of values that are JSON, as Spark writes a schema; none if empty."""
+    reading: RowReading = RowReading()
     watermark: Watermark | None = None
 
     def view(self, records: "DataFrame") -> "DataFrame":
         """Rows of the source as the query sees them."""
-        seen = records
-        if self.json_columns:
-            # Text that is no such JSON has no columns, and its `value` still says what it was.
-            parsed = functions.from_json(functions.col("value").cast("string"), self.json_columns)
-            fields = records.select(parsed.alias("parsed")).select("parsed.*").columns
-            others = [functions.col(name) for name in records.columns if name not in fields]
-            seen = records.withColumn("parsed value", parsed).select(*others, "parsed value.*")
+        seen = self.reading.view(records)
         if self.watermark is not None and records.isStreaming:
             seen = seen.withWatermark(self.watermark.column, self.watermark.delay)
         return seen

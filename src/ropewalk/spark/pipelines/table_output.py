@@ -8,7 +8,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from ropewalk.base.ids import TopicPartition
-from ropewalk.spark.figures import Figures
+from ropewalk.spark.figures import NOTHING, Figures
 from ropewalk.spark.lake.keeping import Keeper
 from ropewalk.spark.lake.kinds import Kind, open_table
 from ropewalk.spark.lake.landing import stored_of
@@ -19,13 +19,14 @@ from ropewalk.spark.numbers import single
 from ropewalk.spark.pipelines.outputs import Batch
 from ropewalk.spark.pipelines.table_progress import counter, is_new, moved
 from ropewalk.spark.ranges import TopicIds, made_anew
-from ropewalk.spark.refusals import DataLost, said_of_made_anew
+from ropewalk.spark.refusals import DataLost, WrongUse, said_of_made_anew
 from ropewalk.spark.sink.recovery import Resumption
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _FILES: Final = "file binary"
+_IN_DIRECTORIES: Final = (pa.types.is_string, pa.types.is_integer, pa.types.is_date, pa.types.is_boolean)
 
 
 class TableOutput(Struct, frozen=True):
@@ -58,7 +59,7 @@ class TableOutput(Struct, frozen=True):
     def take_over(self) -> None:
         """Queries are told apart by their own counts, and the same offsets are never committed twice."""
 
-    def write(self, rows: "DataFrame", batch: Batch) -> Figures | None:
+    def write(self, rows: "DataFrame", batch: Batch, beside: Figures = NOTHING) -> Figures | None:
         table = open_table(self.kind, self.spec)
         table.widen(self.spec.schema)  # a query that was changed may give more columns
         stored = stored_of(table, [*batch.ranges, counter(batch.query)], batch.topic_ids)
@@ -77,10 +78,26 @@ class TableOutput(Struct, frozen=True):
             written_files=len(files),
         )
         moves = moved(batch.query, batch.number, batch.ranges)
-        table.commit(Commit(files, moves, note, batch.topic_ids, figures.noted()))
+        table.commit(Commit(files, moves, note, batch.topic_ids, (figures + beside).noted()))
         if self.keeper is not None:
             self.keeper.after_batch(rows.sparkSession, files)
         return figures
+
+
+def refuse_partition_columns(names: Sequence[str], schema: pa.Schema) -> None:
+    """A directory is named for a value, so values must have one text that every reader takes for the same."""
+    for name in names:
+        if name not in schema.names:
+            raise WrongUse(f"partition_by names {name}, and the SQL gives {', '.join(schema.names)}")
+        kind = schema.field(name).type
+        if not any(fits(kind) for fits in _IN_DIRECTORIES):
+            raise WrongUse(
+                f"partition_by names {name}, which is {kind}: directories are made for text, whole numbers, dates and truths; cast it in the SQL"
+            )
+    if len(set(names)) < len(names):
+        raise WrongUse("partition_by names a column twice")
+    if names and len(names) == len(schema.names):
+        raise WrongUse("partition_by names every column that the SQL gives; leave one for the files")
 
 
 class WriteTask(Struct, frozen=True):

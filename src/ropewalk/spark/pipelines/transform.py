@@ -11,7 +11,7 @@ What a reader could get wrong
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 import pyarrow as pa
 from msgspec import Struct
@@ -20,24 +20,31 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from ropewalk.spark import fail_points
 from ropewalk.spark.checkpoints import query_id
 from ropewalk.spark.figures import Figures, Tally
+from ropewalk.spark.job_names import name_jobs
+from ropewalk.spark.lake.judging import dead_letter_schema
 from ropewalk.spark.lake.keeping import Keeper, Kept
-from ropewalk.spark.lake.kinds import Kind
+from ropewalk.spark.lake.kinds import Kind, open_table
+from ropewalk.spark.lake.shaping import partition_columns, raw_schema
 from ropewalk.spark.lake.table import TableSpec, Upkeep
 from ropewalk.spark.lake.terms import day_column
 from ropewalk.spark.lake.upkeep import Due
-from ropewalk.spark.options import Subscription, parse_source
+from ropewalk.spark.options import SourceOptions, Subscription, parse_source
 from ropewalk.spark.pipelines.beginnings import Definition
 from ropewalk.spark.pipelines.covered import BatchRanges
 from ropewalk.spark.pipelines.definition import absolute
+from ropewalk.spark.pipelines.judging import Judging, Letters
+from ropewalk.spark.pipelines.late_rows import windows_of
 from ropewalk.spark.pipelines.outputs import Batch, Output, TopicOutput, as_records, refuse_doubles
 from ropewalk.spark.pipelines.pipeline import Started, Work, tally_here
 from ropewalk.spark.pipelines.query_shape import Shape
 from ropewalk.spark.pipelines.resuming import begin, stream_from
+from ropewalk.spark.pipelines.row_reading import RowReading
 from ropewalk.spark.pipelines.sql_query import SqlQuery, Watermark
-from ropewalk.spark.pipelines.table_output import TableOutput
+from ropewalk.spark.pipelines.table_output import TableOutput, refuse_partition_columns
 from ropewalk.spark.ranges import Offsets
 from ropewalk.spark.refusals import WrongUse
 from ropewalk.spark.storage import as_written
+from ropewalk.spark.values.decoding import ResolvedFormat, ValueFormat, resolve
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -47,6 +54,7 @@ FILE_BYTES_TARGET: Final = 128 << 20
 COMPACT_AT: Final = 8
 """So many files below half of that in one directory are joined."""
 
+LETTERS: Final = "_dead_letters"
 _EVERYTHING: Final = "records"
 """The view of everything that a pattern or an assignment comes to."""
 
@@ -66,6 +74,38 @@ class TransformSettings(Struct, frozen=True, kw_only=True):
     """The column that is the records' key; without it that is `key`, if the query gives one."""
     fields: str = ""
     """Columns of values that are JSON, as in `item string, amount double, at timestamp`: views have them beside the source's."""
+    format: Literal["raw", "json", "avro", "protobuf"] = "raw"
+    """What values are, in place of `fields`. Views have the columns of their schema beside the source's."""
+    schema: str | None = None
+    """A file with the schema of values: JSON Schema, a schema of Avro, or descriptors as `protoc --include_imports` writes them."""
+    registry: str | None = None
+    """The URL of a schema registry, user and password in it where they are needed. Values and keys with a format then have its prefix."""
+    subject: str | None = None
+    """Whose newest schema in the registry gives the columns, if no file does. The topic's name and `-value` unless told."""
+    message: str | None = None
+    """Of Protobuf: the message's full name. The first one of the file unless told."""
+    prefix: bool = False
+    """Values have a registry's prefix, though no registry is named; it is taken off."""
+    unknown_fields: Literal["ignore", "keep", "refuse"] = "ignore"
+    """Of JSON: what becomes of fields that the schema does not name. Kept ones are in `_rest`, as text."""
+    key_format: Literal["raw", "json", "avro", "protobuf"] = "raw"
+    """What keys are. All but raw become columns inside `key`."""
+    key_schema: str | None = None
+    """A file with the schema of keys."""
+    key_subject: str | None = None
+    """Whose newest schema in the registry gives the columns of keys. The topic's name and `-key` unless told."""
+    key_message: str | None = None
+    """Of Protobuf: the full name of the keys' message."""
+    bad_rows: Literal["dead_letters", "stop", "null"] = "dead_letters"
+    """What becomes of rows that cannot be read, or that have no event time: a table of dead letters, the end of the job, or nulls."""
+    dead_letters: str | None = None
+    """That table. Unless told beside the table or the checkpoint, with `_dead_letters` at the end of its name."""
+    partition_by: list[str] = []
+    """Columns of the query that have a directory for each of their values in the table."""
+    catalog: dict[str, str] = {}
+    """Of Iceberg: the catalog as pyiceberg describes one (type, uri, …), and as `table` the name in it. A file beside the table unless told."""
+    keep_snapshots_hours: int = 168
+    """How long earlier states of the table can be read, and files that nobody needs are kept."""
     views: dict[str, str] = {}
     """Names for topics in the query, as `orders=shop.orders.v1`."""
     watermark: str = ""
@@ -83,6 +123,30 @@ class TransformSettings(Struct, frozen=True, kw_only=True):
     upkeep_batches: int = 100
     """So many batches at most from one upkeep of the table to the next; after a bounded run there is always one. 0 for never."""
 
+    def values(self) -> ValueFormat:
+        return ValueFormat(
+            format=self.format,
+            schema=None if self.schema is None else absolute(self.schema),
+            registry=None if self.format == "raw" else self.registry,
+            subject=self.subject,
+            message=self.message,
+            prefix=self.prefix,
+            unknown_fields=self.unknown_fields,
+        )
+
+    def keys(self, topics: tuple[str, ...]) -> ValueFormat:
+        is_read, subject = self.key_format != "raw", self.key_subject
+        if is_read and subject is None and len(topics) == 1:
+            subject = f"{topics[0]}-key"
+        return ValueFormat(
+            format=self.key_format,
+            schema=None if self.key_schema is None else absolute(self.key_schema),
+            registry=self.registry if is_read else None,
+            subject=subject if self.registry is not None or self.key_subject is not None else None,
+            message=self.key_message,
+            prefix=self.prefix and is_read,
+        )
+
 
 class Transform:
     summary: ClassVar[str] = "SQL over topics, its rows to a topic or a table, exactly once."
@@ -94,15 +158,22 @@ class Transform:
         """Refuses before a record is read what can be refused by then."""
         settings: TransformSettings = work.settings
         source = parse_source({"bootstrap": work.bootstrap, **work.source}, streaming=True)
-        query = _query(settings, source.subscription.topics)
         _refuse(settings, source.subscription)
+        query = _query(settings, source.subscription.topics)
         streams = {name: stream_from(work, topic) for name, topic in query.views.items()}
         shape = query.shape(work.spark, streams)
         output = _output(work, query.over_each(work.spark, streams))
         definition = _definition(settings, query, output)
         beginning = begin(work, source, query, output, definition, shape)
+        judging = _judging(work, source, query, shape)
         each = EachBatch(
-            query if shape is Shape.ROW_BY_ROW else None, output, definition, work.checkpoint, beginning
+            work.name,
+            query if shape is Shape.ROW_BY_ROW else None,
+            output,
+            definition,
+            work.checkpoint,
+            beginning,
+            judging,
         )
         if shape is Shape.ROW_BY_ROW:
             rows = stream_from(work, None, beginning)
@@ -110,13 +181,22 @@ class Transform:
             streams = {name: stream_from(work, topic, beginning) for name, topic in query.views.items()}
             rows = query.over_each(work.spark, streams)
         running = work.writing(rows).outputMode(settings.mode).foreachBatch(each).start()
-        return Started(running, counted_from=beginning, tally=tally_here(work, each.tally))
+        return Started(
+            running,
+            counted_from=beginning,
+            tally=tally_here(work, each.tally),
+            counts_late_rows=judging is not None and judging.windows is not None,
+        )
 
     @staticmethod
     def finish(work: Work) -> None:
-        """Tables are kept up. In a topic there is nothing to do."""
-        if work.settings.to:
-            _keeper(work, _spec(work, pa.schema([]))).keep_up(work.spark, Due(thorough=True))
+        """Tables are kept up, that of dead letters among them. In a topic there is nothing to do."""
+        kept = [_kept(work, _spec(work, pa.schema([])))] if work.settings.to else []
+        letters = _letters(work)
+        if letters is not None:
+            kept.append(_kept(work, letters.spec, keep_rows_days=0))
+        if kept:
+            Keeper(kept, batches_max=work.settings.upkeep_batches).keep_up(work.spark, Due(thorough=True))
 
 
 class EachBatch:
@@ -124,14 +204,18 @@ class EachBatch:
 
     def __init__(
         self,
+        name: str,
         query: SqlQuery | None,
         output: Output,
         definition: Definition,
         checkpoint: str,
         beginning: Offsets,
+        judging: Judging | None,
     ) -> None:
+        self._name = name
         self._query = query
         self._output = output
+        self._judging = judging
         self._fingerprint = definition.fingerprint()
         self._checkpoint = checkpoint
         self._ranges = BatchRanges(checkpoint, beginning)
@@ -144,8 +228,10 @@ class EachBatch:
             self._query_id = query_id(spark, self._checkpoint)
         covered = self._ranges.of(spark, number)
         batch = Batch(self._query_id, number, covered.ranges, self._fingerprint, covered.topic_ids)
-        written = self._output.write(rows if self._query is None else self._query.over(rows), batch)
-        self.tally.add(number, written or Figures())
+        name_jobs(spark, self._name, number, covered.ranges)
+        beside = Figures() if self._judging is None else self._judging.judge(spark, batch)
+        written = self._output.write(rows if self._query is None else self._query.over(rows), batch, beside)
+        self.tally.add(number, Figures() if written is None else written + beside)
         if written is None and self._query is None:
             # The output has these rows already, but what is counted in the checkpoint comes to be only while rows are made.
             rows.write.format("noop").mode("overwrite").save()
@@ -171,9 +257,71 @@ def _query(settings: TransformSettings, topics: tuple[str, ...]) -> SqlQuery:
     return SqlQuery(
         text.strip().rstrip(";"),
         views or {_EVERYTHING: None},
-        settings.fields,
+        _reading(settings, topics),
         _watermark(settings.watermark),
     )
+
+
+def _reading(settings: TransformSettings, topics: tuple[str, ...]) -> RowReading:
+    watermark = _watermark(settings.watermark)
+    return RowReading(
+        fields=settings.fields,
+        values=resolve(settings.values(), topics),
+        keys=_keys(settings, topics),
+        event_time="" if watermark is None else watermark.column,
+        bad_rows=settings.bad_rows,
+    )
+
+
+def _keys(settings: TransformSettings, topics: tuple[str, ...]) -> ResolvedFormat:
+    """What is said of keys is refused under their settings' names."""
+    try:
+        return resolve(settings.keys(topics), topics)
+    except WrongUse as error:
+        raise WrongUse(f"of keys: {error} (key_format, key_schema, key_subject, key_message)") from None
+
+
+def _judging(work: Work, source: SourceOptions, query: SqlQuery, shape: Shape) -> Judging | None:
+    """None where every row can be read, and where one that cannot ends the job."""
+    reading = query.reading
+    windows = None
+    if shape is Shape.WITH_STATE and query.watermark is not None:
+        windows = windows_of(query.text, query.watermark.column)
+    if not reading.can_fail or (reading.bad_rows == "stop" and windows is None):
+        return None
+    letters = _letters(work)
+    if letters is not None:
+        open_table(letters.kind, letters.spec)  # what is wrong with it is told before anything is read
+    return Judging(
+        reading=reading,
+        options=source,
+        source=work.source,
+        letters=letters,
+        windows=windows,
+        checkpoint=work.checkpoint,
+    )
+
+
+def _letters(work: Work) -> Letters | None:
+    """None where every row can be read, or none is set apart."""
+    settings: TransformSettings = work.settings
+    reads = settings.fields or settings.format != "raw" or settings.key_format != "raw"
+    if not reads or settings.bad_rows != "dead_letters":
+        return None
+    address = settings.dead_letters or f"{(settings.to or work.checkpoint).rstrip('/')}{LETTERS}"
+    catalog = dict(settings.catalog)
+    if "table" in catalog:
+        catalog["table"] += LETTERS
+    spec = TableSpec(
+        address=as_written(absolute(address)),
+        owner=work.name,
+        schema=dead_letter_schema(raw_schema("date")),
+        partition_columns=partition_columns("date", several_topics=False),
+        keep_hours=settings.keep_snapshots_hours,
+        catalog=catalog,
+        storage=work.storage,
+    )
+    return Letters(settings.table, spec)
 
 
 def _watermark(text: str) -> Watermark | None:
@@ -190,11 +338,31 @@ def _refuse(settings: TransformSettings, subscription: Subscription) -> None:
         raise WrongUse(f"mode is {settings.mode!r}, must be append or update")
     if settings.mode == "update" and settings.to:
         raise WrongUse("a table takes rows that are final: say mode=append, or send updates to a topic")
-    for name, least in (("keep_snapshots", 10), ("keep_rows_days", 0), ("upkeep_batches", 0)):
+    for name, least in (
+        ("keep_snapshots", 10),
+        ("keep_rows_days", 0),
+        ("upkeep_batches", 0),
+        ("keep_snapshots_hours", 0),
+    ):
         if getattr(settings, name) < least:
             raise WrongUse(f"{name} is {getattr(settings, name)}, must be at least {least}")
     if settings.tasks < 1:
         raise WrongUse(f"tasks is {settings.tasks}, must be at least 1")
+    if settings.fields and (settings.format != "raw" or settings.key_format != "raw"):
+        raise WrongUse(
+            "fields are read by Spark, and a format by its schema: say one of them. JSON with keys that are to be read has format=json and a schema"
+        )
+    if settings.dead_letters is not None and settings.bad_rows != "dead_letters":
+        raise WrongUse(
+            f"bad_rows is {settings.bad_rows}, which has no use for dead_letters; say bad_rows=dead_letters, or leave it out"
+        )
+    if settings.registry is not None and settings.format == settings.key_format == "raw":
+        raise WrongUse("a registry has no use without a format; say format or key_format, or leave it out")
+    for name in ("partition_by", "catalog"):
+        if getattr(settings, name) and not settings.to:
+            raise WrongUse(
+                f"{name} is of tables, and rows go to a topic; say to in place of to_topic, or leave it out"
+            )
     assigned = {each.topic for each in subscription.assigned}
     if settings.to_topic and (subscription.takes(settings.to_topic) or settings.to_topic in assigned):
         raise WrongUse(
@@ -209,9 +377,11 @@ def _output(work: Work, rows: "DataFrame") -> Output:
         # Whether a column can be null today does not bind the queries of tomorrow.
         columns = to_arrow_schema(rows.schema, timezone="UTC")
         spec = _spec(work, pa.schema([field.with_nullable(True) for field in columns]))
+        refuse_partition_columns(settings.partition_by, spec.schema)
         if settings.keep_rows_days:
             day_column(spec.schema, spec.partition_columns)
-        return TableOutput(settings.table, spec, FILE_BYTES_TARGET, _keeper(work, spec))
+        keeper = Keeper([_kept(work, spec)], batches_max=settings.upkeep_batches)
+        return TableOutput(settings.table, spec, FILE_BYTES_TARGET, keeper)
     as_records(rows, settings.key)
     return TopicOutput(
         work.bootstrap, settings.to_topic, work.name, settings.key, settings.tasks, settings.producer
@@ -219,21 +389,28 @@ def _output(work: Work, rows: "DataFrame") -> Output:
 
 
 def _spec(work: Work, schema: pa.Schema) -> TableSpec:
+    settings: TransformSettings = work.settings
     return TableSpec(
-        address=as_written(absolute(work.settings.to)), owner=work.name, schema=schema, storage=work.storage
+        address=as_written(absolute(settings.to)),
+        owner=work.name,
+        schema=schema,
+        partition_columns=tuple(settings.partition_by),
+        keep_hours=settings.keep_snapshots_hours,
+        catalog=settings.catalog,
+        storage=work.storage,
     )
 
 
-def _keeper(work: Work, spec: TableSpec) -> Keeper:
+def _kept(work: Work, spec: TableSpec, keep_rows_days: int | None = None) -> Kept:
     settings: TransformSettings = work.settings
     upkeep = Upkeep(
         compact_at=COMPACT_AT,
         file_bytes_target=FILE_BYTES_TARGET,
         keep_hours=spec.keep_hours,
         keep_states=settings.keep_snapshots,
-        keep_rows_days=settings.keep_rows_days,
+        keep_rows_days=settings.keep_rows_days if keep_rows_days is None else keep_rows_days,
     )
-    return Keeper([Kept(settings.table, spec, upkeep)], batches_max=settings.upkeep_batches)
+    return Kept(settings.table, spec, upkeep)
 
 
 def _definition(settings: TransformSettings, query: SqlQuery, output: Output) -> Definition:
@@ -246,4 +423,11 @@ def _definition(settings: TransformSettings, query: SqlQuery, output: Output) ->
         views=query.views,
         fields=settings.fields,
         watermark=settings.watermark,
+        format=settings.format,
+        message=settings.message,
+        unknown_fields=settings.unknown_fields,
+        key_format=settings.key_format,
+        key_message=settings.key_message,
+        bad_rows=settings.bad_rows if query.reading.can_fail else "",
+        partition_by=tuple(settings.partition_by),
     )
