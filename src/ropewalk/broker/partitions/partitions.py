@@ -402,9 +402,10 @@ class Partitions:
             partition.refuse(node_stopping(partition.name))
 
     def end(self) -> None:
-        """The node stops: send everybody away."""
+        """The node stops: send everybody away, if that is not done yet."""
         for partition in self:
-            partition.end(node_stopping(partition.name))
+            if not partition.is_over:
+                partition.end(node_stopping(partition.name))
 
     async def close(self) -> None:
         """Everything is durable: write what makes the next start quick."""
