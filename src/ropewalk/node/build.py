@@ -39,6 +39,7 @@ from ropewalk.node.config import Config
 from ropewalk.node.doors import Doors, open_doors
 from ropewalk.node.parts import Parts, assemble
 from ropewalk.node.place import find_place
+from ropewalk.runtime.steps import turn
 from ropewalk.runtime.tasks import Supervisor, unless
 
 _log = structlog.get_logger()
@@ -191,6 +192,7 @@ class Node:
             raise StorageFailed(f"the node failed while it was stopping: {parts.failed.result()!r}")
         parts.partitions.end()
         self._doors.close()
+        await turn()  # those who were sent away hear of it now
         await parts.partitions.close()
 
 
