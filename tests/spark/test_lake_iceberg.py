@@ -1,5 +1,6 @@
 """What is Iceberg's own about its tables: the catalog, conflicts with those who tidy up, wider columns, snapshots that expire."""
 
+from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pyarrow as pa
 from pyiceberg.catalog import Catalog, load_catalog
 
 from ropewalk.spark.figures import Figures
+from ropewalk.spark.lake import iceberg
 from ropewalk.spark.lake.iceberg import OFFSETS, OWN_TABLE, RETRIES
 from ropewalk.spark.lake.kinds import open_table
 from ropewalk.spark.lake.shaping import raw_schema
@@ -175,3 +177,14 @@ def test_a_catalog_of_the_users(tmp_path: Path) -> None:
         open_table("iceberg", spec(tmp_path / "three", catalog={"type": "nothing", "table": "a.b"}))
     with pytest.raises(WrongUse, match="where no catalog can be kept"):
         open_table("iceberg", spec(tmp_path, address="gs://bucket/lake"))
+
+
+def test_files_of_anothers_attempt_may_vanish_while_a_commit_is_made_safe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Upkeep beside a batch deletes what it wrote for a commit that lost."""
+    table = open_table("iceberg", spec(tmp_path))
+    seen: Iterator[set[str]] = iter([set(), {"of-another-m0.avro"}])
+    monkeypatch.setattr(iceberg, "_entries", lambda _: next(seen))
+    table.commit(Commit(write(table, topic_rows(0, 2)), {ZERO: 2}))
+    assert offsets("iceberg", tmp_path) == [0, 1]

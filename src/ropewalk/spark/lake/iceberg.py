@@ -128,7 +128,7 @@ class IcebergTable:
             if not grown.added and not grown.widened:
                 return
             try:
-                with self._table.update_schema() as update:
+                with self._synced(), self._table.update_schema() as update:
                     update.union_by_name(grown.schema)
             except CommitFailedException as error:
                 self._table = self._catalog.load_table(self._table.name())
@@ -145,13 +145,12 @@ class IcebergTable:
             OFFSETS: msgspec.json.encode(moved).decode(),
             NOTE: msgspec.json.encode(commit.note).decode(),
         }
-        directory = local_directory(f"{self._spec.address.rstrip('/')}/metadata")
-        before = _entries(directory)
         for attempt in range(1, COMMITS_MAX + 1):
             try:
                 if _reached(self._table) != self._reached:
                     raise CommitFailedException("its offsets have moved")
-                self._commit(commit, properties)
+                with self._synced():
+                    self._commit(commit, properties)
                 break
             except CommitFailedException as error:
                 # The table that failed is of no further use; what the catalog has by now decides.
@@ -162,9 +161,17 @@ class IcebergTable:
                         f" this batch was committed. Let one run of {self._spec.owner!r} go on alone"
                     ) from None
         self._reached = _reached(self._table)
+
+    @contextlib.contextmanager
+    def _synced(self) -> Iterator[None]:
+        """What a change of the table has written is safe from a loss of power afterwards, where that is ours to see to."""
+        directory = local_directory(f"{self._spec.address.rstrip('/')}/metadata")
+        before = _entries(directory)
+        yield
         if directory is not None:
             for entry in sorted(_entries(directory) - before):
-                sync(directory / entry)
+                with contextlib.suppress(FileNotFoundError):  # of somebody else's attempt that failed
+                    sync(directory / entry)
             sync(directory)
 
     def _commit(self, commit: Commit, properties: dict[str, str]) -> None:
@@ -213,6 +220,7 @@ class IcebergTable:
                 return False
             try:
                 with (
+                    self._synced(),
                     self._table.transaction() as change,
                     Replacement(
                         change, self._table.io, self._standing(), deletes_rows=bool(removed) and not added
@@ -260,7 +268,8 @@ class IcebergTable:
             return 0, 0
         forgotten = [each for each in self._table.snapshots() if each.snapshot_id in gone]
         try:
-            self._table.maintenance.expire_snapshots().by_ids(sorted(gone)).commit()
+            with self._synced():
+                self._table.maintenance.expire_snapshots().by_ids(sorted(gone)).commit()
         except CommitFailedException:
             return 0, 0
         self._table.refresh()
