@@ -17,6 +17,7 @@ from ropewalk.wire.messages import (
     offset_fetch,
 )
 from tests.kafka.door import Door, at_the_door, batch_of
+from tests.kafka.transactional import Transactional
 
 VALUE = "v" * 50_000
 RECORDS = 12
@@ -303,3 +304,33 @@ def test_a_batch_is_written_once_although_all_that_tells_of_it_was_deleted(
         return again.base_offset
 
     assert at_the_door(story, SOON) == RECORDS - 1
+
+
+def test_a_transaction_ends_whose_last_marker_was_written_while_its_end_could_not_be() -> None:
+    """The disk has filled up between the decision and its end, and the coordinator serves all the while."""
+
+    async def until_taken(door: Door, heir: Transactional) -> None:
+        began_s = door.world.now_s
+        while await heir.try_init() != ErrorCode.NONE:
+            assert door.world.now_s - began_s < 5, "the transaction does not end"
+
+    async def story(door: Door) -> set[str]:
+        await door.create("t")
+        producer = await Transactional(door).init()
+        assert (await producer.send("t", "v")).error_code == ErrorCode.NONE
+        log = door.node.partitions.find("t", 0).log
+        ending = asyncio.create_task(producer.end(committed=True))
+        while log.end_offset < 2:  # until the marker is in the log, and before it is on the platter
+            await asyncio.sleep(0.0001)
+        door.machine.platters.stall(door.world.now_s + 2)
+        fill(door.machine.platters)
+        assert await write(door) == ErrorCode.KAFKA_STORAGE_ERROR
+        assert await ending == ErrorCode.NONE
+        await asyncio.sleep(5)
+        found = {state.value for state in door.node._parts.transactions.states()}
+        door.machine.platters.make_room()
+        await until_written(door, within_s=3)
+        await until_taken(door, producer)
+        return found
+
+    assert at_the_door(story) == {"PrepareCommit"}

@@ -11,8 +11,11 @@ from ropewalk.sim.eos.scenario import FAULTS_MIN, OPERATIONS_MIN, WORK_S, run_se
 
 MUTANTS = sorted((Path(__file__).parent.parent / "mutants" / "eos").glob("*.patch"))
 
+ENDED_ON_A_FULL_DISK = 130
+"""The disk of a coordinator fills up between the last marker of a transaction and the record of its end."""
 
-@pytest.mark.parametrize("seed", range(8))
+
+@pytest.mark.parametrize("seed", [*range(8), ENDED_ON_A_FULL_DISK])
 def test_exactly_once_over_a_cluster_under_faults(seed: int) -> None:
     outcome = run_seed(seed)
     assert outcome.violations == ()

@@ -16,7 +16,6 @@ What a reader could get wrong
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct
@@ -167,7 +166,7 @@ class Finisher:
             self._calls.add(leader, due)
 
     async def _send(self, node_id: NodeId, gathered: list[_Due]) -> None:
-        dues = [due for due in gathered if self._is_wanted(due)]
+        dues = [due for due in gathered if self._is_wanted(due.ending)]
         if not dues:
             return
         try:
@@ -187,9 +186,8 @@ class Finisher:
         if failed:
             self._try_again(failed)
 
-    def _is_wanted(self, due: _Due) -> bool:
+    def _is_wanted(self, ending: _Ending) -> bool:
         """No longer when the shard has gone, or has been read again and found the transaction anew."""
-        ending = due.ending
         transactional_id = ending.finish.transactional_id
         if self._endings.get(transactional_id) is not ending:
             return False
@@ -225,11 +223,9 @@ class Finisher:
             self._finish(ending)
 
     def _finish(self, ending: _Ending) -> None:
+        """A shard that serves may refuse, as while its disk is full, and would never name the transaction again."""
         finish = ending.finish
-        del self._endings[finish.transactional_id]
-        with suppress(
-            RopewalkError
-        ):  # whoever looks after the shard next finds it, and writes the markers again
+        try:
             ending.shard.ask(
                 MarkersWritten(
                     finish.transactional_id,
@@ -239,6 +235,17 @@ class Finisher:
                     finish.partitions,
                 )
             )
+        except RopewalkError:
+            assert self._tasks is not None, "it runs"
+            ending.attempt_count += 1
+            self._tasks.create_task(self._finish_later(ending))
+        else:
+            del self._endings[finish.transactional_id]
+
+    async def _finish_later(self, ending: _Ending) -> None:
+        await asyncio.sleep(_delay_ms(ending.attempt_count) / 1000)
+        if self._is_wanted(ending):
+            self._finish(ending)
 
     def _try_again(self, dues: Sequence[_Due]) -> None:
         assert self._tasks is not None, "it runs"
@@ -246,14 +253,17 @@ class Finisher:
         for ending in {id(due.ending): due.ending for due in dues}.values():
             ending.attempt_count += 1
         attempt_count = min(due.ending.attempt_count for due in dues)
-        delay_ms = min(MARKER_RETRY_MS_MAX, MARKER_RETRY_MS_MIN << min(attempt_count, 16))
-        self._tasks.create_task(self._later(dues, delay_ms))
+        self._tasks.create_task(self._later(dues, _delay_ms(attempt_count)))
 
     async def _later(self, dues: Sequence[_Due], delay_ms: float) -> None:
         await asyncio.sleep(delay_ms / 1000)
         for due in dues:
-            if self._is_wanted(due):
+            if self._is_wanted(due.ending):
                 self._enqueue(due)
+
+
+def _delay_ms(attempt_count: int) -> int:
+    return min(MARKER_RETRY_MS_MAX, MARKER_RETRY_MS_MIN << min(attempt_count, 16))
 
 
 def _request(dues: Sequence[_Due]) -> write_txn_markers.WriteTxnMarkersRequest:
