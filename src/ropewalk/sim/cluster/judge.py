@@ -49,6 +49,8 @@ class MetadataJudge:
     def __init__(self, journal: Journal, sometimes: Sometimes, may_lose: Callable[[str], bool]) -> None:
         self.image = Image()
         self.violations: list[Violation] = []
+        self.lost: set[Key] = set()
+        """Partitions of which a loss was ever recorded. The metadata itself forgets the older ones."""
         self._has_ended = False
         self._journal = journal
         self._note = sometimes.note
@@ -175,6 +177,7 @@ class MetadataJudge:
         if topic is None:
             return
         self._note("a loss was recorded")
+        self.lost.add((loss.topic_id, loss.index))
         if not self.may_lose(loss.topic_id, loss.index):
             self._report("P2", f"{topic.name}-{loss.index} may have lost records: {loss.reason}")
         self._journal.note(LossAdmitted(TopicPartition(topic.name, loss.index)))

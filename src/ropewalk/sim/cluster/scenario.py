@@ -211,9 +211,7 @@ class ClusterScenario:
 
     async def _send_what_is_left(self) -> None:
         """An idempotent producer whose partition has lost records may be refused for ever; no other."""
-        lost = {
-            TopicPartition(self._name_of(loss.topic_id), loss.index) for loss in self.stage.judge.image.losses
-        }
+        lost = {TopicPartition(self._name_of(topic_id), index) for topic_id, index in self.stage.judge.lost}
         began_s = self._world.now_s
         for writer in self._writers:
             while writer.partition not in lost and not await writer.conclude():
