@@ -333,6 +333,12 @@ def test_a_consumer_that_is_carried_to_and_fro_between_two_histories_reads_both(
                 assert await values_of(consumer, 1) == ["another"]
                 await lead_by_force(ahead, behind)
                 assert await values_of(consumer, 2) == ["one", "two"]
+                for value in ("three", "four"):
+                    await client.produce("orders", 0, batch_of(value))
+                assert await values_of(consumer, 2) == ["three", "four"]
+                # Where the newest epoch ends that this one knows says nothing to who has read nothing of it.
+                await lead_by_force(behind, ahead)
+                assert await values_of(consumer, 1) == ["another"]
 
     in_a_cluster(story)
 

@@ -57,6 +57,15 @@ class Held:
         self.reset_to = None
         self._begin_anew()
 
+    def go_back(self, offset: int, leader_epoch: int = -1) -> None:
+        """Within what was read: of what lies before `offset` the epochs stay known. `leader_epoch` is that of the record before it, for
+        who was told."""
+        epochs = [(epoch, first_offset) for epoch, first_offset in self.epochs if first_offset < offset]
+        if offset > 0 and leader_epoch > (epochs[-1][0] if epochs else -1):
+            epochs.append((leader_epoch, offset - 1))
+        self.seek(offset, epochs[-1][0] if epochs else -1)
+        self.epochs = epochs
+
     def lose_position(self, reset_to: int | None) -> None:
         self.position = None
         self.reset_to = reset_to

@@ -381,7 +381,7 @@ class Consumer:
             except RopewalkError as error:
                 for later in reversed(messages[number:]):
                     held = self._assignment.held(later.topic_partition)
-                    held.seek(later.offset, held.leader_epoch)
+                    held.go_back(later.offset)
                     self._fetcher.forget(later.topic_partition)
                 if decoded:
                     return decoded

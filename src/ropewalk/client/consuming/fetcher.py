@@ -458,7 +458,7 @@ class Fetcher:
         elif held.position is not None and agreement.end_offset >= held.position:
             # Only what nobody has seen yet was of another history.
             self.forget(held.partition)
-            held.seek(held.position, held.leader_epoch)
+            held.go_back(held.position, held.leader_epoch)
         else:
             reason = (
                 f"records of epoch {leader_epoch} are not in the log that leads in epoch {view.leader_epoch}"

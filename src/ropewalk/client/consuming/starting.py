@@ -84,7 +84,10 @@ class Positions:
         if self._reset is None:
             return changed
         _LOG.warning("%s; reading goes on from there", changed)
-        held.seek(agreement.end_offset, agreement.leader_epoch)
+        if agreement.leader_epoch >= 0:
+            held.go_back(agreement.end_offset, agreement.leader_epoch)
+        else:
+            held.seek(agreement.end_offset)
         return None
 
     async def _look_up(self, wanted: list[tuple[Held, int]]) -> None:
