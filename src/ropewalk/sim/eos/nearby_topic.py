@@ -28,7 +28,8 @@ _WITHIN_S: Final = 20.0
 
 class NearbyTopic:
     def __init__(self, guides: Guides, bootstrap: str, stage: Stage) -> None:
-        settings = {"min.insync.replicas": "1"}
+        # With one copy as the minimum it would not survive a disk that is replaced while the others are away.
+        settings = {"min.insync.replicas": "2"}
         self._topic = SideTopic(guides, bootstrap, NEARBY, settings, Acks.ALL)
         self._guide = guides(f"{NEARBY}-reader")
         self._writer = guides(f"{NEARBY}-last-writer")
