@@ -15,7 +15,8 @@ import asyncio
 import types
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
-from typing import Any, TypeVar
+from contextvars import ContextVar
+from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
@@ -35,7 +36,7 @@ def turn() -> Generator[None, None, None]:
     yield
 
 
-class _Lane:
+class Lane:
     """Lets one who waits go on in each turn of the loop, in the order of their coming.
 
     A dozen walks over all partitions may be under way at a time, each of which takes a few milliseconds before it lets
@@ -67,7 +68,10 @@ class _Lane:
             loop.call_soon(self._drive, loop)
 
 
-_lanes: WeakKeyDictionary[asyncio.AbstractEventLoop, _Lane] = WeakKeyDictionary()
+_lanes: WeakKeyDictionary[asyncio.AbstractEventLoop, Lane] = WeakKeyDictionary()
+
+OWN_LANE: Final[ContextVar[Lane | None]] = ContextVar("own_lane", default=None)
+"""Of a process that shares its loop with others, as simulated ones do: nobody waits for one that is dead. None: the loop has one lane."""
 
 
 class Pace:
@@ -88,9 +92,9 @@ class Pace:
         if self._count > self._per_turn:
             self._count = count
             loop = asyncio.get_running_loop()
-            lane = _lanes.get(loop)
+            lane = OWN_LANE.get() or _lanes.get(loop)
             if lane is None:
-                lane = _lanes[loop] = _Lane()
+                lane = _lanes[loop] = Lane()
             await lane.join(loop)
 
 

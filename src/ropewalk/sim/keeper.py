@@ -4,11 +4,10 @@ import asyncio
 import errno
 import random
 from collections.abc import Callable, Coroutine
-from contextvars import copy_context
 from typing import Any, Final, Protocol
 
 from ropewalk.sim.history import Journal, StartFailed, SurvivedFailedSync
-from ropewalk.sim.process import CURRENT, Died
+from ropewalk.sim.process import Died
 from ropewalk.sim.storage import StoredFile
 from ropewalk.sim.world import Machine, NodePorts, World
 
@@ -137,6 +136,6 @@ class Keeper:
         self._machine.cut_power()
 
     def _run_inside(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-        context = copy_context()
-        context.run(CURRENT.set, self._machine.process)
-        return self._world.loop.create_task(work, context=context)
+        process = self._machine.process
+        assert process is not None, "it runs"
+        return self._world.loop.create_task(work, context=process.context())

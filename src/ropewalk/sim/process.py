@@ -8,14 +8,16 @@ a `finally`, exactly as after a power cut.
 import asyncio
 import weakref
 from collections.abc import Callable
-from contextvars import ContextVar
+from contextvars import Context, ContextVar, copy_context
 from typing import Final
+
+from ropewalk.runtime.steps import OWN_LANE, Lane
 
 
 class Process:
     """One life, from start to death, of a program on a host."""
 
-    __slots__ = ("__weakref__", "_on_death", "alive", "host", "is_paused", "life", "tasks")
+    __slots__ = ("__weakref__", "_on_death", "alive", "host", "is_paused", "lane", "life", "tasks")
 
     def __init__(self, host: str, life: int) -> None:
         self.host = host
@@ -23,11 +25,20 @@ class Process:
         self.alive = True
         self.is_paused = False
         """As by SIGSTOP: nothing of it runs, and whatever becomes due waits."""
+        self.lane = Lane()
+        """Its walks take turns among themselves, as on a loop of its own."""
         self.tasks: weakref.WeakSet[asyncio.Task[object]] = weakref.WeakSet()
         self._on_death: list[Callable[[str], None]] = []
 
     def __str__(self) -> str:
         return f"{self.host}#{self.life}"
+
+    def context(self) -> Context:
+        """For what is to run in it."""
+        context = copy_context()
+        context.run(CURRENT.set, self)
+        context.run(OWN_LANE.set, self.lane)
+        return context
 
     def on_death(self, call: Callable[[str], None]) -> None:
         """`call` is given the cause, once, in the order of registration."""

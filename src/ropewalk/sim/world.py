@@ -7,7 +7,6 @@ does: its page cache survives it. `cut_power` ends everything that was not on th
 import asyncio
 import random
 from collections.abc import Callable, Coroutine
-from contextvars import copy_context
 from typing import Any, Final, TypeVar
 
 from ropewalk.base.ports import Clock, Disk, Network, OwnProcess, Pool, Rng, Usage
@@ -15,7 +14,7 @@ from ropewalk.sim.disk import SimulatedDisk, SimulatedPool
 from ropewalk.sim.loop import SimulatedLoop, new_loop
 from ropewalk.sim.network import Fabric, HostNetwork
 from ropewalk.sim.platters import Platters
-from ropewalk.sim.process import CURRENT, Died, Process
+from ropewalk.sim.process import Died, Process
 from ropewalk.sim.sometimes import Sometimes
 from ropewalk.sim.trace import Trace
 
@@ -106,10 +105,8 @@ class Machine:
         process.on_death(self._on_death)
         self._world.trace.note("start", str(process))
         self._world.network.set_down(self.name, down=False)
-        context = copy_context()
-        context.run(CURRENT.set, process)
         task = self._world.loop.create_task(
-            main(self._ports_for(process)), name=f"{process} main", context=context
+            main(self._ports_for(process)), name=f"{process} main", context=process.context()
         )
         started: asyncio.Future[T] = self._world.loop.create_future()
         self._starting = started

@@ -3,7 +3,6 @@
 import asyncio
 import sys
 from collections.abc import Callable, Collection, Coroutine, Mapping
-from contextvars import copy_context
 from typing import Any, Final, TypeVar
 
 from ropewalk.base.errors import RopewalkError
@@ -20,7 +19,7 @@ from ropewalk.node.options import NodeOptions
 from ropewalk.sim.cluster.guide import KAFKA_PORT
 from ropewalk.sim.etcd import ModelledEtcd
 from ropewalk.sim.history import Journal, StartFailed
-from ropewalk.sim.process import CURRENT, Died, Process
+from ropewalk.sim.process import Died, Process
 from ropewalk.sim.world import Machine, NodePorts, World
 
 PEER_PORT: Final = 9192
@@ -133,9 +132,7 @@ class Member:
 
     def _begin(self, process: Process, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
         """As a task of that process, which ends with it."""
-        context = copy_context()
-        context.run(CURRENT.set, process)
-        return self._world.loop.create_task(work, context=context)
+        return self._world.loop.create_task(work, context=process.context())
 
     async def _boot(self, ports: NodePorts) -> Node:
         node = await build.start(load(self._options, {}), ports, self._watched_facts(), self._bounds)
