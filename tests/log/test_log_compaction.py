@@ -408,3 +408,17 @@ def test_what_holds_no_records_is_never_a_segment_of_its_own_before_others() -> 
     headers = [decode_header(one) for one in batches_in(fetch(log, 0))]
     assert [(header.base_offset, header.record_count) for header in headers] == [(0, 0), (1, 0), (2, 1)]
     assert log.segment_count == 3
+
+
+def test_a_log_knows_below_where_deletions_were_removed_from_it() -> None:
+    disk, log = a_log([keyed([(b"k", b"v" * 80)]), keyed([(b"k", None), (b"l", b"w" * 200)])])
+    assert (log.erasures.end_offset, log.erasures.count) == (0, 0)
+    assert compact(log, NOW_MS) is not None  # the value goes, the deletion stays
+    assert (log.erasures.end_offset, log.erasures.count) == (0, 0)
+    assert compact(log, 6000) is not None
+    assert (log.erasures.end_offset, log.erasures.count) == (2, 1)
+    append(log, keyed([(b"k", b"again")]))
+    sync(log)
+    assert log.erasures.end_offset == 2
+    again = open_log(disk, SMALL, recovery_point=log.end_offset)
+    assert again.erasures.end_offset == log.end_offset  # nobody remembers what a former process removed

@@ -17,8 +17,11 @@ STARTED_NEXT_WEEK = 104
 EXPIRED_BY_A_FAST_CLOCK = 142
 """Records expired a little early, by a clock that runs ahead of the clients'."""
 
+MISSED_A_DELETION = 287
+"""A replica was away while the others removed values together with their deletions, kept the values, and led."""
 
-@pytest.mark.parametrize("seed", [*range(10), STARTED_NEXT_WEEK, EXPIRED_BY_A_FAST_CLOCK])
+
+@pytest.mark.parametrize("seed", [*range(10), STARTED_NEXT_WEEK, EXPIRED_BY_A_FAST_CLOCK, MISSED_A_DELETION])
 def test_a_cluster_of_whole_nodes_loses_nothing(seed: int) -> None:
     outcome = run_seed(seed)
     assert outcome.violations == ()

@@ -100,6 +100,7 @@ class Compaction:
         """Whether it came to its end, and not only to an end."""
 
         self.removed_count = 0
+        self._erased_offset = 0
 
     def run(self, bytes_max: int) -> int:
         """Go on for about so many bytes, or until there is a replacement; answers how many it took. Blocks.
@@ -192,9 +193,10 @@ class Compaction:
         if rewrite.is_worthwhile:
             self.replacement = rewrite.finish()
             self.replacement.decided_offset = min(rewrite.segment.end_offset, self.compacted_offset)
+            self.replacement.erased_offset = self._erased_offset
         else:
             rewrite.discard()
-        self._rewrite = None
+        self._rewrite, self._erased_offset = None, 0
         yield 0
 
     def _put(self, rewrite: Rewrite, header: BatchHeader, batch: memoryview) -> None:
@@ -257,6 +259,7 @@ class Compaction:
             horizon_ms = self._now_ms + self._settings.delete_retention_ms
             rewrite.replace(rebuild(opened, opened.entries, delete_horizon_ms=horizon_ms))
         elif horizon_ms <= self._now_ms:
+            self._erased_offset = header.end_offset
             rewrite.drop(header)
             return
         else:
@@ -273,7 +276,10 @@ class Compaction:
         if not entry.is_tombstone:
             return True
         horizon_ms = header.delete_horizon_ms
-        return horizon_ms is None or horizon_ms > self._now_ms
+        if horizon_ms is None or horizon_ms > self._now_ms:
+            return True
+        self._erased_offset = entry.offset + 1
+        return False
 
 
 def _open(batch: memoryview) -> OpenedBatch | None:

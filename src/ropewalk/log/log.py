@@ -26,6 +26,7 @@ from ropewalk.log.aborted import AbortedTransaction as AbortedTransaction
 from ropewalk.log.contents import LEADER_EPOCH_MAX, Contents, Recovered
 from ropewalk.log.damage import DamagedRange
 from ropewalk.log.epochs import EpochEnd
+from ropewalk.log.erasures import Erasures
 from ropewalk.log.maintenance import Maintenance
 from ropewalk.log.producers import Producers
 from ropewalk.log.reader import Reader
@@ -65,6 +66,7 @@ class Log:
         "directory",
         "durable_offset",
         "end_offset",
+        "erasures",
         "is_forgotten",
         "maintenance",
         "name",
@@ -96,6 +98,7 @@ class Log:
         self.settings = settings
         self.is_forgotten = False
         self.adopt(contents, snapshots)
+        self.erasures = Erasures(self.end_offset)
 
     @classmethod
     def open(

@@ -16,6 +16,7 @@ from ropewalk.base.limits import ABORTED_CHUNK_COUNT, COMPACTION_KEYS_MAX
 from ropewalk.log.cleaning import Cleaning
 from ropewalk.log.compaction import Compaction
 from ropewalk.log.contents import Contents
+from ropewalk.log.erasures import Erasures
 from ropewalk.log.rewrite import Replacement
 from ropewalk.log.scrub import Scrub, ScrubCursor
 from ropewalk.log.segments import Segments
@@ -42,6 +43,9 @@ class Maintained(Protocol):
 
     @property
     def is_forgotten(self) -> bool: ...
+
+    @property
+    def erasures(self) -> Erasures: ...
 
 
 class Maintenance:
@@ -149,6 +153,8 @@ class Maintenance:
         """
         if self._writer.refusal or not self._cleaning.install(replacement):
             return False
+        if replacement.erased_offset:
+            self._log.erasures.on_removed(replacement.erased_offset)
         segment = replacement.segment
         if segment.base_offset <= self._scrub_cursor.base_offset < segment.end_offset:
             self._scrub_cursor = ScrubCursor(segment.base_offset, 0, segment.base_offset)

@@ -40,6 +40,9 @@ class Replacement:
         self.decided_offset = 0
         """Of the transactions that ended below it no aborted record is left, here and before."""
 
+        self.erased_offset = 0
+        """Below it deletions, or ends of transactions, are left out that nothing later makes superfluous; 0: none is."""
+
         self.snapshot_offsets: list[int] = []
         """After `run`: the snapshots that are left."""
 

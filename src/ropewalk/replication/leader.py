@@ -71,6 +71,7 @@ class Leader:
     __slots__ = (
         "_counted",
         "_doubted",
+        "_eligible",
         "_followers",
         "_in_flight",
         "_isr",
@@ -119,6 +120,7 @@ class Leader:
         self.high_watermark = high_watermark
         self.settings = settings
         self._isr = frozenset(partition.isr)
+        self._eligible = frozenset(partition.eligible)
         self._followers: dict[NodeId, Progress] = {}
         self._in_flight: Proposal | None = None
         self._doubted: frozenset[NodeId] = frozenset()  # proposed at this partition epoch, outcome unknown
@@ -137,6 +139,15 @@ class Leader:
     def followers(self) -> Mapping[NodeId, Progress]:
         """Everybody else who keeps a copy, observers included."""
         return self._followers
+
+    def counts_on(self, node_id: NodeId) -> bool:
+        """Whether that node has, or may turn out to have to have, everything that is committed."""
+        progress = self._followers.get(node_id)
+        return (
+            node_id in self._isr
+            or node_id in self._eligible
+            or any(progress is counted for counted in self._counted)
+        )
 
     @property
     def is_below_minimum(self) -> bool:
@@ -225,6 +236,7 @@ class Leader:
         self.replicas = partition.replicas
         self._start_recorded = partition.start_offset
         before, self._isr = self._isr, frozenset(partition.isr)
+        self._eligible = frozenset(partition.eligible)
         for node_id in self._isr - before:
             if node_id in self._followers:
                 self._followers[node_id].held_back = False

@@ -38,6 +38,7 @@ class Copying:
     __slots__ = (
         "broker_epoch",
         "core",
+        "is_anew",
         "is_at_work",
         "is_behind",
         "is_moving_start",
@@ -58,6 +59,9 @@ class Copying:
 
         self.is_behind = not is_in_sync
         """Whether it has yet to reach what is committed: then it has to do with what others leave."""
+
+        self.is_anew = False
+        """Whether it has begun with an empty log, and has yet to reach what is committed."""
 
         self.is_at_work = False
         """Whether its log is being cut."""
@@ -100,6 +104,7 @@ class Copying:
     def ask(self) -> Question | None:
         """None while the log holds something that does not count yet."""
         replica = self.replica
+        self.is_anew |= replica.log.end_offset == replica.log.start_offset
         self.question = self.core.ask(replica.log, settled_offset=replica.reached_offset)
         return self.question
 
@@ -152,13 +157,21 @@ class Copying:
         """Whether that batch, of the leader that still leads, continues the log."""
         return self.is_current and self.replica.log.end_offset == header.base_offset
 
-    def note_progress(self) -> None:
+    def append(self, batch: memoryview, header: BatchHeader, now_ms: int, *, is_counted_on: bool) -> None:
+        """As `Replica.append`. What a copy takes that is not counted on may lack deletions, since it may have begun anew."""
+        if self.is_anew or not is_counted_on:
+            self.replica.log.erasures.reach(header.end_offset)
+        self.replica.append(batch, header, now_ms)
+
+    def note_progress(self, *, is_counted_on: bool) -> None:
         """Records were appended, or the leader has told of its high watermark."""
         self.refused_count = 0
         end_offset = self.replica.log.end_offset
         told = self.core.high_watermark(Offset(2**63 - 1))
         self.replica.know_high_watermark(told)
         self.is_behind = end_offset < told
+        if is_counted_on and not self.is_behind:
+            self.is_anew = False
 
 
 def answer_in(data: PartitionData) -> Answer:

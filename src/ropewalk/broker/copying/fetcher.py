@@ -343,14 +343,14 @@ class Fetcher:
                 )
 
     async def _append(self, key: Key, copying: Copying, data: PartitionData) -> None:
-        replica, copied_bytes = copying.replica, 0
-        now_ms = self._copier.clock.now_ms()
+        copied_bytes = 0
+        now_ms, is_counted_on = self._copier.clock.now_ms(), self._copier.counts_on(*key)
         for batch, header in copying.batches(data.records or b""):
             way = copying.make_way(header)
             if way is not None:
                 self._cut(key, copying, way, (bytes(batch), header))
                 break
-            replica.append(batch, header, now_ms)
+            copying.append(batch, header, now_ms, is_counted_on=is_counted_on)
             copied_bytes += header.size_bytes
             self._turn_bytes += header.size_bytes
             if self._turn_bytes >= REPLICA_BYTES_PER_TURN:
@@ -361,7 +361,7 @@ class Fetcher:
         self.copied_bytes += copied_bytes
         if copying.is_behind:
             self._copier.budget.charge(copied_bytes, self._now_ms())
-        copying.note_progress()
+        copying.note_progress(is_counted_on=is_counted_on)
 
     def _begin_moving_start(self, key: Key, copying: Copying) -> None:
         """As far as this copy knows what is committed. What cannot be done yet comes again with the next question."""
@@ -399,17 +399,19 @@ class Fetcher:
         copying.is_at_work = True
         self._leave_session(key)
         self._to_name[key] = None
-        self._copier.begin(self._cut_to_the_end(copying, effect, first))
+        self._copier.begin(self._cut_to_the_end(key, copying, effect, first))
 
     async def _cut_to_the_end(
-        self, copying: Copying, effect: Truncate | Restart, first: tuple[bytes, BatchHeader] | None
+        self, key: Key, copying: Copying, effect: Truncate | Restart, first: tuple[bytes, BatchHeader] | None
     ) -> None:
         try:
             await self._copier.cut(copying.replica, effect, leader_epoch=copying.core.leader_epoch)
+            is_counted_on = self._copier.counts_on(*key)
             if first is not None and copying.is_next(first[1]):
-                copying.replica.append(memoryview(first[0]), first[1], self._copier.clock.now_ms())
+                now_ms = self._copier.clock.now_ms()
+                copying.append(memoryview(first[0]), first[1], now_ms, is_counted_on=is_counted_on)
             if copying.is_current:  # the leader, who has told how far all is committed, need not say so again
-                copying.note_progress()
+                copying.note_progress(is_counted_on=is_counted_on)
         except RopewalkError as error:
             if copying.is_current:
                 self._complain(f"{copying.replica.name}: {error}")

@@ -22,6 +22,7 @@ from ropewalk.broker.partitions.watchers import Watchers
 from ropewalk.metadata.image import Broker
 from ropewalk.metadata.image import Partition as PartitionFacts
 from ropewalk.replication.leader import Leader, LeaderSettings, Outcome, Proposal
+from ropewalk.replication.missed import Missed
 
 if TYPE_CHECKING:  # the two know each other
     from ropewalk.broker.partitions.partition import Partition
@@ -40,7 +41,7 @@ class InSync(Protocol):
 
 
 class Followers:
-    __slots__ = ("_clock", "_in_sync", "_is_doubted", "_partition", "core", "watchers")
+    __slots__ = ("_clock", "_in_sync", "_is_doubted", "_missed", "_partition", "core", "watchers")
 
     def __init__(self, partition: "Partition", core: Leader, clock: Clock, in_sync: InSync) -> None:
         """They count from `Partition.share` on."""
@@ -51,6 +52,7 @@ class Followers:
         self._is_doubted = False
         """Whether another may well lead by now."""
 
+        self._missed = Missed()
         self._partition = partition
         self._clock = clock
         self._in_sync = in_sync
@@ -58,6 +60,32 @@ class Followers:
     def include(self, node_id: NodeId) -> bool:
         """Whether that node keeps a copy, as far as this one has heard."""
         return node_id in self.core.followers
+
+    def have_missed(self, node_id: NodeId, broker_epoch: int, fetch_offset: Offset) -> bool:
+        """Whether that replica still has what was deleted, and cannot be told so any more: it has to begin anew."""
+        log = self._partition.log
+        return (
+            log.settings.compacts
+            and not self.core.counts_on(node_id)
+            and self._missed.has_missed(
+                node_id,
+                broker_epoch=broker_epoch,
+                fetch_offset=fetch_offset,
+                start_offset=log.start_offset,
+                erased=log.erasures,
+            )
+        )
+
+    @property
+    def would_miss(self) -> bool:
+        """Whether one of them is copying everything, and would have to begin anew if deletions were removed now."""
+        core = self.core
+        return self._missed.would_be_missed(
+            core.followers,
+            erased=self._partition.log.erasures,
+            now_ms=self._now_ms(),
+            silent_ms_max=core.settings.lag_ms_max,
+        )
 
     def check_enough(self) -> None:
         """Raise if a write that wants everybody's acknowledgement cannot have it."""

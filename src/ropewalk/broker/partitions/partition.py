@@ -112,6 +112,11 @@ class Partition:
         return self.followers is not None
 
     @property
+    def is_copied_anew(self) -> bool:
+        """Whether a replica is copying everything, and would have to begin again if deletions were removed meanwhile."""
+        return self.followers is not None and self.followers.would_miss
+
+    @property
     def reached_offset(self) -> Offset:
         """Up to here this node's own copy counts."""
         return self.log.durable_offset if self.durable_first else self.log.end_offset

@@ -75,6 +75,9 @@ class Replica:
     is_replicated = True
     """Whether others keep copies too, so that the high watermark is not simply how far this one is durable."""
 
+    is_copied_anew = False
+    """Nobody copies from here who has to be told of deletions."""
+
     @property
     def reached_offset(self) -> Offset:
         """Up to here the copy counts."""

@@ -33,7 +33,7 @@ from ropewalk.base.ports import Pool
 from ropewalk.broker.partitions.hosted import Hosted
 from ropewalk.broker.partitions.leaders import Leaders
 from ropewalk.broker.partitions.partition import Partition
-from ropewalk.broker.reading.fetch_session import FetchSession, Found, Interest
+from ropewalk.broker.reading.fetch_session import FetchSession, Found, Interest, ReplicaReader
 from ropewalk.broker.reading.leader_throttle import LeaderThrottle
 from ropewalk.log.aborted import AbortedLookup
 from ropewalk.log.epochs import EpochEnd
@@ -242,6 +242,8 @@ class Fetch:
                 if found.sends_away:
                     has_error = True
                     continue
+                if interest.replica is not None:
+                    _check_missed(interest, interest.replica, partition)
                 if interest.replica is not None and interest.misses_start(partition):
                     has_start = True
                 if is_full or self._is_held_back(interest, partition):
@@ -310,11 +312,26 @@ def _report(interest: Interest, partition: Hosted) -> EpochEnd | None:
             f"{partition.name} begins at {diverging.start_offset} and has nothing that follows offset {interest.offset}"
         )
     if diverging is None:
+        _check_missed(interest, replica, partition)
         interest.is_reported = True
         followers.on_fetch(
             replica.node_id, replica.broker_epoch, interest.offset, Offset(interest.start_offset)
         )
     return diverging
+
+
+def _check_missed(interest: Interest, replica: ReplicaReader, partition: Hosted) -> None:
+    """Send a replica back to the start of the log if the leader has removed deletions that it was never told of.
+
+    Each time before something is found for it: they may have been removed while it waited. What is found is not touched by that.
+    """
+    followers = partition.followers if isinstance(partition, Partition) else None
+    if followers is not None and followers.have_missed(
+        replica.node_id, replica.broker_epoch, interest.offset
+    ):
+        raise OffsetOutOfRange(
+            f"{partition.name} has removed deletions that a replica at offset {interest.offset} was not told of"
+        )
 
 
 async def _read_cold(found: Found, pool: Pool) -> None:

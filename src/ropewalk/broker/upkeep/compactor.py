@@ -68,6 +68,8 @@ class Compactor:
             log, now_ms = partition.log, self._clock.expiry_ms()
             if partition.is_over or self._work.is_wanted(log):
                 continue  # what a role that has ended knows to be committed may have been cut since
+            if partition.is_copied_anew:
+                continue  # it might never come to an end
             compaction = log.maintenance.take_compaction(
                 limit_offset=partition.last_stable_offset, now_ms=now_ms
             )
