@@ -4,6 +4,7 @@ that runs tasks here, and records that were never in a topic."""
 import json
 import shutil
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -20,20 +21,21 @@ from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
+from pyiceberg.catalog import load_catalog
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.spark import fail_points
-from ropewalk.spark.lake.dead_letters import is_paid
-from ropewalk.spark.lake.judging import dead_letter_schema, value_schema
+from ropewalk.spark.lake.dead_letters import is_paid, note_of, settle
+from ropewalk.spark.lake.judging import ERROR, dead_letter_schema, value_schema
 from ropewalk.spark.lake.kinds import Kind, open_table
 from ropewalk.spark.lake.landing import Landing
 from ropewalk.spark.lake.shaping import raw_schema
-from ropewalk.spark.lake.table import TableSpec, Upkeep
+from ropewalk.spark.lake.table import Commit, TableSpec, Upkeep
 from ropewalk.spark.ranges import Range, split
 from ropewalk.spark.refusals import DataLost
 from ropewalk.spark.values.decoding import ResolvedFormat, ValueFormat, open_reader
 from ropewalk.spark.values.schemas import SchemaText
-from tests.spark.test_spark_lake_tables import KINDS, ONE, ZERO, iceberg_rows, kept_up, topic_rows
+from tests.spark.test_spark_lake_tables import KINDS, ONE, ZERO, iceberg_rows, kept_up, topic_rows, write
 
 LENGTH = 12
 """Records of each of two partitions. Of three in turn, one is broken, one lacks a field that a strict schema wants, one is fine."""
@@ -283,3 +285,39 @@ def test_tables_that_do_not_belong_together_are_not_written_to() -> None:
     for reached in ({ZERO: 6, ONE: 3}, {ZERO: 5, ONE: 2}):
         with pytest.raises(DataLost, match="was put back to an earlier state"):
             is_paid({ZERO: 5, ONE: 3}, reached)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_owed_outlives_a_clean_up_of_the_history_by_others(kind: Kind, tmp_path: Path) -> None:
+    raw = raw_schema("date")
+    spec = TableSpec(address=str(tmp_path / "lake"), owner="job", schema=raw, partition_columns=("date",))
+    letters_spec = structs.replace(spec, address=str(tmp_path / "letters"), schema=dead_letter_schema(raw))
+    for _ in range(2):  # what was paid is not paid again
+        first = open_table(kind, spec).next_offsets([ZERO]).get(ZERO, 0)
+        table, letters = open_table(kind, spec), open_table(kind, letters_spec)
+        owed = write(letters, topic_rows(first + 3, 2).append_column(ERROR, pa.array(["bad"] * 2)))
+        moves = {ZERO: first + 5}
+        table.commit(Commit(write(table, topic_rows(first, 3)), moves, note_of(owed, moves, {})))
+        _forget_history(kind, tmp_path / "lake")
+        assert settle(open_table(kind, spec), open_table(kind, letters_spec)) == 2
+        assert settle(open_table(kind, spec), open_table(kind, letters_spec)) == 0
+    plain = open_table(kind, spec)
+    plain.commit(Commit((), {ZERO: 11}, {"batch": "2"}))
+    _forget_history(kind, tmp_path / "lake")
+    assert settle(open_table(kind, spec), open_table(kind, letters_spec)) == 0
+
+
+def _forget_history(kind: Kind, path: Path) -> None:
+    """As others do it who know nothing of us."""
+    if kind == "delta":
+        table = DeltaTable(str(path))
+        table.alter.set_table_properties({"delta.appendOnly": "false"})
+        table.create_checkpoint()
+        for each in (path / "_delta_log").glob("*.json"):
+            if int(each.stem) < table.version():
+                each.unlink()
+    elif kind == "iceberg":
+        catalog = load_catalog("ropewalk", type="sql", uri=f"sqlite:///{path}/_ropewalk/catalog.db")
+        table = catalog.load_table("ropewalk.archive")
+        table.append(table.scan(limit=0).to_arrow())  # of somebody else's
+        table.maintenance.expire_snapshots().older_than(datetime.now() + timedelta(days=1)).commit()

@@ -24,6 +24,7 @@ from msgspec import Struct
 from ropewalk.base.ids import TopicPartition
 from ropewalk.spark.figures import Figures
 from ropewalk.spark.lake.places import Place
+from ropewalk.spark.lake.put_back import said_of_put_back
 from ropewalk.spark.lake.table import Commit, LakeTable, WrittenFile
 from ropewalk.spark.ranges import (
     Json,
@@ -64,6 +65,9 @@ def settle(table: LakeTable, letters: LakeTable) -> int:
         return 0
     debt = msgspec.json.decode(text, type=Debt)
     promised = progress_in(debt.next_offsets)
+    put_back = letters.put_back(promised.offsets)
+    if put_back is not None:
+        raise DataLost(said_of_put_back(put_back, letters.next_offsets(promised.offsets)))
     known = letters.topic_ids(promised.ids)
     reached = Progress(letters.next_offsets(promised.offsets), known).without(made_anew(known, promised.ids))
     if is_paid(promised.offsets, reached.offsets):

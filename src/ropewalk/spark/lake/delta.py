@@ -15,6 +15,7 @@ import re
 import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from typing import Final
 from uuid import uuid4
 
@@ -25,16 +26,24 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from ropewalk.base.ids import TopicPartition, format_id, parse_id
 from ropewalk.spark.columns import Column
+from ropewalk.spark.lake.delta_history import OWNER, own_newest, restored_since
 from ropewalk.spark.lake.places import Place, local_directory, sync
+from ropewalk.spark.lake.put_back import PutBack
+from ropewalk.spark.lake.reach import reach, reach_columns
 from ropewalk.spark.lake.table import FIGURE, Commit, LiveFile, TableSpec, Target, Upkeep, WrittenFile
-from ropewalk.spark.lake.terms import check_layout, check_owner, grown_columns, refuse_strange_files
+from ropewalk.spark.lake.terms import (
+    check_layout,
+    check_owner,
+    grown_columns,
+    refuse_missing,
+    refuse_strange_files,
+)
 from ropewalk.spark.lake.upkeep import LEFTOVER_HOURS_MIN
 from ropewalk.spark.ranges import Offsets, TopicIds
 from ropewalk.spark.refusals import Overtaken, WrongUse
 from ropewalk.spark.storage import is_object_store
 from ropewalk.spark.store_words import said_by_store
 
-OWNER: Final = "ropewalk.owner"
 ATTEMPT: Final = "ropewalk.attempt"
 """Beside the note of a commit: a name that no other commit has."""
 LOG: Final = "_delta_log"
@@ -51,6 +60,10 @@ COMMITS_MAX: Final = 8
 UPKEEP: Final = "ropewalk.upkeep"
 """In commits that are not a batch's: what they did."""
 _OF_A_VERSION: Final = re.compile(r"(\d{20})\.(?:json|crc|checkpoint\.)")
+DEBT: Final = "dead_letters"
+"""The part of a note that must outlive the history."""
+_OWED: Final = ("owed", "note")
+"""As a topic and a partition, under which the number of the file is kept; no topic's partition is called so."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -120,7 +133,7 @@ class DeltaLake:
                 again = DeltaLake.open(self._spec)
                 if again._has(name, version):
                     break
-                is_rival = again._standing(commit) != seen or again._was_put_back_since(version)
+                is_rival = again._standing(commit) != seen or again.put_back(commit.next_offsets) is not None
                 if is_rival or attempt == COMMITS_MAX or not _takes(again.schema, written):
                     raise Overtaken(
                         f"{self._spec.address} has changed since version {version}: {error}. Another archiver writes the same"
@@ -134,10 +147,14 @@ class DeltaLake:
         """What the batch was filtered by."""
         return self.next_offsets(commit.next_offsets), self.topic_ids(commit.topic_ids)
 
-    def _was_put_back_since(self, version: int) -> bool:
-        """A restore takes rows back and leaves our offsets where they are."""
-        commits = self._table.history(self._table.version() - version)
-        return any(each.get("operation") == "RESTORE" for each in commits)
+    def _offsets_at(self, version: int, partitions: list[TopicPartition]) -> Offsets | None:
+        try:
+            earlier = DeltaTable(
+                self._spec.address, version=version, storage_options=_storage_options(self._spec)
+            )
+        except DeltaError:
+            return None  # its log was cleaned up
+        return DeltaLake(self._spec, earlier).next_offsets(partitions)
 
     def _append(self, commit: Commit, name: str) -> None:
         ids, formers = self._renamed(commit)
@@ -145,6 +162,7 @@ class DeltaLake:
             Transaction(self._app_id(each, formers.get(each.topic)), offset)
             for each, offset in sorted(commit.next_offsets.items())
         ]
+        moves += self._owing(commit)
         self._table.create_write_transaction(
             [_add_action(each, self._bounded()) for each in commit.files],
             "append",
@@ -153,6 +171,27 @@ class DeltaLake:
             commit_properties=CommitProperties(
                 custom_metadata={**self._noted(commit), ATTEMPT: name}, app_transactions=[*moves, *ids]
             ),
+        )
+
+    def _owing(self, commit: Commit) -> list[Transaction]:
+        """What a commit owes to another table is in its note, and the history may be cleaned up before it is paid. So it is in a file as well, which
+        an application transaction names: those are kept for good."""
+        text = commit.note.get(DEBT)
+        number = 0 if text is None else _number(text)
+        if text is not None:
+            place = Place(self._spec.address, self._spec.storage)
+            with place.create(_debt_path(number)) as file:
+                file.write(text.encode())
+            place.seal(_debt_path(number))
+        before = self._table.transaction_version(self._about(*_OWED)) or 0
+        return [] if number == before else [Transaction(self._about(*_OWED), number)]
+
+    def _owed(self) -> dict[str, str]:
+        number = self._table.transaction_version(self._about(*_OWED)) or 0
+        return (
+            {DEBT: Place(self._spec.address, self._spec.storage).read(_debt_path(number)).decode()}
+            if number
+            else {}
         )
 
     def _sync_log(self, version: int) -> None:
@@ -171,19 +210,27 @@ class DeltaLake:
         return any(each.get(ATTEMPT) == name for each in commits)
 
     def last_note(self) -> dict[str, str]:
-        count = 1
-        while True:
-            history = self._table.history(count)
-            for entry in history:
-                if entry.get(OWNER) == self._spec.owner:
-                    return {
-                        name.removeprefix(_NOTE): text
-                        for name, text in entry.items()
-                        if name.startswith(_NOTE)
-                    }
-            if len(history) < count:
-                return {}
-            count *= 8
+        entry = own_newest(self._table, self._spec.owner)
+        if entry is None:
+            return self._owed()
+        return {name.removeprefix(_NOTE): text for name, text in entry.items() if name.startswith(_NOTE)}
+
+    def put_back(self, partitions: Iterable[TopicPartition]) -> PutBack | None:
+        asked = list(partitions)
+        restored = restored_since(self._table, self._spec.owner)
+        if restored is None:
+            return None
+        offsets = None if restored.to_version is None else self._offsets_at(restored.to_version, asked)
+        if offsets == self.next_offsets(asked):
+            return None
+        how = f"RESTORE as version {restored.at_version}"
+        if restored.to_version is not None:
+            how += f", to version {restored.to_version}"
+        return PutBack(self._spec.address, self._spec.owner, how, offsets)
+
+    def reach(self, topic_ids: TopicIds) -> Offsets:
+        columns = reach_columns(self.schema)
+        return reach(self._table.to_pyarrow_dataset().scanner(columns=columns).to_batches(), topic_ids)
 
     def files(self) -> list[LiveFile]:
         actions = pa.table(self._table.get_add_actions(flatten=True))
@@ -331,7 +378,17 @@ class DeltaLake:
         return said, formers
 
 
+def _number(text: str) -> int:
+    """The same for every attempt at one commit; never 0, which says that nothing is owed."""
+    return int.from_bytes(sha256(text.encode()).digest()[:8], "big") >> 2 or 1
+
+
+def _debt_path(number: int) -> str:
+    return f"_ropewalk/owed/{number}.json"
+
+
 def _create(spec: TableSpec) -> DeltaTable:
+    refuse_missing(spec)
     try:
         return DeltaTable.create(
             spec.address,

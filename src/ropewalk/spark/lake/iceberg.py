@@ -28,8 +28,16 @@ from ropewalk.base.ids import TopicPartition
 from ropewalk.spark.columns import Column
 from ropewalk.spark.lake.joining import FIELD_ID
 from ropewalk.spark.lake.places import Place, local_directory, sync
+from ropewalk.spark.lake.put_back import PutBack
+from ropewalk.spark.lake.reach import reach, reach_columns
 from ropewalk.spark.lake.table import FIGURE, Commit, LiveFile, TableSpec, Target, Upkeep, WrittenFile
-from ropewalk.spark.lake.terms import check_layout, check_owner, grown_columns, refuse_strange_files
+from ropewalk.spark.lake.terms import (
+    check_layout,
+    check_owner,
+    grown_columns,
+    refuse_missing,
+    refuse_strange_files,
+)
 from ropewalk.spark.lake.upkeep import LEFTOVER_HOURS_MIN, State, superseded
 from ropewalk.spark.ranges import Json, Offsets, Progress, TopicIds, progress_in
 from ropewalk.spark.refusals import Overtaken, PipelineFailed, WrongUse
@@ -155,7 +163,10 @@ class IcebergTable:
             except CommitFailedException as error:
                 # The table that failed is of no further use; what the catalog has by now decides.
                 self._table = self._catalog.load_table(self._table.name())
-                if attempt == COMMITS_MAX or _reached(self._table) != self._reached:
+                is_rival = (
+                    _reached(self._table) != self._reached or self.put_back(self._reached.offsets) is not None
+                )
+                if is_rival or attempt == COMMITS_MAX:
                     raise Overtaken(
                         f"{self._spec.address} has changed since it was opened: {error}. Another archiver writes to it; nothing of"
                         f" this batch was committed. Let one run of {self._spec.owner!r} go on alone"
@@ -190,6 +201,35 @@ class IcebergTable:
     def last_note(self) -> dict[str, str]:
         text = self._table.properties.get(NOTE)
         return {} if text is None else msgspec.json.decode(text, type=dict[str, str])
+
+    def put_back(self, partitions: Iterable[TopicPartition]) -> PutBack | None:
+        asked = list(partitions)
+        found = self._said_by_snapshots()
+        if found is None or _chosen(found, asked) == self.next_offsets(asked):
+            return None
+        current = self._table.current_snapshot()
+        how = "it has no snapshot" if current is None else f"to snapshot {current.snapshot_id}"
+        return PutBack(self._spec.address, self._spec.owner, how, _chosen(found, asked))
+
+    def reach(self, topic_ids: TopicIds) -> Offsets:
+        columns = tuple(reach_columns(self.schema))
+        return reach(self._table.scan(selected_fields=columns).to_arrow_batch_reader(), topic_ids)
+
+    def _said_by_snapshots(self) -> Progress | None:
+        """What the newest commit of ours has said of itself that the rows of this moment come from; None if it has expired."""
+        if OFFSETS not in self._table.properties:
+            return None
+        snapshot = self._table.current_snapshot()
+        if snapshot is None:
+            return Progress({})
+        while snapshot is not None:
+            summary = snapshot.summary
+            text = None if summary is None else summary.additional_properties.get(OFFSETS)
+            if text is not None:
+                return progress_in(msgspec.json.decode(text, type=Json))
+            parent = snapshot.parent_snapshot_id
+            snapshot = None if parent is None else self._table.snapshot_by_id(parent)
+        return None
 
     def files(self) -> list[LiveFile]:
         return [
@@ -244,9 +284,9 @@ class IcebergTable:
             raise PipelineFailed(f"the catalog of {self._spec.address} says: {error}") from error
 
     def _standing(self) -> dict[str, str]:
-        """For the summary of a snapshot that moves no offset: those that the table has."""
-        stored = self._table.properties.get(OFFSETS)
-        return {} if stored is None else {OFFSETS: stored}
+        """For the summary of a snapshot that moves no offset: those that the rows of this moment come from, also where they were put back."""
+        found = self._said_by_snapshots()
+        return {} if found is None else {OFFSETS: msgspec.json.encode(found.to_json()).decode()}
 
     def tidy(self, upkeep: Upkeep, *, thorough: bool, now_ms: int) -> str:
         with self._catalog_in_words():
@@ -336,6 +376,7 @@ def _catalog(spec: TableSpec) -> tuple[Catalog, str]:
 
 
 def _create(spec: TableSpec, catalog: Catalog, name: str) -> Table:
+    refuse_missing(spec)
     namespace = name.rpartition(".")[0]
     with contextlib.suppress(NamespaceAlreadyExistsError):
         catalog.create_namespace(namespace)
@@ -387,6 +428,10 @@ def _small(type_: pa.DataType) -> pa.DataType:
     if pa.types.is_map(type_):
         return pa.map_(_small_field(type_.key_field), _small_field(type_.item_field))
     return type_
+
+
+def _chosen(progress: Progress, partitions: list[TopicPartition]) -> Offsets:
+    return {each: progress.offsets[each] for each in partitions if each in progress.offsets}
 
 
 def _reached(table: Table) -> Progress:

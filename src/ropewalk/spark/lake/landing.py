@@ -29,6 +29,7 @@ from ropewalk.spark.lake.dead_letters import note_of, settle
 from ropewalk.spark.lake.judging import judge, value_schema
 from ropewalk.spark.lake.keeping import Keeper
 from ropewalk.spark.lake.kinds import Kind, open_table
+from ropewalk.spark.lake.put_back import said_of_put_back
 from ropewalk.spark.lake.shaping import with_times
 from ropewalk.spark.lake.table import Commit, LakeTable, TableSpec, Target, WrittenFile
 from ropewalk.spark.lake.unseen import refuse_unseen
@@ -60,9 +61,13 @@ def said_of_archive(address: str, topic: str, archived_id: str, found_id: str) -
 
 
 def stored_of(table: LakeTable, partitions: Iterable[TopicPartition], topic_ids: TopicIds) -> Offsets:
-    """Where the table stands in these topics, and not in others that had their names before."""
-    known = table.topic_ids(topic_ids)
-    return Progress(table.next_offsets(partitions), known).without(made_anew(known, topic_ids)).offsets
+    """Where the table stands in these topics, and not in others that had their names before. Raises `DataLost` if its rows were put back."""
+    asked = list(partitions)
+    known, kept = table.topic_ids(topic_ids), table.next_offsets(asked)
+    put_back = table.put_back(asked)
+    if put_back is not None:
+        raise DataLost(said_of_put_back(put_back, kept))
+    return Progress(kept, known).without(made_anew(known, topic_ids)).offsets
 
 
 def _topic_ids(ranges: Iterable[Range]) -> TopicIds:

@@ -26,11 +26,20 @@ from uuid import uuid4
 import msgspec
 import pyarrow as pa
 from msgspec import Struct
+from pyarrow.dataset import dataset
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.spark.lake.places import local_directory, sync
+from ropewalk.spark.lake.put_back import PutBack
+from ropewalk.spark.lake.reach import reach, reach_columns
 from ropewalk.spark.lake.table import Commit, LiveFile, TableSpec, Target, Upkeep, WrittenFile
-from ropewalk.spark.lake.terms import check_layout, check_owner, grown_columns, refuse_strange_files
+from ropewalk.spark.lake.terms import (
+    check_layout,
+    check_owner,
+    grown_columns,
+    refuse_missing,
+    refuse_strange_files,
+)
 from ropewalk.spark.lake.upkeep import LEFTOVER_HOURS_MIN
 from ropewalk.spark.lake.writing import NULL_DIRECTORY
 from ropewalk.spark.ranges import Json, Offsets, TopicIds, from_json, progress_in
@@ -123,6 +132,14 @@ class ParquetDirectory:
     def last_note(self) -> dict[str, str]:
         return self._version.note
 
+    def put_back(self, _partitions: Iterable[TopicPartition]) -> PutBack | None:
+        """Directories have no earlier states."""
+        return None
+
+    def reach(self, topic_ids: TopicIds) -> Offsets:
+        rows = dataset(self._directory, schema=self.schema, partitioning="hive", format="parquet")
+        return reach(rows.scanner(columns=reach_columns(self.schema)).to_batches(), topic_ids)
+
     def files(self) -> list[LiveFile]:
         """None may be joined: readers would meanwhile see rows twice or not at all."""
         names = self._version.partition_columns
@@ -193,6 +210,7 @@ def _texts(path: Path, count: int) -> list[str]:
 
 
 def _create(spec: TableSpec, directory: Path) -> Version:
+    refuse_missing(spec)
     refuse_strange_files(spec, directory)
     version = Version(0, spec.owner, _schema_text(spec.schema), spec.partition_columns, {})
     _append(directory, version)

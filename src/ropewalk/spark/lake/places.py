@@ -48,6 +48,10 @@ class Place:
     def open(self, path: str) -> pa.NativeFile:
         return self._files.open_input_file(self._full(path))
 
+    def read(self, path: str) -> bytes:
+        with self._files.open_input_stream(self._full(path)) as file:
+            return bytes(file.read())
+
     def seal(self, path: str) -> int:
         """The size of a file that is complete, after it is safe from a loss of power where that is ours to see to."""
         full = self._full(path)

@@ -13,6 +13,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from ropewalk.base.ids import TopicPartition
+from ropewalk.spark.lake.put_back import PutBack
 from ropewalk.spark.ranges import Offsets, TopicIds
 from ropewalk.spark.storage import Storage
 
@@ -36,6 +37,8 @@ class TableSpec(Struct, frozen=True, kw_only=True):
     """Of Iceberg: the settings of the catalog, as pyiceberg names them, and as `table` the name in it."""
     storage: Storage = Storage()
     """Of an object store: where it is, and by which keys."""
+    must_exist: bool = False
+    """It is not made where there is none."""
 
 
 class Target(Struct, frozen=True):
@@ -134,6 +137,12 @@ class LakeTable(Protocol):
 
     def last_note(self) -> dict[str, str]:
         """Of the newest `commit` there is, whatever others have done to the table since; nothing if there is none."""
+
+    def put_back(self, partitions: Iterable[TopicPartition]) -> PutBack | None:
+        """Whether somebody has put the rows back to an earlier state since the newest `commit`, while the offsets of these stayed."""
+
+    def reach(self, topic_ids: TopicIds) -> Offsets:
+        """How far the rows themselves reach, all of them read. Raises `WrongUse` if they do not say where they come from."""
 
     def files(self) -> list[LiveFile]:
         """All of the newest state."""

@@ -69,6 +69,12 @@ def grown_columns(
             return grown
 
 
+def refuse_missing(spec: TableSpec) -> None:
+    """Before a table is made, by who only wants to look at one."""
+    if spec.must_exist:
+        raise WrongUse(f"there is no table in {spec.address}; the job makes it when it first runs")
+
+
 def refuse_strange_files(spec: TableSpec, directory: Path | None) -> None:
     """Before a table is made: what is there already would seem to be part of it."""
     if directory is None:
