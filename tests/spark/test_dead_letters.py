@@ -318,6 +318,6 @@ def _forget_history(kind: Kind, path: Path) -> None:
                 each.unlink()
     elif kind == "iceberg":
         catalog = load_catalog("ropewalk", type="sql", uri=f"sqlite:///{path}/_ropewalk/catalog.db")
-        table = catalog.load_table("ropewalk.archive")
-        table.append(table.scan(limit=0).to_arrow())  # of somebody else's
-        table.maintenance.expire_snapshots().older_than(datetime.now() + timedelta(days=1)).commit()
+        opened = catalog.load_table("ropewalk.archive")
+        opened.append(opened.scan(limit=0).to_arrow())  # of somebody else's
+        opened.maintenance.expire_snapshots().older_than(datetime.now() + timedelta(days=1)).commit()

@@ -168,6 +168,44 @@ def status(
     )
 
 
+@app.command(
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    epilog="Example: ropewalk pipeline offsets orders --from-table, after its table was put back. "
+    "A job that is not in the file is told as `pipeline run` is.",
+)
+@guarded
+def offsets(
+    ctx: typer.Context,
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A job of the file, or a kind. Comes before its options.")
+    ],
+    moves: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="TOPIC:PARTITION=OFFSET", help="Go on there. As often as needed."),
+    ] = None,
+    from_table: Annotated[
+        bool, typer.Option("--from-table", help="Go on where the table's rows end, which are all read.")
+    ] = False,
+    file: FileOption = None,
+    state: StateOption = None,
+    bootstrap: BootstrapOption = None,
+    output: OutputOption = None,
+) -> None:
+    """Show how far a job's output has come, or move that: after a table was put back, or to leave records out."""
+    _become(
+        ctx,
+        output,
+        "offsets",
+        name,
+        *_option("--set", *(moves or ())),
+        *(["--from-table"] if from_table else []),
+        *_option("--file", file),
+        *_option("--state", state),
+        *_option("--bootstrap", bootstrap or _said_before(ctx)),
+        *ctx.args,
+    )
+
+
 def _become(ctx: typer.Context, output: Output | None, *words: str) -> None:
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:

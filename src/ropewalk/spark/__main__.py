@@ -18,8 +18,13 @@ import structlog
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.spark.pipelines.catalogue import PIPELINES, pipeline
-from ropewalk.spark.pipelines.definition import DEFAULT_FILE, Table, define, parse_file
-from ropewalk.spark.pipelines.listing import print_description, print_kinds_and_jobs, print_statuses
+from ropewalk.spark.pipelines.definition import DEFAULT_FILE, Job, Table, define, parse_file
+from ropewalk.spark.pipelines.listing import (
+    print_description,
+    print_kinds_and_jobs,
+    print_offsets,
+    print_statuses,
+)
 from ropewalk.spark.pipelines.status import State, Status, default_directory, read_statuses
 from ropewalk.spark.refusals import PipelineFailed, Refusal, WrongUse
 
@@ -30,7 +35,7 @@ EXIT_INTERRUPTED: Final = 130
 
 def main(arguments: Sequence[str]) -> int:
     options, words = _parser().parse_known_args(arguments)
-    if words and options.command != "run":
+    if words and options.command not in ("run", "offsets"):
         print(f"ropewalk: there is no option {words[0]}", file=sys.stderr)
         return EXIT_WRONG_USE
     try:
@@ -41,6 +46,8 @@ def main(arguments: Sequence[str]) -> int:
                 print_description(options.name, _jobs(options), as_json=options.json)
             case "status":
                 print_statuses(_statuses(options), options.name, as_json=options.json)
+            case "offsets":
+                _offsets(options, words)
             case _:
                 return _run(options, words)
     except (Refusal, RopewalkError) as error:
@@ -69,17 +76,7 @@ def _run(options: Namespace, words: Sequence[str]) -> int:
 
     # What is logged goes where Spark's log goes; stdout is for results.
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
-    job = define(
-        options.name,
-        _jobs(options),
-        _given(options),
-        words,
-        name=options.job_name,
-        settings_of=lambda kind: pipeline(kind).Settings,
-        bootstrap=os.environ.get("ROPEWALK_BOOTSTRAP"),
-        state=_state(options),
-        environment=os.environ,
-    )
+    job = _job(options, words)
     outcome = run(
         job,
         pipeline(job.kind),
@@ -96,6 +93,35 @@ def _run(options: Namespace, words: Sequence[str]) -> int:
     else:
         print(f"{job.name}: {outcome.state.value}, {summary(outcome.progress, outcome.seconds)}")
     return EXIT_INTERRUPTED if job.once and outcome.state is State.STOPPED else 0
+
+
+def _offsets(options: Namespace, words: Sequence[str]) -> None:
+    from ropewalk.spark.pipelines.offsets import move, parse_moves, show
+
+    if options.set and options.from_table:
+        raise WrongUse("say --set or --from-table, one of them")
+    job, state = _job(options, words), _state(options)
+    made = pipeline(job.kind)
+    if options.set or options.from_table:
+        print_offsets(
+            move(job, made, state, parse_moves(options.set) if options.set else None), as_json=options.json
+        )
+    else:
+        print_offsets(show(job, made, state), as_json=options.json)
+
+
+def _job(options: Namespace, words: Sequence[str]) -> Job:
+    return define(
+        options.name,
+        _jobs(options),
+        _given(options),
+        words,
+        name=options.job_name,
+        settings_of=lambda kind: pipeline(kind).Settings,
+        bootstrap=os.environ.get("ROPEWALK_BOOTSTRAP"),
+        state=_state(options),
+        environment=os.environ,
+    )
 
 
 def _given(options: Namespace) -> Table:
@@ -168,6 +194,7 @@ def _parser() -> ArgumentParser:
         ("ls", "kinds and jobs"),
         ("describe", "what a kind or a job is told"),
         ("status", "how jobs are that have run on this machine, or that the cluster has heard of"),
+        ("offsets", "how far a job's output has come; move that"),
         ("run", "run a job, or a kind with what is said here"),
     ):
         command = commands.add_parser(name, help=purpose, allow_abbrev=False)
@@ -180,10 +207,15 @@ def _parser() -> ArgumentParser:
             command.add_argument(
                 "--file", metavar="FILE", help=f"jobs, as TOML [{DEFAULT_FILE}, if it is there]"
             )
-        if name in ("status", "run"):
+        if name in ("status", "run", "offsets"):
             command.add_argument("--state", metavar="DIR", help="where the status of jobs is kept")
+        if name in ("status", "run", "offsets"):
             command.add_argument("--bootstrap", "-b", metavar="HOST:PORT,…")
-    _add_run_options(commands.choices["run"])
+    for name in ("run", "offsets"):
+        _add_run_options(commands.choices[name])
+    moving = commands.choices["offsets"]
+    moving.add_argument("--set", action="append", metavar="TOPIC:PARTITION=OFFSET", help="move to there")
+    moving.add_argument("--from-table", action="store_true", help="move to where the table's rows end")
     return parser
 
 

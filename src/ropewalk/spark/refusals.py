@@ -22,6 +22,10 @@ def said_of_made_anew(topic: str, read_id: str, found_id: str) -> str:
     )
 
 
+class NoTable(WrongUse):
+    """There is no table where one is only looked at."""
+
+
 class NotOurs(WrongUse):
     """A table that another job owns, or that nobody made for this purpose."""
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ropewalk.spark.pipelines.definition import Job
 from ropewalk.spark.pipelines.hosts import check_hosts
-from ropewalk.spark.pipelines.pipeline import Pipeline, Started, Work
+from ropewalk.spark.pipelines.pipeline import OffsetTable, Pipeline, Started, Work
 from ropewalk.spark.pipelines.running import Report, Watching, carry_out
 from ropewalk.spark.pipelines.showing import Showing
 from ropewalk.spark.pipelines.status import State, held, read_statuses
@@ -42,6 +42,10 @@ class Collect:
             work.settings.take(sorted(row.offset for row in batch.select("offset").collect()))
 
         return Started(work.writing(work.stream()).foreachBatch(take).start())
+
+    @staticmethod
+    def tables(name: str, settings: object) -> tuple[OffsetTable, ...]:
+        return ()
 
     @staticmethod
     def finish(work: Work) -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ropewalk.spark.lake.evolution import Evolved, Refused, evolve
 from ropewalk.spark.lake.table import TableSpec
-from ropewalk.spark.refusals import NotOurs, WrongUse
+from ropewalk.spark.refusals import NoTable, NotOurs, WrongUse
 
 _TOPIC: Final = "topic"
 
@@ -72,7 +72,7 @@ def grown_columns(
 def refuse_missing(spec: TableSpec) -> None:
     """Before a table is made, by who only wants to look at one."""
     if spec.must_exist:
-        raise WrongUse(f"there is no table in {spec.address}; the job makes it when it first runs")
+        raise NoTable(f"there is no table in {spec.address}; the job makes it when it first runs")
 
 
 def refuse_strange_files(spec: TableSpec, directory: Path | None) -> None:

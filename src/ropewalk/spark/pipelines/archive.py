@@ -12,6 +12,7 @@ import json
 import os
 from typing import ClassVar, Final, Literal, NamedTuple
 
+import pyarrow as pa
 from msgspec import Struct, structs
 
 from ropewalk.spark.brokers import Brokers
@@ -26,7 +27,7 @@ from ropewalk.spark.lake.terms import day_column
 from ropewalk.spark.lake.upkeep import Due
 from ropewalk.spark.options import EARLIEST, AtOffsets, SourceOptions, parse_source
 from ropewalk.spark.pipelines.definition import absolute
-from ropewalk.spark.pipelines.pipeline import Started, Work, tally_here
+from ropewalk.spark.pipelines.pipeline import OffsetTable, Started, Work, tally_here
 from ropewalk.spark.ranges import Offsets, TopicIds, made_anew, to_json
 from ropewalk.spark.reading import TopicRecords
 from ropewalk.spark.refusals import DataLost
@@ -127,6 +128,16 @@ class Archive:
         query = work.writing(_from(work, options, beginning.starting).stream()).foreachBatch(landing).start()
         return Started(
             query, counted_from=beginning.found, tally=tally_here(work, landing.tally), reads_by_itself=True
+        )
+
+    @staticmethod
+    def tables(name: str, settings: ArchiveSettings) -> tuple[OffsetTable, ...]:
+        # Whether topics have directories of their own is the table's to say, and so are its columns.
+        spec = _spec(settings, name, several_topics=False, with_topic_id=False)
+        looked = [spec] if settings.format == "raw" else [spec, _letters(settings, spec)]
+        return tuple(
+            OffsetTable(settings.table, structs.replace(each, schema=pa.schema([]), must_exist=True))
+            for each in looked
         )
 
     @staticmethod

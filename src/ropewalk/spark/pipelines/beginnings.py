@@ -61,6 +61,8 @@ class Kept(Struct, frozen=True):
     beginning: Json
     shuffle_partitions: int | None = None
     """Into how many pieces rows are put together that belong together. Spark goes on with as many as the checkpoint began with."""
+    sink: str | None = None
+    """Under which name the job writes to topics; None in what was kept before that could be another than the job's."""
 
 
 class Continue(Struct, frozen=True):

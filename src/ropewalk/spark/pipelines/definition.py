@@ -72,6 +72,8 @@ class Job(Struct, frozen=True, kw_only=True):
     conf: dict[str, str]
     settings: Struct
     storage: Storage = Storage()
+    is_named: bool = True
+    """Somebody has given it a name. Otherwise it is called by its kind, like any other such job."""
 
 
 def parse_file(text: str, where: str) -> dict[str, Table]:
@@ -131,6 +133,7 @@ def define(
         conf={**_texts(table.conf), **_texts(given.conf)},
         settings=settings,
         storage=resolve(table.storage, environment or {}, f"[pipeline.{asked}.storage]"),
+        is_named=name is not None or asked in jobs,
     )
 
 

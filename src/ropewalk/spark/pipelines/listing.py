@@ -1,6 +1,7 @@
 """Kinds, jobs and their status, printed for people or as JSON for programs."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -11,6 +12,9 @@ from ropewalk.spark.pipelines.settings import Described, describe_settings
 from ropewalk.spark.pipelines.status import Status
 from ropewalk.spark.refusals import WrongUse
 from ropewalk.spark.storage import shown
+
+if TYPE_CHECKING:
+    from ropewalk.spark.pipelines.offsets import Report
 
 
 def print_kinds_and_jobs(jobs: Mapping[str, Table], *, as_json: bool) -> None:
@@ -115,6 +119,21 @@ def print_statuses(statuses: Sequence[Status], name: str | None, *, as_json: boo
 def _shown(job: Table) -> dict[str, object]:
     """As the file has it, without what is secret."""
     return {**msgspec.to_builtins(job), "storage": shown(job.storage)}
+
+
+def print_offsets(report: "Report", *, as_json: bool) -> None:
+    if as_json:
+        _print_json(report)
+        return
+    columns = ("PARTITION", "TOPIC ID", "NEXT OFFSET", "PUT BACK TO", "MOVED TO")
+    rows = [
+        (each.partition, *map(_text, (each.topic_id, each.kept, each.put_back_to, each.moved_to)))
+        for each in report.standings
+    ]
+    used = [at for at in range(len(columns)) if at < 3 or any(row[at] != "-" for row in rows)]
+    _print_table([columns[at] for at in used], [[row[at] for at in used] for row in rows])
+    for notice in report.notices:
+        print(notice)
 
 
 def _reads(job: Table) -> str:

@@ -13,6 +13,10 @@
             return Started(work.writing(counted).format("parquet").option("path", work.settings.to).start())
 
         @staticmethod
+        def tables(name: str, settings: Settings) -> tuple[OffsetTable, ...]:
+            return ()
+
+        @staticmethod
         def finish(work: Work) -> None: ...
 
 What a reader could get wrong
@@ -27,6 +31,8 @@ from msgspec import Struct
 
 from ropewalk.spark.figures import Tally
 from ropewalk.spark.job_names import is_remote
+from ropewalk.spark.lake.kinds import Kind
+from ropewalk.spark.lake.table import TableSpec
 from ropewalk.spark.ranges import Offsets
 from ropewalk.spark.storage import Storage
 
@@ -54,6 +60,8 @@ class Work(Struct, frozen=True, kw_only=True):
     """The kind's `Settings`."""
     storage: Storage = Storage()
     """Of object stores that the job writes to."""
+    sink: str | None = None
+    """Under which name it writes to topics; None for its own."""
 
     def stream(self, **more: str) -> "DataFrame":
         """The job's topics, as the source gives them. `more` are options of the source that win over the user's."""
@@ -86,6 +94,13 @@ def tally_here(work: Work, tally: Tally) -> Tally | None:
     return None if is_remote(work.spark) else tally
 
 
+class OffsetTable(Struct, frozen=True):
+    """A table of a job's that keeps offsets, to be looked at: it is not made where there is none."""
+
+    kind: Kind
+    spec: TableSpec
+
+
 class Pipeline(Protocol):
     summary: ClassVar[str]
     """One sentence, for lists."""
@@ -93,6 +108,10 @@ class Pipeline(Protocol):
 
     @staticmethod
     def start(work: Work) -> Started: ...
+
+    @staticmethod
+    def tables(name: str, settings: Any) -> tuple[OffsetTable, ...]:
+        """Where a job of that name keeps how far it has come, the table that decides first; none if it writes to topics."""
 
     @staticmethod
     def finish(work: Work) -> None:

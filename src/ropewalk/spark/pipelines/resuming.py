@@ -22,7 +22,7 @@ from ropewalk.spark.pipelines.beginnings import (
     decide,
     with_newcomers,
 )
-from ropewalk.spark.pipelines.kept import has_progress, read_kept, write_kept
+from ropewalk.spark.pipelines.kept import has_progress, write_kept
 from ropewalk.spark.pipelines.outputs import Batch, Output
 from ropewalk.spark.pipelines.pipeline import Work
 from ropewalk.spark.pipelines.query_shape import Shape
@@ -39,11 +39,16 @@ _log = structlog.get_logger()
 
 
 def begin(
-    work: Work, source: SourceOptions, query: SqlQuery, output: Output, definition: Definition, shape: Shape
+    work: Work,
+    source: SourceOptions,
+    query: SqlQuery,
+    output: Output,
+    definition: Definition,
+    shape: Shape,
+    kept: Kept | None,
 ) -> Offsets:
     """Where the query began, or is to begin, in every partition."""
     progress = has_progress(work.spark, work.checkpoint)
-    kept = read_kept(work.spark, work.checkpoint)
     shuffle_partitions = int(work.spark.conf.get(SHUFFLE_PARTITIONS, "200") or 200)
     with Brokers(source) as brokers:
         partitions, topic_ids = brokers.look()
@@ -76,8 +81,19 @@ def begin(
                     rows = once_more(work.spark, work.bootstrap, work.source, unfinished)
                     output.write(query.over(rows), batch)
                 beginning = with_newcomers(reached, partitions)
-    write_kept(work.spark, work.checkpoint, Kept(definition, to_json(beginning), shuffle_partitions))
+    write_kept(
+        work.spark,
+        work.checkpoint,
+        Kept(definition, to_json(beginning), shuffle_partitions, sink_of(work, kept)),
+    )
     return beginning
+
+
+def sink_of(work: Work, kept: Kept | None) -> str:
+    """Under which name the job writes to topics: as its checkpoint says, if there is one."""
+    if kept is not None:
+        return kept.sink or work.name
+    return work.sink or work.name
 
 
 def _refuse_missing(brokers: Brokers, topic: str) -> None:

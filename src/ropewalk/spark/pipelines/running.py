@@ -31,6 +31,7 @@ from ropewalk.spark.pipelines.pipeline import Pipeline, Started, Work
 from ropewalk.spark.pipelines.progress import Progress, Snapshot
 from ropewalk.spark.pipelines.session import check_place, hand_storage, is_local, open_session, pages_of
 from ropewalk.spark.pipelines.showing import Showing
+from ropewalk.spark.pipelines.sink_names import sink_name
 from ropewalk.spark.pipelines.status import State, Status, held, write_status
 from ropewalk.spark.pipelines.status_topic import StatusTopic
 from ropewalk.spark.refusals import PipelineFailed
@@ -86,6 +87,7 @@ def run(job: Job, pipeline: type[Pipeline], watching: Watching) -> Outcome:
     check_storage(job)
     with held(watching.state_directory, job.name), contextlib.ExitStack() as open_:
         log = None if watching.verbose else os.path.join(watching.state_directory, f"{job.name}.log")
+        sink = sink_name(watching.state_directory, job.name, is_named=job.is_named)
         heard = open_.enter_context(StatusTopic(job.bootstrap))
         report = Report(job, watching, log, heard)
         if watching.metrics_port is not None:
@@ -95,7 +97,7 @@ def run(job: Job, pipeline: type[Pipeline], watching: Watching) -> Outcome:
             open_.enter_context(_stderr_in(log))
         report.tell(State.STARTING)
         try:
-            return _run(job, pipeline, report, showing)
+            return _run(job, pipeline, report, showing, sink)
         except KeyboardInterrupt:
             report.tell(State.STOPPED)
             raise
@@ -120,7 +122,7 @@ def check_storage(job: Job) -> None:
                 refuse_unfit(as_written(address), job.storage)
 
 
-def _run(job: Job, pipeline: type[Pipeline], report: "Report", showing: Showing) -> Outcome:
+def _run(job: Job, pipeline: type[Pipeline], report: "Report", showing: Showing, sink: str) -> Outcome:
     began = time.monotonic()
     showing.step(f"starting Spark on {job.remote or job.master}")
     session = open_session(job)
@@ -133,18 +135,23 @@ def _run(job: Job, pipeline: type[Pipeline], report: "Report", showing: Showing)
         if not is_local(job):
             showing.step("looking at Spark's hosts")
             check_hosts(session)
-        state = carry_out(job, pipeline, session, report, showing)
+        state = carry_out(job, pipeline, session, report, showing, sink)
     finally:
         session.stop()
     return Outcome(state, report.snapshot, time.monotonic() - began)
 
 
 def carry_out(
-    job: Job, pipeline: type[Pipeline], session: "SparkSession", report: "Report", showing: Showing
+    job: Job,
+    pipeline: type[Pipeline],
+    session: "SparkSession",
+    report: "Report",
+    showing: Showing,
+    sink: str | None = None,
 ) -> State:
     """In a session that is there, and stays."""
     stop = Stop()
-    work = _work(job, session)
+    work = _work(job, session, sink)
     with stop.listening(), _failures_in_words(report.log):
         started = pipeline.start(work)
         report.begin(started)
@@ -248,7 +255,7 @@ class Report:
         return page(self._job.name, self._job.kind, self.snapshot, up=up)
 
 
-def _work(job: Job, session: "SparkSession") -> Work:
+def _work(job: Job, session: "SparkSession", sink: str | None) -> Work:
     return Work(
         spark=session,
         name=job.name,
@@ -259,6 +266,7 @@ def _work(job: Job, session: "SparkSession") -> Work:
         interval=job.interval,
         settings=job.settings,
         storage=job.storage,
+        sink=sink,
     )
 
 

@@ -33,11 +33,12 @@ from ropewalk.spark.pipelines.beginnings import Definition
 from ropewalk.spark.pipelines.covered import BatchRanges
 from ropewalk.spark.pipelines.definition import absolute
 from ropewalk.spark.pipelines.judging import Judging, Letters
+from ropewalk.spark.pipelines.kept import read_kept
 from ropewalk.spark.pipelines.late_rows import windows_of
 from ropewalk.spark.pipelines.outputs import Batch, Output, TopicOutput, as_records, refuse_doubles
-from ropewalk.spark.pipelines.pipeline import Started, Work, tally_here
+from ropewalk.spark.pipelines.pipeline import OffsetTable, Started, Work, tally_here
 from ropewalk.spark.pipelines.query_shape import Shape
-from ropewalk.spark.pipelines.resuming import begin, stream_from
+from ropewalk.spark.pipelines.resuming import begin, sink_of, stream_from
 from ropewalk.spark.pipelines.row_reading import RowReading
 from ropewalk.spark.pipelines.sql_query import SqlQuery, Watermark
 from ropewalk.spark.pipelines.table_output import TableOutput, refuse_partition_columns
@@ -162,9 +163,10 @@ class Transform:
         query = _query(settings, source.subscription.topics)
         streams = {name: stream_from(work, topic) for name, topic in query.views.items()}
         shape = query.shape(work.spark, streams)
-        output = _output(work, query.over_each(work.spark, streams))
+        kept = read_kept(work.spark, work.checkpoint)
+        output = _output(work, query.over_each(work.spark, streams), sink_of(work, kept))
         definition = _definition(settings, query, output)
-        beginning = begin(work, source, query, output, definition, shape)
+        beginning = begin(work, source, query, output, definition, shape, kept)
         judging = _judging(work, source, query, shape)
         each = EachBatch(
             work.name,
@@ -187,6 +189,15 @@ class Transform:
             tally=tally_here(work, each.tally),
             counts_late_rows=judging is not None and judging.windows is not None,
         )
+
+    @staticmethod
+    def tables(name: str, settings: TransformSettings) -> tuple[OffsetTable, ...]:
+        if not settings.to:
+            return ()
+        spec = TableSpec(
+            address=as_written(absolute(settings.to)), owner=name, schema=pa.schema([]), must_exist=True
+        )
+        return (OffsetTable(settings.table, spec),)
 
     @staticmethod
     def finish(work: Work) -> None:
@@ -370,7 +381,7 @@ def _refuse(settings: TransformSettings, subscription: Subscription) -> None:
         )
 
 
-def _output(work: Work, rows: "DataFrame") -> Output:
+def _output(work: Work, rows: "DataFrame", sink: str) -> Output:
     settings: TransformSettings = work.settings
     refuse_doubles(rows)
     if settings.to:
@@ -384,7 +395,7 @@ def _output(work: Work, rows: "DataFrame") -> Output:
         return TableOutput(settings.table, spec, FILE_BYTES_TARGET, keeper)
     as_records(rows, settings.key)
     return TopicOutput(
-        work.bootstrap, settings.to_topic, work.name, settings.key, settings.tasks, settings.producer
+        work.bootstrap, settings.to_topic, sink, settings.key, settings.tasks, settings.producer
     )
 
 
