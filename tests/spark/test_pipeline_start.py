@@ -257,7 +257,7 @@ def test_the_command_line_hands_everything_on(tmp_path: Path) -> None:
     gone = ropewalk("status", "gone", directory=tmp_path)
     assert (gone.returncode, gone.stderr) == (
         2,
-        "ropewalk: no job 'gone' has run here; --state names another directory\n",
+        "ropewalk: no job 'gone' has run here; --state names another directory, --bootstrap a cluster that may have heard of it\n",
     )
     missing = ropewalk("ls", "--file", "none.toml", directory=tmp_path)
     assert missing.stderr == "ropewalk: there is no file none.toml\n"

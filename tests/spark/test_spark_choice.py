@@ -108,7 +108,7 @@ with tempfile.TemporaryDirectory() as place:
         values=ResolvedFormat(ValueFormat("raw")),
         file_bytes_target=1 << 20,
     )
-    (handed,) = task(iter([pa.RecordBatch.from_arrays([column_of(np.zeros(1, np.int64))], ["id"])]))
+    handed, *_ = task(iter([pa.RecordBatch.from_arrays([column_of(np.zeros(1, np.int64))], ["id"])]))
 assert b"date=1970-01-01" in handed["file"][0].as_py()
 print(sorted({"numba", "pandas"} & set(sys.modules)))
 """
