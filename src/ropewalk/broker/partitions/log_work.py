@@ -20,6 +20,10 @@ class LogWork:
         self._wanted: dict[Log, asyncio.Future[None]] = {}
         """By those who want a log for themselves; done when the last of the others has left."""
 
+        self._snapshots: dict[Log, asyncio.Lock] = {}
+        self._snapshot_writers: dict[Log, int] = {}
+        """How many write a snapshot of a log, or wait to."""
+
     def is_wanted(self, log: Log) -> bool:
         """Whether somebody has the log for themselves or waits to: keep away."""
         return log in self._wanted
@@ -46,6 +50,19 @@ class LogWork:
             yield
         finally:
             self.end(log)
+
+    @asynccontextmanager
+    async def writing_snapshot(self, log: Log) -> AsyncIterator[None]:
+        """Take a snapshot while this lasts, and write it: one at a time, since two of one offset would have the same name."""
+        lock = self._snapshots.setdefault(log, asyncio.Lock())
+        self._snapshot_writers[log] = self._snapshot_writers.get(log, 0) + 1
+        try:
+            async with lock:
+                yield
+        finally:
+            self._snapshot_writers[log] -= 1
+            if not self._snapshot_writers[log]:
+                del self._snapshot_writers[log], self._snapshots[log]
 
     @asynccontextmanager
     async def alone(self, log: Log) -> AsyncIterator[None]:

@@ -330,18 +330,21 @@ class Partitions:
             )
 
     async def _write_snapshot(self, partition: Hosted) -> None:
-        maintenance = partition.log.maintenance
-        snapshot = maintenance.take_snapshot(self._clock.expiry_ms(), force=True, before_deleting=True)
-        if snapshot is None:
-            return
-        with self.log_work.beside(partition.log):
-            try:
-                await self._pool.run(snapshot.run)
-            except FileNotFoundError:
-                if self.hosts(partition):
-                    raise
-            else:
-                maintenance.on_snapshot(snapshot)
+        log, maintenance = partition.log, partition.log.maintenance
+        async with self.log_work.writing_snapshot(log):
+            if self.log_work.is_wanted(log) or not self.hosts(partition):  # since it waited for another
+                return
+            snapshot = maintenance.take_snapshot(self._clock.expiry_ms(), force=True, before_deleting=True)
+            if snapshot is None:
+                return
+            with self.log_work.beside(log):
+                try:
+                    await self._pool.run(snapshot.run)
+                except FileNotFoundError:
+                    if self.hosts(partition):
+                        raise
+                else:
+                    maintenance.on_snapshot(snapshot)
 
     async def save_damage(self) -> None:
         """Write down which logs are known to be damaged, so that no restart forgets it. Call before anybody is told of one.

@@ -77,17 +77,18 @@ class Compactor:
                 continue
             # Snapshots that speak of compacted segments go with them. This one spares a crash the reading of it all.
             self._work.begin(log)
-            snapshot = log.maintenance.take_snapshot(now_ms, force=True)
-            if snapshot is not None:
-                try:
-                    await self._pool.run(snapshot.run)
-                except FileNotFoundError:  # the partition was removed meanwhile
-                    self._work.end(log)
-                    continue
-                except OSError:
-                    self._work.end(log)
-                    raise
-                log.maintenance.on_snapshot(snapshot)
+            async with self._work.writing_snapshot(log):
+                snapshot = log.maintenance.take_snapshot(now_ms, force=True)
+                if snapshot is not None:
+                    try:
+                        await self._pool.run(snapshot.run)
+                    except FileNotFoundError:  # the partition was removed meanwhile
+                        self._work.end(log)
+                        continue
+                    except OSError:
+                        self._work.end(log)
+                        raise
+                    log.maintenance.on_snapshot(snapshot)
             return _Pass(partition, compaction, log.size_bytes)
         self._candidates = iter(self._partitions)
         return None

@@ -195,17 +195,20 @@ class Housekeeping:
 
     async def _write_snapshot(self, partition: Hosted) -> None:
         """If one is due."""
-        snapshot = partition.log.maintenance.take_snapshot(self._clock.expiry_ms())
-        if snapshot is None:
-            return
-        with self._work.beside(partition.log):
-            try:
-                await self._pool.run(snapshot.run)
-            except FileNotFoundError:
-                if self._partitions.hosts(partition):
-                    raise
-            else:
-                partition.log.maintenance.on_snapshot(snapshot)
+        async with self._work.writing_snapshot(partition.log):
+            if not self._may_work_at(partition):  # since it waited for another
+                return
+            snapshot = partition.log.maintenance.take_snapshot(self._clock.expiry_ms())
+            if snapshot is None:
+                return
+            with self._work.beside(partition.log):
+                try:
+                    await self._pool.run(snapshot.run)
+                except FileNotFoundError:
+                    if self._partitions.hosts(partition):
+                        raise
+                else:
+                    partition.log.maintenance.on_snapshot(snapshot)
 
     async def scrub(self) -> bool:
         """Verify the next stretch of closed segments; False when a round is over."""
