@@ -26,8 +26,9 @@ from ropewalk.replication.follower import Truncate
 from ropewalk.sim.storage import StoredFile
 from ropewalk.sim.world import EPOCH_MS
 from ropewalk.wire.error_code import ErrorCode
-from ropewalk.wire.messages import fetch, produce
+from ropewalk.wire.messages import create_topics, fetch, produce
 from tests.cluster.nodes import KAFKA_PORT, Nodes, in_a_cluster
+from tests.cluster.test_cluster_moves import ask as ask_client
 
 TOPIC = "orders"
 
@@ -36,6 +37,15 @@ async def create(client: Client, *, replicas: int = 3, **settings: str) -> None:
     pairs = tuple((name.replace("_", "."), value) for name, value in settings.items())
     outcomes = await Admin(client).create_topics([NewTopic(TOPIC, 1, replicas, pairs)])
     assert outcomes == {TOPIC: None}
+
+
+async def create_on(client: Client, *replicas: int) -> None:
+    """The first of them leads."""
+    assigned = create_topics.CreatableReplicaAssignment(0, replicas)
+    asked = create_topics.CreatableTopic(TOPIC, -1, -1, (assigned,))
+    answer = await ask_client(client, create_topics.API, create_topics.CreateTopicsRequest((asked,)))
+    (made,) = answer.topics
+    assert made.error_code == ErrorCode.NONE
 
 
 async def send(producer: Producer, *values: str) -> None:
@@ -264,7 +274,7 @@ def test_a_copy_that_found_no_room_is_made_when_there_is() -> None:
         async with nodes.client() as client:
             platters = nodes.members[2].machine.platters
             platters.capacity_bytes = platters.used_bytes
-            await create(client)
+            await create_on(client, 0, 1, 2)  # the one without room follows
             producer = Producer(client, TOPIC)
             sending = asyncio.ensure_future(send(producer, "a"))
             await nodes.until(lambda: nodes[2].partitions.unopened_count == 1)
