@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from ropewalk import __version__
+from ropewalk.spark.job_names import is_remote
 from ropewalk.spark.refusals import WrongUse
 
 if TYPE_CHECKING:
@@ -104,19 +105,15 @@ def _question(needed: tuple[str, ...]) -> Callable[[int], str]:
 
 
 def _task_count(session: "SparkSession") -> int:
-    if _is_remote(session):
+    if is_remote(session):
         return _TASKS
     return max(2 * session.sparkContext.defaultParallelism, 4)
 
 
 def _host_count(session: "SparkSession") -> int:
     """As far as Spark says; the driver is counted by Spark among its executors and does not work."""
-    if _is_remote(session):
+    if is_remote(session):
         return 1
     known = session.sparkContext._jsc.sc().getExecutorMemoryStatus().keys().toList()
     names = {str(known.apply(index)).rpartition(":")[0] for index in range(known.size())}
     return max(1, len(names) - 1)
-
-
-def _is_remote(session: "SparkSession") -> bool:
-    return type(session).__module__.startswith("pyspark.sql.connect.")
