@@ -1,9 +1,9 @@
 """Every page this door serves, with its handler. No listing, no page."""
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 from ropewalk.base.metrics import Source
 from ropewalk.broker.upkeep.vitals import Vitals
@@ -11,9 +11,7 @@ from ropewalk.broker.watching.cluster_health import ClusterHealth
 from ropewalk.broker.watching.health import Health
 from ropewalk.http.handlers import health as health_pages
 from ropewalk.http.handlers import index, scrape
-from ropewalk.http.message import Answer, Request, text_answer
-
-Handle = Callable[[Request], Coroutine[Any, None, Answer]]
+from ropewalk.http1.message import Answer, Handle, Request, text_answer
 
 METHODS: Final = ("GET", "HEAD")
 """Everything here is read only."""

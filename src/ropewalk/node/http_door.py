@@ -14,9 +14,9 @@ import structlog
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ports import Network
-from ropewalk.http.connections import HttpConnections
-from ropewalk.http.listener import HttpListener
 from ropewalk.http.routes import Routes
+from ropewalk.http1.connections import HttpConnections
+from ropewalk.http1.listener import HttpListener
 from ropewalk.node.config import Config, parse_address
 
 _log = structlog.get_logger()
@@ -41,7 +41,7 @@ async def listen_http(
     host, port = parse_address(config[SETTING], SETTING)
 
     async def listen(port: int) -> HttpListener:
-        return await HttpListener.start(network, host, port, connections=connections, routes=routes)
+        return await HttpListener.start(network, host, port, connections=connections, answer=routes.answer)
 
     try:
         return await listen(port)

@@ -26,9 +26,9 @@ from ropewalk.broker.watching.partition_figures import PartitionFigures
 from ropewalk.broker.watching.telemetry import Telemetry
 from ropewalk.broker.watching.telemetry_samples import Sampler
 from ropewalk.broker.watching.transaction_figures import TransactionFigures
-from ropewalk.http.connections import HttpConnections
-from ropewalk.http.listener import HttpListener
 from ropewalk.http.routes import Routes
+from ropewalk.http1.connections import HttpConnections
+from ropewalk.http1.listener import HttpListener
 from ropewalk.node.config import Config
 from ropewalk.node.http_door import listen_http, sweep
 from ropewalk.runtime.tasks import Supervisor

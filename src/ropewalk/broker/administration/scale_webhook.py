@@ -20,8 +20,8 @@ from ropewalk.base.ports import Clock, Network, Pool
 from ropewalk.broker.administration.rounds import Upkeep
 from ropewalk.broker.cluster.cluster import Cluster
 from ropewalk.broker.topics.topics import Topics
-from ropewalk.client.http1 import HttpConnection
 from ropewalk.controller.scale_news import ScaleNews
+from ropewalk.http1.client import ClientConnection
 
 _log = structlog.get_logger()
 
@@ -106,7 +106,7 @@ class ScaleWebhook:
             f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
         )
         async with asyncio.timeout(SCALE_NEWS_ANSWER_MS_MAX / 1000):
-            connection = await HttpConnection.open(
+            connection = await ClientConnection.open(
                 self._network,
                 url.hostname or "",
                 url.port or _PORTS[url.scheme],

@@ -12,7 +12,7 @@ from http import HTTPStatus
 
 from ropewalk.broker.watching.cluster_health import ClusterHealth
 from ropewalk.broker.watching.health import Check, Health
-from ropewalk.http.message import Answer, Request, text_answer
+from ropewalk.http1.message import Answer, Request, text_answer
 
 
 async def handle_live(request: Request, *, health: Health) -> Answer:

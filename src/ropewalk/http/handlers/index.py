@@ -3,7 +3,7 @@
 from http import HTTPStatus
 from typing import Final
 
-from ropewalk.http.message import Answer, Request, text_answer
+from ropewalk.http1.message import Answer, Request, text_answer
 
 _TEXT: Final = """\
 ropewalk

@@ -13,7 +13,7 @@ from http import HTTPStatus
 from ropewalk.base.metrics import Source
 from ropewalk.broker.upkeep.vitals import Vitals
 from ropewalk.http.exposition import CONTENT_TYPE, Exposition
-from ropewalk.http.message import Answer, Request
+from ropewalk.http1.message import Answer, Request
 from ropewalk.runtime.steps import Pace
 
 

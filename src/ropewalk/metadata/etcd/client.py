@@ -31,7 +31,7 @@ from ropewalk.base.limits import (
     ETCD_TELL_MS_MAX,
 )
 from ropewalk.base.ports import Clock, Network
-from ropewalk.client.http1 import Answer, HttpConnection
+from ropewalk.http1.client import ClientConnection, Reply
 from ropewalk.metadata.etcd import messages
 from ropewalk.metadata.etcd.messages import Failure, Message, StreamAnswer, WatchAnswer, decode
 
@@ -118,7 +118,7 @@ class EtcdClient:
         self._clock = clock
         self._access = access
         self._current = 0
-        self._idle: list[tuple[int, HttpConnection]] = []
+        self._idle: list[tuple[int, ClientConnection]] = []
         self._token: str | None = None
 
     @property
@@ -199,7 +199,7 @@ class EtcdClient:
                 connection.close()
         return value
 
-    async def _connected(self, *, fresh: bool) -> tuple[int, HttpConnection]:
+    async def _connected(self, *, fresh: bool) -> tuple[int, ClientConnection]:
         """A connection to the current member, or to the first after it that takes one."""
         while self._idle and not fresh:
             index, connection = self._idle.pop()
@@ -213,7 +213,7 @@ class EtcdClient:
             tls = self._access.tls if member.is_tls else None
             try:
                 async with asyncio.timeout(ETCD_CONNECT_MS_MAX / 1000):
-                    return index, await HttpConnection.open(
+                    return index, await ClientConnection.open(
                         self._network,
                         member.host,
                         member.port,
@@ -253,7 +253,7 @@ class EtcdClient:
 class Watch:
     """A stream of events. Whoever ends it early must `close`."""
 
-    def __init__(self, connection: HttpConnection, pass_over: Callable[[], None]) -> None:
+    def __init__(self, connection: ClientConnection, pass_over: Callable[[], None]) -> None:
         self._connection = connection
         self._pass_over = pass_over
 
@@ -277,7 +277,7 @@ class Watch:
         self._connection.close()
 
 
-def _read(answer: Answer, kind: type[M]) -> M:
+def _read(answer: Reply, kind: type[M]) -> M:
     if answer.status == 200:
         return decode(answer.body, kind)
     failure = decode(answer.body, Failure)

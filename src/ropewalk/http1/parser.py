@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, unquote
 import httptools
 
 from ropewalk.base.limits import HTTP_BODY_BYTES_MAX, HTTP_HEAD_BYTES_MAX, HTTP_URL_BYTES_MAX
-from ropewalk.http.message import Request
+from ropewalk.http1.message import Request
 
 _QUERY_FIELDS_MAX: Final = 32
 _PIECE_BYTES: Final = HTTP_HEAD_BYTES_MAX // 4

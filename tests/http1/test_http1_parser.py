@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ropewalk.base.limits import HTTP_HEAD_BYTES_MAX
-from ropewalk.http.message import Request
-from ropewalk.http.parser import Refused, RequestParser
+from ropewalk.http1.message import Request
+from ropewalk.http1.parser import Refused, RequestParser
 
 REQUESTS = st.lists(
     st.sampled_from(

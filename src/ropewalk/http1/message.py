@@ -1,8 +1,8 @@
 """A request as a handler sees it, an answer as a handler makes it, and the bytes of the answer's head."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -26,6 +26,9 @@ class Answer(Struct, frozen=True):
     chunks: Sequence[bytes]
     content_type: str = TEXT
     headers: tuple[tuple[str, str], ...] = ()
+
+
+Handle = Callable[[Request], Coroutine[Any, None, Answer]]
 
 
 def text_answer(status: HTTPStatus, text: str, *headers: tuple[str, str]) -> Answer:

@@ -18,12 +18,12 @@ from ropewalk.base.ports import Network
 _READ_AHEAD_BYTES_MAX: Final = 1 << 20
 
 
-class Answer(Struct, frozen=True):
+class Reply(Struct, frozen=True):
     status: int
     body: bytes
 
 
-class HttpConnection(asyncio.Protocol):
+class ClientConnection(asyncio.Protocol):
     """Errors are `OSError`: the connection is lost, or what came is not HTTP."""
 
     def __init__(self, *, answer_bytes_max: int) -> None:
@@ -40,24 +40,24 @@ class HttpConnection(asyncio.Protocol):
     @classmethod
     async def open(
         cls, network: Network, host: str, port: int, *, tls: ssl.SSLContext | None, answer_bytes_max: int
-    ) -> "HttpConnection":
+    ) -> "ClientConnection":
         factory = partial(cls, answer_bytes_max=answer_bytes_max)
         _, connection = await network.connect(factory, host, port, tls=tls)
-        assert isinstance(connection, HttpConnection)
+        assert isinstance(connection, ClientConnection)
         return connection
 
     @property
     def is_open(self) -> bool:
         return self._lost is None and self._transport is not None and not self._transport.is_closing()
 
-    async def request(self, data: bytes) -> Answer:
+    async def request(self, data: bytes) -> Reply:
         """Send a whole request, and wait for its whole answer."""
         self._send(data)
         while not self._has_ended:
             await self._more()
             if len(self._body) > self._answer_bytes_max:
                 self._fail(OSError(f"the answer is larger than {self._answer_bytes_max} bytes"))
-        answer = Answer(self._parser.get_status_code(), bytes(self._body))
+        answer = Reply(self._parser.get_status_code(), bytes(self._body))
         if not self._parser.should_keep_alive():
             self.close()
         return answer

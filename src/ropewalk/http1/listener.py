@@ -1,9 +1,9 @@
 """The HTTP listener: accepts connections and gives each its protocol."""
 
 from ropewalk.base.ports import Listener, Network
-from ropewalk.http.connection import HttpConnection
-from ropewalk.http.connections import HttpConnections
-from ropewalk.http.routes import Routes
+from ropewalk.http1.connection import HttpConnection
+from ropewalk.http1.connections import HttpConnections
+from ropewalk.http1.message import Handle
 
 
 class HttpListener:
@@ -14,10 +14,10 @@ class HttpListener:
 
     @classmethod
     async def start(
-        cls, network: Network, host: str, port: int, *, connections: HttpConnections, routes: Routes
+        cls, network: Network, host: str, port: int, *, connections: HttpConnections, answer: Handle
     ) -> "HttpListener":
         """Raises `OSError` where the address cannot be had."""
-        listener = await network.listen(lambda: HttpConnection(connections, routes), host, port)
+        listener = await network.listen(lambda: HttpConnection(connections, answer), host, port)
         return cls(listener, connections)
 
     @property

@@ -17,17 +17,16 @@ from ropewalk.base.limits import (
     HTTP_REQUEST_MS_MAX,
     HTTP_REQUESTS_WAITING_MAX,
 )
-from ropewalk.http.connections import HttpConnections
-from ropewalk.http.message import Answer, Request, encode_head, text_answer
-from ropewalk.http.parser import Refused, RequestParser
-from ropewalk.http.routes import Routes
+from ropewalk.http1.connections import HttpConnections
+from ropewalk.http1.message import Answer, Handle, Request, encode_head, text_answer
+from ropewalk.http1.parser import Refused, RequestParser
 from ropewalk.runtime.steps import begin
 
 
 class HttpConnection(asyncio.Protocol):
-    def __init__(self, connections: HttpConnections, routes: Routes) -> None:
+    def __init__(self, connections: HttpConnections, answer: Handle) -> None:
         self._connections = connections
-        self._routes = routes
+        self._answer = answer
         self._parser = RequestParser()
         self._waiting: deque[Request | Refused] = deque()
         self._handled: Request | None = None
@@ -139,7 +138,7 @@ class HttpConnection(asyncio.Protocol):
             self._send(text_answer(first.status, str(first)), keeps_alive=False, with_body=True)
         else:
             self._handled = first
-            begin(self._routes.answer(first), self._on_answered)
+            begin(self._answer(first), self._on_answered)
 
     def _on_answered(self, answer: Answer | None, error: BaseException | None) -> None:
         request, self._handled = self._handled, None
