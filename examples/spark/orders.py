@@ -18,7 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from ropewalk import Admin, Producer
 from ropewalk.spark.pipelines.archive import Archive, ArchiveSettings
 from ropewalk.spark.pipelines.pipeline import Pipeline, Work
-from ropewalk.spark.pipelines.transform import Transform, TransformSettings
+from ropewalk.spark.pipelines.transform import Transform
+from ropewalk.spark.pipelines.transform_settings import TransformSettings
 from ropewalk.testing import Cluster
 
 ORDERS, PER_MINUTE = "example_orders", "example_orders_per_minute"

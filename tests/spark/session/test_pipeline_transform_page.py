@@ -21,7 +21,7 @@ from ropewalk.spark.pipelines.definition import Job, Table, define, parse_file
 from ropewalk.spark.pipelines.running import Report, Watching, carry_out
 from ropewalk.spark.pipelines.showing import Showing
 from ropewalk.spark.pipelines.status import State
-from ropewalk.spark.pipelines.transform import TransformSettings
+from ropewalk.spark.pipelines.transform_settings import TransformSettings
 from tests.spark.conftest import Node
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ session.py      Spark, wherever it is; java.py, hosts.py  whether a job can run 
 running.py      one run from its start to its end
 progress.py     how far it has come; causes.py  why it failed, in one sentence
 showing.py, status.py, metrics.py, status_topic.py   who is told of that: a terminal, a file for `pipeline status`, a monitoring system, the cluster
-transform.py    SQL over topics: sql_query.py and query_shape.py  the query; row_reading.py  what it sees of rows; judging.py and late_rows.py  what it does not
+transform.py    SQL over topics: transform_settings.py  what it can be told; sql_query.py and query_shape.py  the query; row_reading.py  what it sees of rows; judging.py and late_rows.py  what it does not
                 see; outputs.py, table_output.py and table_progress.py  where rows go;
                 beginnings.py, resuming.py, kept.py, covered.py and rereading.py  where it begins, with a checkpoint and without one
 listing.py      kinds, jobs and status, printed; nearest.py  what somebody meant who wrote something else
