@@ -5,12 +5,12 @@ import random
 import pytest
 
 from ropewalk.base.ports import read_whole, write_all_atomically, write_atomically
-from ropewalk.sim.disk import SimulatedDisk
-from ropewalk.sim.loop import SimulatedLoop
-from ropewalk.sim.platters import Platters
-from ropewalk.sim.process import PowerCut, Process
-from ropewalk.sim.sometimes import Sometimes
-from ropewalk.sim.trace import Trace
+from ropewalk.sim.machines.disk import SimulatedDisk
+from ropewalk.sim.machines.loop import SimulatedLoop
+from ropewalk.sim.machines.platters import Platters
+from ropewalk.sim.machines.process import PowerCut, Process
+from ropewalk.sim.machines.sometimes import Sometimes
+from ropewalk.sim.machines.trace import Trace
 
 PATHS = ["/data/a", "/data/b", "/data/inside/c"]
 

@@ -22,8 +22,8 @@ from ropewalk.log.storage import Storage
 from ropewalk.records.batch import decode_header, iterate
 from ropewalk.records.record import Record, build, decode_records
 from ropewalk.records.validate import Rules
-from ropewalk.sim.platters import Platters
-from ropewalk.sim.world import EPOCH_MS, NodePorts, World
+from ropewalk.sim.machines.platters import Platters
+from ropewalk.sim.machines.world import EPOCH_MS, NodePorts, World
 from tests.broker.reading import read
 
 NAME = TopicPartition("t", 0)

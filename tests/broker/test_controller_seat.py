@@ -16,7 +16,7 @@ from ropewalk.metadata.image import Image
 from ropewalk.metadata.log import Holder
 from ropewalk.metadata.records import ClusterCreated, ControllerChanged, MetadataRecord, ProducerIdsAllocated
 from ropewalk.runtime.tasks import Supervisor
-from ropewalk.sim.world import World
+from ropewalk.sim.machines.world import World
 from tests.broker.shared_log import SharedLog
 
 T = TypeVar("T")

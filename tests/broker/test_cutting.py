@@ -19,8 +19,8 @@ from ropewalk.log.settings import LogSettings
 from ropewalk.log.storage import Storage
 from ropewalk.records.batch import decode_header
 from ropewalk.records.record import Record, build
-from ropewalk.sim.process import Died
-from ropewalk.sim.world import EPOCH_MS, NodePorts, World
+from ropewalk.sim.machines.process import Died
+from ropewalk.sim.machines.world import EPOCH_MS, NodePorts, World
 from tests.broker.partition_bench import NAME, TOPIC_ID
 
 T = TypeVar("T")

@@ -16,7 +16,7 @@ from ropewalk.broker.partitions.opening import Opening, open_logs
 from ropewalk.log.directory import DataDirectory
 from ropewalk.log.settings import LogSettings
 from ropewalk.log.storage import Storage
-from ropewalk.sim.world import Machine, NodePorts, World
+from ropewalk.sim.machines.world import Machine, NodePorts, World
 from tests.broker.partition_bench import Bench, at_the_bench
 from tests.kafka.door import Door, at_the_door, batch_of
 

@@ -18,7 +18,7 @@ from ropewalk.metadata.settings.effective import SettingsView
 from ropewalk.records.batch import BatchHeader, stamp
 from ropewalk.records.record import Record, build
 from ropewalk.replication.follower import Restart, Truncate
-from ropewalk.sim.world import EPOCH_MS
+from ropewalk.sim.machines.world import EPOCH_MS
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.fetch import (
     EpochEndOffset,

@@ -15,8 +15,8 @@ from ropewalk.log.settings import LogSettings
 from ropewalk.log.storage import Storage
 from ropewalk.records.record import Record, build
 from ropewalk.records.validate import Rules
-from ropewalk.sim.platters import Platters
-from ropewalk.sim.world import EPOCH_MS, Machine, NodePorts, World
+from ropewalk.sim.machines.platters import Platters
+from ropewalk.sim.machines.world import EPOCH_MS, Machine, NodePorts, World
 from tests.broker.partition_bench import NAME, TOPIC_ID
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from ropewalk.base.ids import (
 from ropewalk.broker.partitions.acknowledgements import Acks
 from ropewalk.broker.partitions.partition import node_stopping, topic_deleted
 from ropewalk.records.record import Record, build
-from ropewalk.sim.world import EPOCH_MS
+from ropewalk.sim.machines.world import EPOCH_MS
 from tests.broker.partition_bench import NAME, Bench, at_the_bench
 
 

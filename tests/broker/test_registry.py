@@ -19,7 +19,7 @@ from ropewalk.metadata.records import decode_records
 from ropewalk.metadata.settings.applied import AppliedSettings
 from ropewalk.metadata.settings.effective import SettingsView
 from ropewalk.runtime.tasks import Supervisor
-from ropewalk.sim.world import World
+from ropewalk.sim.machines.world import World
 from ropewalk.wire.peer.node_heartbeat import NodeLoad
 from tests.broker.shared_log import SharedLog
 from tests.broker.test_controller_seat import Candidate, allocate

@@ -10,7 +10,7 @@ from ropewalk.broker.cluster.to_controller import ToController
 from ropewalk.controller.alter_partition import AlteredPartition, PartitionAlteration
 from ropewalk.metadata.image import Partition
 from ropewalk.metadata.records import PartitionCreated, TopicCreated, TopicDeleted
-from ropewalk.sim.world import World
+from ropewalk.sim.machines.world import World
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.peer.alter_partition import AlterPartitionRequest, AlterPartitionResponse, PartitionAltered
 

@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 from ropewalk.client.address import Address
 from ropewalk.client.client import Client
 from ropewalk.client.settings import ClientSettings
-from ropewalk.sim.world import SimulatedClock, World
+from ropewalk.sim.machines.world import SimulatedClock, World
 from tests.client.fake_broker import FakeBroker, FakeCluster
 
 T = TypeVar("T")

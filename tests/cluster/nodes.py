@@ -18,8 +18,8 @@ from ropewalk.node import build
 from ropewalk.node.build import Node
 from ropewalk.node.config import load
 from ropewalk.node.options import NodeOptions
-from ropewalk.sim.etcd import ModelledEtcd
-from ropewalk.sim.world import Machine, World
+from ropewalk.sim.machines.etcd import ModelledEtcd
+from ropewalk.sim.machines.world import Machine, World
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from ropewalk.client.admin import Admin, NewTopic
 from ropewalk.client.client import Client
 from ropewalk.client.producer import Producer
 from ropewalk.records.record import Record
-from ropewalk.sim.world import EPOCH_MS
+from ropewalk.sim.machines.world import EPOCH_MS
 from tests.cluster.nodes import Nodes, in_a_cluster
 
 TOPIC = "orders"

@@ -5,7 +5,7 @@ from base64 import b64decode
 
 import pytest
 
-from ropewalk.sim.etcd_state import Body, EtcdState
+from ropewalk.sim.machines.etcd_state import Body, EtcdState
 from tests.cluster.nodes import Nodes, in_a_cluster
 from tests.cluster.test_cluster_leaders import create
 

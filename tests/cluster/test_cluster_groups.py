@@ -9,7 +9,7 @@ from ropewalk.broker.watching.group_lag import PartitionLag, partition_lags
 from ropewalk.client.admin import Admin, NewTopic
 from ropewalk.client.groups import Groups
 from ropewalk.records.record import Record, build
-from ropewalk.sim.link import Link, open_link
+from ropewalk.sim.clients.link import Link, open_link
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import (
     find_coordinator,

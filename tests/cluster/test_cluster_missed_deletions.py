@@ -5,7 +5,7 @@ import asyncio
 from ropewalk.client.producer import Producer
 from ropewalk.metadata.image import Partition
 from ropewalk.records.record import Record
-from ropewalk.sim.world import EPOCH_MS
+from ropewalk.sim.machines.world import EPOCH_MS
 from tests.cluster.nodes import Nodes, in_a_cluster
 from tests.cluster.test_cluster_moves import make_orders, partition_at
 from tests.cluster.test_cluster_replication import copies, hosted

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from ropewalk.sim.link import open_link
+from ropewalk.sim.clients.link import open_link
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import init_producer_id
 from tests.cluster.nodes import KAFKA_PORT, Nodes, in_a_cluster

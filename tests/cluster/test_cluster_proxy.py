@@ -18,7 +18,7 @@ from ropewalk.client.producer import Producer
 from ropewalk.node.config import load
 from ropewalk.node.options import NodeOptions
 from ropewalk.records.record import Record, build
-from ropewalk.sim.world import EPOCH_MS
+from ropewalk.sim.machines.world import EPOCH_MS
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import (
     create_topics,

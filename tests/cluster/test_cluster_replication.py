@@ -23,8 +23,8 @@ from ropewalk.metadata.settings.replication import RACK_AWARE_SELECTOR
 from ropewalk.records.batch import iterate
 from ropewalk.records.record import Record, build
 from ropewalk.replication.follower import Truncate
-from ropewalk.sim.storage import StoredFile
-from ropewalk.sim.world import EPOCH_MS
+from ropewalk.sim.machines.storage import StoredFile
+from ropewalk.sim.machines.world import EPOCH_MS
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import create_topics, fetch, produce
 from tests.cluster.nodes import KAFKA_PORT, Nodes, in_a_cluster

@@ -13,7 +13,7 @@ from ropewalk.client.producer import Producer
 from ropewalk.metadata.image import Topic
 from ropewalk.metadata.internal_topics import TELEMETRY_TOPIC
 from ropewalk.records.record import Record
-from ropewalk.sim.world import EPOCH_MS
+from ropewalk.sim.machines.world import EPOCH_MS
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import create_topics
 from tests.cluster.nodes import Nodes, in_a_cluster

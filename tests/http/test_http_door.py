@@ -12,7 +12,7 @@ from ropewalk.node.build import Node
 from ropewalk.node.config import load
 from ropewalk.node.http_door import CannotListen
 from ropewalk.node.options import NodeOptions
-from ropewalk.sim.world import Machine, World
+from ropewalk.sim.machines.world import Machine, World
 from tests.http.client import Line, Page
 
 T = TypeVar("T")

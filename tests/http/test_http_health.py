@@ -9,7 +9,7 @@ from ropewalk.node import build
 from ropewalk.node.build import Node
 from ropewalk.node.config import load
 from ropewalk.node.options import NodeOptions
-from ropewalk.sim.world import Machine, World
+from ropewalk.sim.machines.world import Machine, World
 from tests.http.client import Line, Page
 from tests.kafka.door import Door, at_the_door, batch_of
 

@@ -14,7 +14,7 @@ from ropewalk.base.metrics import METRICS, Kind, Metric, Sheet
 from ropewalk.broker.upkeep.vitals import Vitals
 from ropewalk.http.exposition import Exposition
 from ropewalk.http.handlers.scrape import Scrapes
-from ropewalk.sim.world import NodePorts, World
+from ropewalk.sim.machines.world import NodePorts, World
 from tests.http.client import Line
 from tests.kafka.door import Door, at_the_door, batch_of
 from tests.kafka.test_group_apis import SETTINGS as GROUP_SETTINGS

@@ -17,7 +17,7 @@ from ropewalk.node.options import NodeOptions
 from ropewalk.records.codec import Codec
 from ropewalk.records.record import Record
 from ropewalk.records.record import build as build_batch
-from ropewalk.sim.world import EPOCH_MS, Machine, World
+from ropewalk.sim.machines.world import EPOCH_MS, Machine, World
 from ropewalk.wire.api import Api
 from ropewalk.wire.messages import create_topics, delete_topics, fetch, metadata, produce
 from ropewalk.wire.types import Message

@@ -32,7 +32,7 @@ from ropewalk.metadata.records import BrokerRegistered, ControllerChanged, Endpo
 from ropewalk.runtime.errands import Errands
 from ropewalk.runtime.tasks import Supervisor
 from ropewalk.security.cluster_secret import ClusterSecret
-from ropewalk.sim.world import Machine, NodePorts, World
+from ropewalk.sim.machines.world import Machine, NodePorts, World
 from ropewalk.wire.messages import fetch, list_offsets, offset_for_leader_epoch
 from ropewalk.wire.peer.node_heartbeat import NodeLoad
 from ropewalk.wire.types import Message

@@ -5,7 +5,7 @@ import pytest
 from ropewalk.client.errors import ConnectionLost
 from ropewalk.kafka.apis import SERVED_APIS, advertised
 from ropewalk.kafka.errors import CODES
-from ropewalk.sim.world import EPOCH_MS
+from ropewalk.sim.machines.world import EPOCH_MS
 from ropewalk.wire.api import NEVER_FLEXIBLE, Api
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import (

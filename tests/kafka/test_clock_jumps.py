@@ -4,7 +4,7 @@ import pytest
 
 from ropewalk.base.ids import ProducerEpoch, ProducerId
 from ropewalk.records.record import Record, build
-from ropewalk.sim.world import EPOCH_MS
+from ropewalk.sim.machines.world import EPOCH_MS
 from tests.kafka.door import Door, at_the_door
 
 DAY_MS = 86_400_000

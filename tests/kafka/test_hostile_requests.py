@@ -15,7 +15,7 @@ from ropewalk.kafka.listener import KafkaListener
 from ropewalk.kafka.peer.apis import PEER_APIS
 from ropewalk.kafka.served import ServedApi
 from ropewalk.metadata.image import Image
-from ropewalk.sim.world import World
+from ropewalk.sim.machines.world import World
 from ropewalk.wire.api import AnyApi
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.frames import FrameReader, frame

@@ -10,7 +10,7 @@ from ropewalk.client.errors import ConnectionLost
 from ropewalk.records.batch import HEADER_BYTES, iterate, stamp_crc
 from ropewalk.records.codec import Codec
 from ropewalk.records.record import decode_records
-from ropewalk.sim.world import EPOCH_MS
+from ropewalk.sim.machines.world import EPOCH_MS
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import fetch, init_producer_id, produce
 from tests.kafka.door import NODE, Door, at_the_door, batch_of, fetch_request, produce_request

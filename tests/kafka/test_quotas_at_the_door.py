@@ -10,7 +10,7 @@ import pytest
 
 from ropewalk.client.connection import Connection
 from ropewalk.client.errors import ConnectionLost, Unreachable
-from ropewalk.sim.world import EPOCH_MS
+from ropewalk.sim.machines.world import EPOCH_MS
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import (
     alter_client_quotas,

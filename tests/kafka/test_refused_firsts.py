@@ -9,7 +9,7 @@ from ropewalk.base.ids import ProducerEpoch, ProducerId
 from ropewalk.base.limits import REFUSED_FIRST_MS_MAX
 from ropewalk.broker.partitions.partition import Partition
 from ropewalk.records.record import Record, build
-from ropewalk.sim.world import EPOCH_MS
+from ropewalk.sim.machines.world import EPOCH_MS
 from ropewalk.wire.error_code import ErrorCode
 from tests.kafka.door import Door, at_the_door
 

@@ -4,7 +4,7 @@ from typing import Protocol, TypeVar
 
 from ropewalk.base.ids import ProducerEpoch, ProducerId
 from ropewalk.records.record import Record, build
-from ropewalk.sim.world import EPOCH_MS
+from ropewalk.sim.machines.world import EPOCH_MS
 from ropewalk.wire.api import Api
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import (

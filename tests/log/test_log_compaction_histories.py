@@ -19,12 +19,12 @@ from ropewalk.records.batch import BatchHeader, decode_header
 from ropewalk.records.codec import Codec
 from ropewalk.records.record import decode_records
 from ropewalk.records.sieve import Entry
-from ropewalk.sim.disk import SimulatedDisk
-from ropewalk.sim.loop import SimulatedLoop
-from ropewalk.sim.platters import Platters
-from ropewalk.sim.process import PowerCut, Process
-from ropewalk.sim.sometimes import Sometimes
-from ropewalk.sim.trace import Trace
+from ropewalk.sim.machines.disk import SimulatedDisk
+from ropewalk.sim.machines.loop import SimulatedLoop
+from ropewalk.sim.machines.platters import Platters
+from ropewalk.sim.machines.process import PowerCut, Process
+from ropewalk.sim.machines.sometimes import Sometimes
+from ropewalk.sim.machines.trace import Trace
 from tests.log.given import TOPIC_ID, Producer, append, batches_in, close, settings, sync
 from tests.log.keyed import KeyValue, Oracle, keyed, records_of
 

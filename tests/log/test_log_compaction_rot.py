@@ -5,7 +5,7 @@ import pytest
 from ropewalk.base.errors import CorruptBatch, RopewalkError, StorageFailed, UnsupportedFormat
 from ropewalk.records.batch import BatchHeader, decode_header, iterate
 from ropewalk.records.record import decode_records
-from ropewalk.sim.process import PowerCut
+from ropewalk.sim.machines.process import PowerCut
 from tests.log.given import TOPIC_ID, batches_in, fetch, sync
 from tests.log.keyed import keyed
 from tests.log.test_log_compaction_histories import NAME, RETENTION_MS, Machine

@@ -14,12 +14,12 @@ from ropewalk.log.directory import DataDirectory
 from ropewalk.log.log import Log
 from ropewalk.log.storage import Storage
 from ropewalk.records.batch import decode_header
-from ropewalk.sim.disk import SimulatedDisk
-from ropewalk.sim.loop import SimulatedLoop
-from ropewalk.sim.platters import Platters
-from ropewalk.sim.process import PowerCut, Process
-from ropewalk.sim.sometimes import Sometimes
-from ropewalk.sim.trace import Trace
+from ropewalk.sim.machines.disk import SimulatedDisk
+from ropewalk.sim.machines.loop import SimulatedLoop
+from ropewalk.sim.machines.platters import Platters
+from ropewalk.sim.machines.process import PowerCut, Process
+from ropewalk.sim.machines.sometimes import Sometimes
+from ropewalk.sim.machines.trace import Trace
 from tests.log.given import TOPIC_ID, Producer, append, batch, batches_in, close, fetch, settings, sync
 
 SETTINGS = settings(segment_bytes=3000, index_interval_bytes=300, snapshot_interval_bytes=1500)

@@ -12,12 +12,12 @@ from ropewalk.log.checkpoints import encode_checked, read_checked
 from ropewalk.log.directory import DataDirectory, Held
 from ropewalk.log.storage import Storage
 from ropewalk.runtime.memory_disk import MemoryDisk, MemoryEverything
-from ropewalk.sim.disk import SimulatedDisk
-from ropewalk.sim.loop import SimulatedLoop
-from ropewalk.sim.platters import Platters
-from ropewalk.sim.process import PowerCut, Process
-from ropewalk.sim.sometimes import Sometimes
-from ropewalk.sim.trace import Trace
+from ropewalk.sim.machines.disk import SimulatedDisk
+from ropewalk.sim.machines.loop import SimulatedLoop
+from ropewalk.sim.machines.platters import Platters
+from ropewalk.sim.machines.process import PowerCut, Process
+from ropewalk.sim.machines.sometimes import Sometimes
+from ropewalk.sim.machines.trace import Trace
 from tests.log.given import (
     TOPIC_ID,
     append,

@@ -25,12 +25,12 @@ from ropewalk.log.storage import Storage
 from ropewalk.records.batch import decode_header
 from ropewalk.records.marker import TransactionMarker, read_marker
 from ropewalk.records.record import Record, build, decode_records
-from ropewalk.sim.disk import SimulatedDisk
-from ropewalk.sim.loop import SimulatedLoop
-from ropewalk.sim.platters import Platters
-from ropewalk.sim.process import PowerCut, Process
-from ropewalk.sim.sometimes import Sometimes
-from ropewalk.sim.trace import Trace
+from ropewalk.sim.machines.disk import SimulatedDisk
+from ropewalk.sim.machines.loop import SimulatedLoop
+from ropewalk.sim.machines.platters import Platters
+from ropewalk.sim.machines.process import PowerCut, Process
+from ropewalk.sim.machines.sometimes import Sometimes
+from ropewalk.sim.machines.trace import Trace
 from tests.log.given import TOPIC_ID, batches_in, close, settings, sync
 
 NAME = TopicPartition("orders", 0)

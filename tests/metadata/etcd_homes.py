@@ -11,8 +11,8 @@ from ropewalk.base.ports import Clock, Network, Rng
 from ropewalk.metadata.etcd.client import Access, parse_members
 from ropewalk.metadata.etcd.log import EtcdMetadataLog
 from ropewalk.runtime.network import TcpNetwork
-from ropewalk.sim.etcd import NO_FAULTS, EtcdFaults, ModelledEtcd
-from ropewalk.sim.world import World
+from ropewalk.sim.machines.etcd import NO_FAULTS, EtcdFaults, ModelledEtcd
+from ropewalk.sim.machines.world import World
 from tests.metadata.etcd_members import EtcdMembers
 
 _prefixes = (f"/test-{number}/" for number in itertools.count())

@@ -23,8 +23,8 @@ from ropewalk.metadata.etcd.mirror import Seat
 from ropewalk.metadata.etcd.store import Store
 from ropewalk.metadata.log import Committed, Raced, Snapshot, Unknown
 from ropewalk.metadata.records import MetadataRecord, ProducerIdsAllocated
-from ropewalk.sim.etcd import EXPECTED, EtcdFaults, ModelledEtcd
-from ropewalk.sim.world import World
+from ropewalk.sim.machines.etcd import EXPECTED, EtcdFaults, ModelledEtcd
+from ropewalk.sim.machines.world import World
 
 M = TypeVar("M")
 

@@ -5,7 +5,7 @@ from typing import cast
 
 from ropewalk.metadata.etcd.listening import Listening
 from ropewalk.metadata.etcd.store import Store
-from ropewalk.sim.world import World
+from ropewalk.sim.machines.world import World
 
 
 class _Answer:

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from ropewalk.sim.platters import Platters
-from ropewalk.sim.world import EPOCH_MS
+from ropewalk.sim.machines.platters import Platters
+from ropewalk.sim.machines.world import EPOCH_MS
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import (
     alter_configs,

@@ -8,7 +8,7 @@ from ropewalk.node.options import NodeOptions
 from ropewalk.records.codec import Codec
 from ropewalk.records.record import Record
 from ropewalk.records.record import build as build_batch
-from ropewalk.sim.world import EPOCH_MS, NodePorts, World
+from ropewalk.sim.machines.world import EPOCH_MS, NodePorts, World
 from ropewalk.wire.messages.list_offsets import LATEST
 
 CONFIG = load(NodeOptions(kafka="node:9092", data="/data"), {})

@@ -22,7 +22,7 @@ from ropewalk.node.build import Node
 from ropewalk.node.config import load
 from ropewalk.node.options import NodeOptions
 from ropewalk.records.record import Record
-from ropewalk.sim.world import EPOCH_MS, Machine, NodePorts, World
+from ropewalk.sim.machines.world import EPOCH_MS, Machine, NodePorts, World
 from ropewalk.wire.messages.list_offsets import EARLIEST, LATEST
 
 T = TypeVar("T")

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ropewalk.base.ids import TopicPartition
-from ropewalk.sim.checker import HISTORY_END, check
-from ropewalk.sim.history import (
+from ropewalk.sim.judges.checker import HISTORY_END, check
+from ropewalk.sim.judges.history import (
     CORRUPT,
     Acknowledged,
     BoundsSeen,
@@ -457,7 +457,7 @@ def test_a_lie_is_found(kind: str, history: list[Event]) -> None:
 
 
 def test_every_kind_in_the_docstring_has_a_lie() -> None:
-    from ropewalk.sim import checker
+    from ropewalk.sim.judges import checker
 
     assert checker.__doc__ is not None
     documented = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ropewalk.sim.eos.scenario import FAULTS_MIN, OPERATIONS_MIN, WORK_S, run_seed
+from ropewalk.sim.runs.eos.scenario import FAULTS_MIN, OPERATIONS_MIN, WORK_S, run_seed
 
 MUTANTS = sorted((Path(__file__).parent.parent / "mutants" / "eos").glob("*.patch"))
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ropewalk.base.ids import TopicPartition
-from ropewalk.sim.eos.checker import check_eos
-from ropewalk.sim.eos.cycles import strongly_connected
-from ropewalk.sim.eos.history import (
+from ropewalk.sim.judges.eos.checker import check_eos
+from ropewalk.sim.judges.eos.cycles import strongly_connected
+from ropewalk.sim.judges.eos.history import (
     FORGED_COMMIT,
     NO_COMMIT,
     Batch,

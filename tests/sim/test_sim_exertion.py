@@ -4,9 +4,9 @@ import asyncio
 
 from ropewalk.broker.partitions.group_commit import GroupCommit
 from ropewalk.kafka.receive_buffer import ReceiveBuffer, SpareBuffers
-from ropewalk.sim.exertion import NOTHING_SYNCED_MAX, STEP_S, TURN_CALLS_MAX, Exertion
-from ropewalk.sim.process import Process
-from ropewalk.sim.world import NodePorts, World
+from ropewalk.sim.machines.exertion import NOTHING_SYNCED_MAX, STEP_S, TURN_CALLS_MAX, Exertion
+from ropewalk.sim.machines.process import Process
+from ropewalk.sim.machines.world import NodePorts, World
 
 
 def work_of(calls: int, *, weighs_turns: bool = True) -> tuple[Exertion, float]:

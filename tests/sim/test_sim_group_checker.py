@@ -3,10 +3,10 @@
 import pytest
 
 from ropewalk.base.ids import TopicPartition
-from ropewalk.sim import group_checker
-from ropewalk.sim.checker import HISTORY_END
-from ropewalk.sim.group_checker import check_groups
-from ropewalk.sim.group_history import (
+from ropewalk.sim.judges import group_checker
+from ropewalk.sim.judges.checker import HISTORY_END
+from ropewalk.sim.judges.group_checker import check_groups
+from ropewalk.sim.judges.group_history import (
     FORGED,
     NO_OFFSET,
     Assigned,

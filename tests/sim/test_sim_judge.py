@@ -20,12 +20,12 @@ from ropewalk.metadata.records import (
     TopicCreated,
     TopicSettingsChanged,
 )
-from ropewalk.sim.cores.judge import Judge, Promises, Violation
-from ropewalk.sim.cores.machine import Key, Machine
-from ropewalk.sim.cores.replica_log import Entry, ReplicaLog
-from ropewalk.sim.cores.rest import check_rest
-from ropewalk.sim.cores.sometimes import EXPECTED
-from ropewalk.sim.sometimes import Sometimes
+from ropewalk.sim.machines.sometimes import Sometimes
+from ropewalk.sim.runs.cores.judge import Judge, Promises, Violation
+from ropewalk.sim.runs.cores.machine import Key, Machine
+from ropewalk.sim.runs.cores.replica_log import Entry, ReplicaLog
+from ropewalk.sim.runs.cores.rest import check_rest
+from ropewalk.sim.runs.cores.sometimes import EXPECTED
 
 TOPIC = TopicId(b"t" * 16)
 KEY: Key = (TOPIC, 0)

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from ropewalk.runtime.steps import Pace
-from ropewalk.sim.loop import new_loop
-from ropewalk.sim.process import Process
+from ropewalk.sim.machines.loop import new_loop
+from ropewalk.sim.machines.process import Process
 
 
 @pytest.mark.parametrize("is_killed", [True, False], ids=["killed", "paused"])

@@ -15,9 +15,9 @@ from contextvars import copy_context
 
 import pytest
 
-from ropewalk.sim.fence import RealWorldTouched
-from ropewalk.sim.loop import Overtime, SimulatedLoop, Stuck, Unhandled, new_loop
-from ropewalk.sim.process import CURRENT, Process
+from ropewalk.sim.machines.fence import RealWorldTouched
+from ropewalk.sim.machines.loop import Overtime, SimulatedLoop, Stuck, Unhandled, new_loop
+from ropewalk.sim.machines.process import CURRENT, Process
 
 
 def test_an_hour_passes_at_once() -> None:
@@ -229,7 +229,7 @@ def test_a_process_may_exit_by_itself() -> None:
 
 _SCRIPT = """
 import asyncio, sys
-from ropewalk.sim.world import World
+from ropewalk.sim.machines.world import World
 
 async def serve(ports):
     async def echo(reader, writer):

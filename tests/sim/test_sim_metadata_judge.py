@@ -3,10 +3,10 @@
 from ropewalk.base.ids import LeaderEpoch, NodeId, TopicId
 from ropewalk.base.limits import LOSSES_REMEMBERED_MAX
 from ropewalk.metadata.records import LossRecorded, MetadataRecord, PartitionCreated, TopicCreated
-from ropewalk.sim.cluster.judge import MetadataJudge
-from ropewalk.sim.cluster.sometimes import EXPECTED
-from ropewalk.sim.history import Journal
-from ropewalk.sim.sometimes import Sometimes
+from ropewalk.sim.judges.history import Journal
+from ropewalk.sim.machines.sometimes import Sometimes
+from ropewalk.sim.runs.cluster.judge import MetadataJudge
+from ropewalk.sim.runs.cluster.sometimes import EXPECTED
 
 BRISK = TopicId(b"b" * 16)
 BROAD = TopicId(b"w" * 16)

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ropewalk.base.ports import Listener, Ports
-from ropewalk.sim.network import Weather
-from ropewalk.sim.transport import WINDOW_BYTES, SimulatedTransport
-from ropewalk.sim.world import Machine, World
+from ropewalk.sim.machines.network import Weather
+from ropewalk.sim.machines.transport import WINDOW_BYTES, SimulatedTransport
+from ropewalk.sim.machines.world import Machine, World
 
 T = TypeVar("T")
 PORT = 9092

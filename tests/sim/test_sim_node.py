@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ropewalk.sim.node import boot
-from ropewalk.sim.scenario import FAULTS_MIN, OPERATIONS_MIN, WORK_S, run_seed
+from ropewalk.sim.runs.node.boot import boot
+from ropewalk.sim.runs.node.scenario import FAULTS_MIN, OPERATIONS_MIN, WORK_S, run_seed
 
 MUTANTS = sorted((Path(__file__).parent.parent / "mutants").glob("*.patch"))
 

@@ -4,9 +4,10 @@ from functools import partial
 
 import pytest
 
-from ropewalk.sim.keeper import RunningNode
-from ropewalk.sim.scenario import FAULTS_MIN, OPERATIONS_MIN, WORK_S, Outcome, run_seed
-from ropewalk.sim.world import NodePorts
+from ropewalk.sim.machines.world import NodePorts
+from ropewalk.sim.runs.node.keeper import RunningNode
+from ropewalk.sim.runs.node.scenario import FAULTS_MIN, OPERATIONS_MIN, WORK_S, run_seed
+from ropewalk.sim.runs.outcome import Outcome
 from tests.sim.toy_node import ToyNode, Vice
 
 

@@ -7,8 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ropewalk.sim.sometimes import Sometimes
-from ropewalk.sim.storage import PAGE_BYTES, SECTOR_BYTES, Directory, Linked, Renamed, StoredFile, Unlinked
+from ropewalk.sim.machines.sometimes import Sometimes
+from ropewalk.sim.machines.storage import (
+    PAGE_BYTES,
+    SECTOR_BYTES,
+    Directory,
+    Linked,
+    Renamed,
+    StoredFile,
+    Unlinked,
+)
 
 seeds = st.integers(0, 2**32)
 

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 import pytest
 
 from ropewalk.base.ports import Disk, Ports, read_whole, write_atomically
-from ropewalk.sim.disk import BlockedTheLoop
-from ropewalk.sim.process import Died, Process
-from ropewalk.sim.storage import PAGE_BYTES
-from ropewalk.sim.world import EPOCH_MS, Machine, NodePorts, World
+from ropewalk.sim.machines.disk import BlockedTheLoop
+from ropewalk.sim.machines.process import Died, Process
+from ropewalk.sim.machines.storage import PAGE_BYTES
+from ropewalk.sim.machines.world import EPOCH_MS, Machine, NodePorts, World
 
 T = TypeVar("T")
 

@@ -4,14 +4,9 @@
 reset, a disk that forgets what was not synced. The node above them is the one that runs in production.
 
 Layers of this room, lowest first
-    trace, process      what happened, and who was alive to see it
-    fence, loop         the event loop with virtual time and seeded scheduling; no way out to the real world
-    transport, network  connections between named hosts
-    storage, platters, disk
-                        files with a page cache above a platter; what a power cut leaves of them
-    world               machines and their processes: start, kill, cut the power, start again
-    history, checker, keys; group_history, group_checker
-                        what clients were told, and the proof that nothing promised was broken
-    workload, producers, consumers, group_members, faults, scenario, main
-                        clients, trouble, and one run from an empty disk to a verdict
+    judges      what clients were told, and the proof that nothing promised was broken
+    machines    loop, network, disks and the processes on them: start, kill, cut the power, start again
+    clients     who works with one node and notes what it was told
+    runs        `node`, `cluster`, `eos` and `cores`: clients, trouble, and one run from empty disks to a verdict
+    main        many runs, and what they saw
 """

@@ -13,15 +13,16 @@ from typing import Final, NoReturn
 
 import structlog
 
-from ropewalk.sim.cluster.scenario import run_seed as run_cluster
-from ropewalk.sim.cluster.sometimes import EXPECTED as EXPECTED_OF_CLUSTERS
-from ropewalk.sim.cores.scenario import run_seed as run_cores
-from ropewalk.sim.cores.sometimes import EXPECTED as EXPECTED_OF_CORES
-from ropewalk.sim.eos.scenario import run_seed as run_eos
-from ropewalk.sim.eos.sometimes import EXPECTED as EXPECTED_OF_EOS
-from ropewalk.sim.node import boot
-from ropewalk.sim.scenario import Outcome, run_seed, total
-from ropewalk.sim.sometimes import EXPECTED, never
+from ropewalk.sim.machines.sometimes import EXPECTED, never
+from ropewalk.sim.runs.cluster.scenario import run_seed as run_cluster
+from ropewalk.sim.runs.cluster.sometimes import EXPECTED as EXPECTED_OF_CLUSTERS
+from ropewalk.sim.runs.cores.scenario import run_seed as run_cores
+from ropewalk.sim.runs.cores.sometimes import EXPECTED as EXPECTED_OF_CORES
+from ropewalk.sim.runs.eos.scenario import run_seed as run_eos
+from ropewalk.sim.runs.eos.sometimes import EXPECTED as EXPECTED_OF_EOS
+from ropewalk.sim.runs.node.boot import boot
+from ropewalk.sim.runs.node.scenario import run_seed
+from ropewalk.sim.runs.outcome import Outcome, total
 
 _EXPECTED: Final = {
     "cores": EXPECTED_OF_CORES,
