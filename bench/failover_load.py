@@ -15,8 +15,8 @@ from bench.brokers import Broker, node_processes
 from bench.client_load import LoadFailed, create_topic
 from bench.wire_client import run
 from ropewalk.base.errors import RopewalkError
-from ropewalk.client.address import Address
-from ropewalk.client.connection import Connection
+from ropewalk.client.connections.address import Address
+from ropewalk.client.connections.connection import Connection
 from ropewalk.runtime.clock import SystemClock
 from ropewalk.runtime.network import TcpNetwork
 from ropewalk.wire.error_code import ErrorCode

@@ -15,9 +15,9 @@ from typing import Final
 
 from bench.brokers import Broker, start_ropewalk
 from bench.processes import cpu_seconds
-from ropewalk.client.address import parse_addresses
-from ropewalk.client.administration import Admin
-from ropewalk.client.client import Client
+from ropewalk.client.administration.for_applications import Admin
+from ropewalk.client.calls.client import Client
+from ropewalk.client.connections.address import parse_addresses
 from ropewalk.records.codec import Codec
 from ropewalk.records.record import Record, build
 from ropewalk.runtime.ports import SystemClientPorts

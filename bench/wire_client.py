@@ -8,8 +8,8 @@ from typing import Any, Final, TypeVar
 import uvloop
 
 from bench.brokers import Broker
-from ropewalk.client.address import Address
-from ropewalk.client.connection import Connection
+from ropewalk.client.connections.address import Address
+from ropewalk.client.connections.connection import Connection
 from ropewalk.runtime.clock import SystemClock
 from ropewalk.runtime.network import TcpNetwork
 from ropewalk.wire.api import Api

@@ -1,10 +1,10 @@
 """The client for asyncio: the same as `from ropewalk import …`, on the caller's event loop."""
 
 from ropewalk.base.ids import TopicPartition
-from ropewalk.client.administration import Admin
+from ropewalk.client.administration.for_applications import Admin
+from ropewalk.client.calls.group_offsets import Committed, GroupIdentity, OffsetToCommit
 from ropewalk.client.consuming.consumer import Consumer
 from ropewalk.client.consuming.message import Message
-from ropewalk.client.group_offsets import Committed, GroupIdentity, OffsetToCommit
 from ropewalk.client.producing.batch import Acknowledged, Delivery
 from ropewalk.client.producing.producer import Producer
 

@@ -4,8 +4,8 @@ import asyncio
 import time
 from typing import NamedTuple
 
-from ropewalk.client.address import Address
-from ropewalk.client.connection import Connection
+from ropewalk.client.connections.address import Address
+from ropewalk.client.connections.connection import Connection
 from ropewalk.node.config import parse_address
 from ropewalk.records.batch import decode_header
 from ropewalk.records.record import Record, build, decode_records

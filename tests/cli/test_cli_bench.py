@@ -11,7 +11,7 @@ from ropewalk.cli.bench_loads import Delays, Shape, measure_delays
 from ropewalk.cli.latencies import Latencies
 from ropewalk.cli.progress import Progress
 from ropewalk.cli.workload import Piece, Workload
-from ropewalk.client.produce import Acks
+from ropewalk.client.calls.produce import Acks
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import delete_topics, produce
 from tests.cli.conftest import Ropewalk, in_terminal

@@ -3,9 +3,9 @@
 from ropewalk.base.ids import NodeId
 from ropewalk.cli.cluster_state import ClusterState
 from ropewalk.cli.unclean import Leaderless, lines
-from ropewalk.client.address import Address
-from ropewalk.client.copies import Copy
-from ropewalk.client.membership import Loss, Membership, Node, PartitionState, TopicState
+from ropewalk.client.administration.copies import Copy
+from ropewalk.client.administration.membership import Loss, Membership, Node, PartitionState, TopicState
+from ropewalk.client.connections.address import Address
 
 
 def nodes(*numbers: int) -> tuple[NodeId, ...]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ropewalk.client.partitioner import partition_for_key
+from ropewalk.client.calls.partitioner import partition_for_key
 from ropewalk.records.batch import decode_header
 from ropewalk.records.codec import Codec
 from ropewalk.records.record import Record, build, decode_records

@@ -11,8 +11,8 @@ from random import Random
 import pytest
 
 from ropewalk.cli.hot_keys import sample
-from ropewalk.client.address import parse_addresses
-from ropewalk.client.client import Client
+from ropewalk.client.calls.client import Client
+from ropewalk.client.connections.address import parse_addresses
 from ropewalk.runtime.clock import SystemClock
 from ropewalk.runtime.network import TcpNetwork
 from tests.cli.conftest import Ropewalk, start_process

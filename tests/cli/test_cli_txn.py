@@ -9,10 +9,14 @@ from typing import TypeVar
 import pytest
 
 from ropewalk.base.ids import TopicPartition
-from ropewalk.client.address import parse_addresses
-from ropewalk.client.client import Client
-from ropewalk.client.open_transactions import OpenTransaction
-from ropewalk.client.transactions import DescribedTransaction, Transactions, without_coordinator
+from ropewalk.client.administration.open_transactions import OpenTransaction
+from ropewalk.client.administration.transactions import (
+    DescribedTransaction,
+    Transactions,
+    without_coordinator,
+)
+from ropewalk.client.calls.client import Client
+from ropewalk.client.connections.address import parse_addresses
 from ropewalk.runtime.clock import SystemClock
 from ropewalk.runtime.network import TcpNetwork
 from ropewalk.testing import Cluster

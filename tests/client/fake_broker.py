@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from ropewalk.base.ports import Listener, Network
-from ropewalk.client.address import Address
+from ropewalk.client.connections.address import Address
 from ropewalk.records.batch import decode_header, stamp
 from ropewalk.records.record import decode_records
 from ropewalk.wire.api import Api

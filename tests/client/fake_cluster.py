@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Final, TypeVar
 
-from ropewalk.client.address import Address
-from ropewalk.client.client import Client
-from ropewalk.client.settings import ClientSettings
+from ropewalk.client.calls.client import Client
+from ropewalk.client.connections.address import Address
+from ropewalk.client.connections.settings import ClientSettings
 from ropewalk.sim.machines.world import SimulatedClock, World
 from tests.client.fake_broker import FakeBroker, FakeCluster
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ropewalk.client.admin import Admin, NewTopic, ResourceKind, SettingSource
+from ropewalk.client.administration.admin import Admin, NewTopic, ResourceKind, SettingSource
 from ropewalk.client.errors import ConnectionLost, RemoteError
 from ropewalk.records.record import Record, build
 from ropewalk.wire.error_code import ErrorCode

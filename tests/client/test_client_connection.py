@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from ropewalk.base.errors import RopewalkError, TimedOut
-from ropewalk.client.address import Address
-from ropewalk.client.connection import Connection
+from ropewalk.client.connections.address import Address
+from ropewalk.client.connections.connection import Connection
 from ropewalk.client.errors import ApiNotOffered, ConnectionLost, Unreachable
 from ropewalk.wire.messages import api_versions, describe_cluster, metadata, produce
 from tests.client.fake_broker import Fault

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ropewalk.base.errors import ProtocolError
 from ropewalk.base.limits import READ_BUFFER_BYTES_MIN
-from ropewalk.client.frame_buffer import FrameBuffer
+from ropewalk.client.connections.frame_buffer import FrameBuffer
 from tests.wire.invented import examples
 
 FRAME_BYTES_MAX = 4 * READ_BUFFER_BYTES_MIN

@@ -3,8 +3,8 @@
 import pytest
 
 from ropewalk.base.ids import TopicPartition
+from ropewalk.client.administration.groups import Groups
 from ropewalk.client.errors import ConnectionLost, RemoteError
-from ropewalk.client.groups import Groups
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import (
     delete_groups,

@@ -13,7 +13,7 @@ import pytest
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import TopicPartition
 from ropewalk.base.ports import Clock, Network, Rng
-from ropewalk.client.administration import Admin
+from ropewalk.client.administration.for_applications import Admin
 from ropewalk.client.consuming.consumer import Consumer
 from ropewalk.client.errors import OutcomeUnknown
 from ropewalk.client.producing.producer import Producer

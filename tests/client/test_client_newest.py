@@ -70,8 +70,8 @@ def test_nobody_is_waited_for(cluster: Cluster, topic: str) -> None:
 def test_a_key_that_was_not_written_for_long_is_found_far_back_and_after_compaction(
     cluster: Cluster, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ropewalk.client.newest.NEWEST_OFFSETS_FIRST", 4)
-    monkeypatch.setattr("ropewalk.client.newest.NEWEST_OFFSETS_GROWTH", 2)
+    monkeypatch.setattr("ropewalk.client.calls.newest.NEWEST_OFFSETS_FIRST", 4)
+    monkeypatch.setattr("ropewalk.client.calls.newest.NEWEST_OFFSETS_GROWTH", 2)
     cluster.advance(days=1)
     write(cluster, topic, b"once")
     for number in range(20):

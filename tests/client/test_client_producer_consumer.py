@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 
 from ropewalk.base.errors import CorruptBatch
 from ropewalk.base.ids import NO_PRODUCER, TopicPartition
+from ropewalk.client.calls.partitioner import partition_for_key
+from ropewalk.client.calls.produce import Acks
+from ropewalk.client.connections.settings import ClientSettings
 from ropewalk.client.consumer import Consumer
 from ropewalk.client.errors import ConnectionLost, RemoteError, UnreadableBatch
-from ropewalk.client.partitioner import partition_for_key
-from ropewalk.client.produce import Acks
 from ropewalk.client.producer import Producer, batches_of
-from ropewalk.client.settings import ClientSettings
 from ropewalk.records.batch import decode_header
 from ropewalk.records.codec import Codec
 from ropewalk.records.record import Record, build

@@ -6,11 +6,11 @@ import pytest
 
 from ropewalk.base.errors import RopewalkError, TimedOut
 from ropewalk.base.ids import ProducerEpoch, ProducerId, TopicPartition
-from ropewalk.client.client import Client
+from ropewalk.client.calls.client import Client
+from ropewalk.client.calls.list_offsets import OffsetQuery
+from ropewalk.client.calls.produce import Acks
+from ropewalk.client.connections.settings import ClientSettings
 from ropewalk.client.errors import ConnectionLost, RemoteError, Unreachable
-from ropewalk.client.list_offsets import OffsetQuery
-from ropewalk.client.produce import Acks
-from ropewalk.client.settings import ClientSettings
 from ropewalk.records.record import Record, build
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import api_versions, fetch, list_offsets, metadata, produce

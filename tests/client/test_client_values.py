@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from kafka.partitioner.default import murmur2 as kafka_python_murmur2
 
 from ropewalk.base.errors import InvalidSetting
-from ropewalk.client.address import Address, parse_addresses
-from ropewalk.client.partitioner import Partitioner, murmur2, partition_for_key
-from ropewalk.client.settings import ClientSettings, settings_from
+from ropewalk.client.calls.partitioner import Partitioner, murmur2, partition_for_key
+from ropewalk.client.connections.address import Address, parse_addresses
+from ropewalk.client.connections.settings import ClientSettings, settings_from
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,12 @@ import pytest
 from ropewalk.base.errors import RopewalkError, TimedOut
 from ropewalk.base.ids import TopicPartition
 from ropewalk.base.limits import CLIENT_REQUESTS_MAX
-from ropewalk.client.address import Address
-from ropewalk.client.connection import Connection
+from ropewalk.client.calls.together import together
+from ropewalk.client.connections.address import Address
+from ropewalk.client.connections.connection import Connection
+from ropewalk.client.connections.single_flight import SingleFlight
 from ropewalk.client.consumer import Consumer
 from ropewalk.client.errors import RemoteError
-from ropewalk.client.single_flight import SingleFlight
-from ropewalk.client.together import together
 from ropewalk.records.record import Record, build
 from ropewalk.wire.messages import fetch, metadata
 from tests.client.fake_broker import FakeBroker, Fault

@@ -10,16 +10,16 @@ import pytest
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import NodeId, TopicPartition
-from ropewalk.client.admin import Admin
-from ropewalk.client.client import Client
-from ropewalk.client.cluster import Cluster, ClusterView
+from ropewalk.client.administration.admin import Admin
+from ropewalk.client.administration.leadership import Leadership
+from ropewalk.client.calls.client import Client
+from ropewalk.client.calls.list_offsets import Isolation
+from ropewalk.client.calls.produce import Acks
+from ropewalk.client.connections.cluster import Cluster, ClusterView
 from ropewalk.client.consumer import Consumer as PartitionReader
 from ropewalk.client.consuming.consumer import Consumer
 from ropewalk.client.consuming.fetcher import Fetcher
 from ropewalk.client.errors import CommitFailed, HistoryChanged, TransactionFailed, UnreadableBatch
-from ropewalk.client.leadership import Leadership
-from ropewalk.client.list_offsets import Isolation
-from ropewalk.client.produce import Acks
 from ropewalk.client.producing.producer import Producer
 from ropewalk.metadata.settings.replication import RACK_AWARE_SELECTOR
 from ropewalk.records.batch import HEADER_BYTES, stamp_crc

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import ProducerEpoch, ProducerId, TopicId, TopicPartition
+from ropewalk.client.calls.produce import Produced
 from ropewalk.client.errors import ConnectionLost, DeliveryFailed, RemoteError
-from ropewalk.client.produce import Produced
 from ropewalk.client.producing.batch import Batch
 from ropewalk.client.producing.outbox import Outbox
 from ropewalk.client.producing.settings import producer_settings

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from ropewalk.client.partitioner import partition_for_key
+from ropewalk.client.calls.partitioner import partition_for_key
 from ropewalk.client.producing.partitioners import ByLoad, Keyed, Partitioner, RoundRobin, Salted
 
 BYTES_EACH = 1000

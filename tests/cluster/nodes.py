@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from ropewalk.base.ids import NodeId
-from ropewalk.client.address import Address
-from ropewalk.client.client import Client
+from ropewalk.client.calls.client import Client
+from ropewalk.client.connections.address import Address
 from ropewalk.metadata.records import ALL_ROLES
 from ropewalk.node import build
 from ropewalk.node.build import Node

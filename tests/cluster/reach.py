@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from ropewalk.base.errors import TimedOut
 from ropewalk.base.ids import NodeId
 from ropewalk.base.sharding import shard_of
-from ropewalk.client.address import Address
-from ropewalk.client.connection import Connection
+from ropewalk.client.connections.address import Address
+from ropewalk.client.connections.connection import Connection
 from ropewalk.client.errors import ConnectionLost, Unreachable
 from ropewalk.metadata.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ropewalk.wire.api import Api

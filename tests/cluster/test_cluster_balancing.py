@@ -8,9 +8,9 @@ from ropewalk.base.errors import NotController
 from ropewalk.base.ids import NodeId
 from ropewalk.broker.administration.balancing import Removal, Stage
 from ropewalk.cli.cluster_state import collect
-from ropewalk.client.admin import Admin, NewTopic
-from ropewalk.client.balancing import Balancing
-from ropewalk.client.membership import ClusterViewer
+from ropewalk.client.administration.admin import Admin, NewTopic
+from ropewalk.client.administration.balancing import Balancing
+from ropewalk.client.administration.membership import ClusterViewer
 from ropewalk.controller.leadership import leaders_by_broker
 from ropewalk.controller.reassignment import moves
 from ropewalk.controller.relocation import held_count

@@ -8,8 +8,8 @@ import pytest
 from ropewalk.base.ids import ProducerEpoch, ProducerId, TopicPartition
 from ropewalk.broker.partitions.replica import Replica
 from ropewalk.broker.upkeep.housekeeping import Housekeeping
-from ropewalk.client.admin import Admin
-from ropewalk.client.client import Client
+from ropewalk.client.administration.admin import Admin
+from ropewalk.client.calls.client import Client
 from ropewalk.client.consumer import Consumer
 from ropewalk.metadata.image import Partition
 from ropewalk.records.record import Record, build

@@ -5,8 +5,8 @@ from typing import TypeVar
 
 import pytest
 
-from ropewalk.client.address import Address
-from ropewalk.client.connection import Connection
+from ropewalk.client.connections.address import Address
+from ropewalk.client.connections.connection import Connection
 from ropewalk.wire.api import Api
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import (

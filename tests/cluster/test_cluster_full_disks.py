@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from ropewalk.client.admin import Admin, NewTopic
-from ropewalk.client.client import Client
+from ropewalk.client.administration.admin import Admin, NewTopic
+from ropewalk.client.calls.client import Client
 from ropewalk.client.producer import Producer
 from ropewalk.records.record import Record
 from ropewalk.sim.machines.world import EPOCH_MS

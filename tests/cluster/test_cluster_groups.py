@@ -6,8 +6,8 @@ from functools import partial
 from ropewalk.base.ids import Offset, TopicPartition
 from ropewalk.broker.partitions.partitions import Partitions
 from ropewalk.broker.watching.group_lag import PartitionLag, partition_lags
-from ropewalk.client.admin import Admin, NewTopic
-from ropewalk.client.groups import Groups
+from ropewalk.client.administration.admin import Admin, NewTopic
+from ropewalk.client.administration.groups import Groups
 from ropewalk.records.record import Record, build
 from ropewalk.sim.clients.link import Link, open_link
 from ropewalk.wire.error_code import ErrorCode

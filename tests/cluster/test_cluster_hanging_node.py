@@ -13,8 +13,8 @@ from ropewalk.cli.observation import ClusterSource, draw
 from ropewalk.cli.offsets import Anchor, Where
 from ropewalk.cli.record_format import compile_format
 from ropewalk.cli.topic_description import collect
-from ropewalk.client.admin import Admin, NewTopic
-from ropewalk.client.groups import Groups
+from ropewalk.client.administration.admin import Admin, NewTopic
+from ropewalk.client.administration.groups import Groups
 from ropewalk.client.producer import Producer
 from ropewalk.records.record import Record
 from tests.cluster.nodes import Nodes, in_a_cluster

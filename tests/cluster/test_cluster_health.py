@@ -3,7 +3,7 @@
 import asyncio
 
 from ropewalk.cli.cluster_state import ClusterState, collect
-from ropewalk.client.admin import Admin, NewTopic
+from ropewalk.client.administration.admin import Admin, NewTopic
 from tests.cluster.nodes import HTTP_PORT, Nodes, in_a_cluster
 from tests.http.client import Line, Page
 

@@ -4,9 +4,9 @@ import pytest
 
 from ropewalk.base.ids import NodeId
 from ropewalk.broker.partitions.partition import Partition
-from ropewalk.client.admin import Admin
-from ropewalk.client.client import Client
-from ropewalk.client.produce import Acks
+from ropewalk.client.administration.admin import Admin
+from ropewalk.client.calls.client import Client
+from ropewalk.client.calls.produce import Acks
 from ropewalk.client.producer import Producer
 from ropewalk.controller.reassignment import decide_set_observers
 from tests.cluster.nodes import Nodes, in_a_cluster

@@ -1,7 +1,7 @@
 """Partitions on several nodes: who leads them, and what becomes of that when nodes come and go."""
 
 from ropewalk.base.ids import NodeId
-from ropewalk.client.admin import Admin, NewTopic
+from ropewalk.client.administration.admin import Admin, NewTopic
 from ropewalk.metadata.image import Partition
 from tests.cluster.nodes import Nodes, in_a_cluster
 

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from ropewalk.base.ids import NodeId
-from ropewalk.client.client import Client
+from ropewalk.client.calls.client import Client
 from ropewalk.metadata.image import Partition
 from ropewalk.wire.api import Api
 from ropewalk.wire.error_code import ErrorCode

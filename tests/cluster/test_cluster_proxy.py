@@ -9,9 +9,9 @@ import pytest
 
 from ropewalk.base.errors import InvalidSetting
 from ropewalk.base.ids import TopicPartition
-from ropewalk.client.address import Address
-from ropewalk.client.admin import Admin, NewTopic
-from ropewalk.client.client import Client
+from ropewalk.client.administration.admin import Admin, NewTopic
+from ropewalk.client.calls.client import Client
+from ropewalk.client.connections.address import Address
 from ropewalk.client.consumer import Consumer
 from ropewalk.client.consuming.consumer import Consumer as GroupConsumer
 from ropewalk.client.producer import Producer

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from ropewalk.base.errors import RopewalkError
-from ropewalk.client.admin import Admin, NewTopic
+from ropewalk.client.administration.admin import Admin, NewTopic
 from ropewalk.records.record import Record, build
 from tests.cluster.nodes import Nodes, in_a_cluster
 from tests.cluster.test_cluster_leaders import create

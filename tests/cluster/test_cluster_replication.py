@@ -10,10 +10,10 @@ from ropewalk.base.limits import DAMAGE_CHECK_MS
 from ropewalk.base.ports import Pool
 from ropewalk.broker.partitions.hosted import Hosted
 from ropewalk.broker.partitions.replica import Replica
-from ropewalk.client.address import Address
-from ropewalk.client.admin import Admin, NewTopic
-from ropewalk.client.client import Client
-from ropewalk.client.connection import Connection
+from ropewalk.client.administration.admin import Admin, NewTopic
+from ropewalk.client.calls.client import Client
+from ropewalk.client.connections.address import Address
+from ropewalk.client.connections.connection import Connection
 from ropewalk.client.consumer import Consumer
 from ropewalk.client.errors import RemoteError
 from ropewalk.client.producer import Producer

@@ -6,8 +6,8 @@ import structlog
 from ropewalk.base.ids import NodeId
 from ropewalk.broker.partitions.partition import Partition
 from ropewalk.cli.cluster_checks import check_nodes
-from ropewalk.client.admin import Admin, ResourceKind
-from ropewalk.client.client import Client
+from ropewalk.client.administration.admin import Admin, ResourceKind
+from ropewalk.client.calls.client import Client
 from tests.cluster.nodes import Nodes, in_a_cluster
 from tests.cluster.test_cluster_moves import make_orders, partition_at
 from tests.kafka.door import batch_of

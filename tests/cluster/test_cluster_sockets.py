@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from ropewalk.client.address import Address
-from ropewalk.client.admin import Admin, NewTopic
-from ropewalk.client.client import Client
-from ropewalk.client.connection import Connection
+from ropewalk.client.administration.admin import Admin, NewTopic
+from ropewalk.client.calls.client import Client
+from ropewalk.client.connections.address import Address
+from ropewalk.client.connections.connection import Connection
+from ropewalk.client.connections.peer_connection import Credentials, PeerRefused, open_peer
 from ropewalk.client.errors import ConnectionLost
-from ropewalk.client.peer_connection import Credentials, PeerRefused, open_peer
 from ropewalk.node import build
 from ropewalk.node.build import Node
 from ropewalk.node.config import load

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from ropewalk.client.admin import Admin, NewTopic
+from ropewalk.client.administration.admin import Admin, NewTopic
 from ropewalk.wire.messages import fetch, find_coordinator, offset_fetch
 from tests.cluster.nodes import Nodes, in_a_cluster
 from tests.cluster.reach import Reach

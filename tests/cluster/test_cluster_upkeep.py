@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from ropewalk.base.ids import NodeId
-from ropewalk.client.admin import Admin, NewTopic
-from ropewalk.client.client import Client
+from ropewalk.client.administration.admin import Admin, NewTopic
+from ropewalk.client.calls.client import Client
 from ropewalk.client.producer import Producer
 from ropewalk.metadata.image import Topic
 from ropewalk.metadata.internal_topics import TELEMETRY_TOPIC

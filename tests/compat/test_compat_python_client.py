@@ -13,6 +13,8 @@ import pytest
 from bench.brokers import Unavailable, start_kafka
 from ropewalk import Admin, Consumer, Json, Message, Producer, Text, TopicPartition, aio
 from ropewalk.base.errors import ProducerFenced, TimedOut
+from ropewalk.client.calls.partitioner import partition_for_key
+from ropewalk.client.connections.versions import Versions
 from ropewalk.client.errors import (
     CommitFailed,
     DeliveryFailed,
@@ -22,8 +24,6 @@ from ropewalk.client.errors import (
     RemoteError,
     TransactionFailed,
 )
-from ropewalk.client.partitioner import partition_for_key
-from ropewalk.client.versions import Versions
 from ropewalk.wire.error_code import ErrorCode
 from tests.compat.crew import wait_until
 

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from ropewalk.base.ids import ProducerEpoch, ProducerId
-from ropewalk.client.address import Address
-from ropewalk.client.connection import Connection
+from ropewalk.client.connections.address import Address
+from ropewalk.client.connections.connection import Connection
 from ropewalk.node import build
 from ropewalk.node.build import Node
 from ropewalk.node.config import load

@@ -14,7 +14,7 @@ from ropewalk.base.limits import PEER_BUFFER_BYTES_MAX
 from ropewalk.broker.cluster.controller_link import ControllerLink
 from ropewalk.broker.peers.peers import PEER_LISTENER, PeerLinks
 from ropewalk.broker.reading.fetch_sessions import FetchSessions
-from ropewalk.client.address import Address
+from ropewalk.client.connections.address import Address
 from ropewalk.controller.alter_partition import AlteredPartition, PartitionAlteration
 from ropewalk.controller.brokers import Registration
 from ropewalk.controller.health import Trouble

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from kio.schema.index import api_key_map
 
-from ropewalk.client.client import Client
+from ropewalk.client.calls.client import Client
 from ropewalk.kafka.apis import SERVED_APIS
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import (

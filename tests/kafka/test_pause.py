@@ -3,7 +3,7 @@
 import asyncio
 from typing import TypeVar
 
-from ropewalk.client.connection import Connection
+from ropewalk.client.connections.connection import Connection
 from ropewalk.wire.messages import fetch, produce
 from ropewalk.wire.types import Buffer
 from tests.kafka.door import NODE, PATIENCE_MS, Door, at_the_door, batch_of, fetch_request, produce_request

@@ -7,9 +7,9 @@ from structlog.testing import capture_logs
 
 from ropewalk.base.errors import ControllerUnavailable, InvalidSetting
 from ropewalk.broker.peers.peers import Lane, PeerLink
-from ropewalk.client.connection import Connection
+from ropewalk.client.connections.connection import Connection
+from ropewalk.client.connections.peer_connection import Credentials, PeerRefused, open_peer
 from ropewalk.client.errors import ConnectionLost, RemoteError, Unreachable
-from ropewalk.client.peer_connection import Credentials, PeerRefused, open_peer
 from ropewalk.metadata.records import Endpoint
 from ropewalk.security.cluster_secret import ClusterSecret, Handshake, Side
 from ropewalk.wire.error_code import ErrorCode

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from ropewalk.client.connection import Connection
+from ropewalk.client.connections.connection import Connection
 from ropewalk.client.errors import ConnectionLost
 from ropewalk.records.batch import HEADER_BYTES, iterate, stamp_crc
 from ropewalk.records.codec import Codec

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from ropewalk.client.connection import Connection
+from ropewalk.client.connections.connection import Connection
 from ropewalk.client.errors import ConnectionLost, Unreachable
 from ropewalk.sim.machines.world import EPOCH_MS
 from ropewalk.wire.error_code import ErrorCode

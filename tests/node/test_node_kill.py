@@ -1,7 +1,7 @@
 """A node that is killed inside a process that lives on leaves what a crash would leave, and can be followed by another."""
 
-from ropewalk.client.address import Address
-from ropewalk.client.client import Client
+from ropewalk.client.calls.client import Client
+from ropewalk.client.connections.address import Address
 from ropewalk.node import build
 from ropewalk.node.config import load
 from ropewalk.node.options import NodeOptions

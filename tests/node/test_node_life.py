@@ -11,9 +11,9 @@ from structlog.testing import capture_logs
 from ropewalk.base.errors import CorruptMetadata, DirectoryRefused, StorageFailed
 from ropewalk.base.ids import TopicPartition
 from ropewalk.base.syncs import SyncFailed
-from ropewalk.client.address import Address
-from ropewalk.client.admin import Admin, NewTopic
-from ropewalk.client.client import Client
+from ropewalk.client.administration.admin import Admin, NewTopic
+from ropewalk.client.calls.client import Client
+from ropewalk.client.connections.address import Address
 from ropewalk.client.consumer import Consumer
 from ropewalk.client.errors import RemoteError
 from ropewalk.client.producer import Producer

@@ -10,10 +10,10 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from ropewalk.base.ids import LeaderEpoch, NodeId, TopicId, TopicPartition
-from ropewalk.client.cluster import ClusterView, PartitionView, TopicView
+from ropewalk.client.calls.fetch import Fetched
+from ropewalk.client.calls.list_offsets import ListedOffset
+from ropewalk.client.connections.cluster import ClusterView, PartitionView, TopicView
 from ropewalk.client.errors import RemoteError
-from ropewalk.client.fetch import Fetched
-from ropewalk.client.list_offsets import ListedOffset
 from ropewalk.spark import reading
 from ropewalk.spark.brokers import Brokers
 from ropewalk.spark.columns import Column, schema_of

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ropewalk.base.ids import LeaderEpoch, Offset
+from ropewalk.client.calls.partitioner import murmur2
 from ropewalk.client.errors import RecordTooLarge
-from ropewalk.client.partitioner import murmur2
 from ropewalk.records.batch import HEADER_BYTES, decode_header, stamp, verify_crc
 from ropewalk.records.codec import Codec
 from ropewalk.records.record import Record, decode_records

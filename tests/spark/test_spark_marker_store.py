@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.client.blocking.producer import Producer
-from ropewalk.client.group_offsets import OffsetToCommit
+from ropewalk.client.calls.group_offsets import OffsetToCommit
 from ropewalk.metadata.internal_topics import CLIENTS_TOPICS
 from ropewalk.spark.refusals import MarkerLost, NotWritten, ReplayDiffers
 from ropewalk.spark.sink.marker import Decision, Marker, digest_of, to_text

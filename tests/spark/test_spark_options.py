@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from ropewalk.client.list_offsets import Isolation
+from ropewalk.client.calls.list_offsets import Isolation
 from ropewalk.spark.options import SourceOptions, Subscription, parse_source
 from ropewalk.spark.refusals import WrongUse
 from ropewalk.spark.sink.options import SinkOptions, parse_sink

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ropewalk.client.partitioner import partition_for_key
+from ropewalk.client.calls.partitioner import partition_for_key
 from ropewalk.spark.columns import Column
 from ropewalk.spark.encoding.rows import RECORD_OVERHEAD_BYTES, Rows, rows_of
 from ropewalk.spark.refusals import WrongUse

@@ -6,7 +6,7 @@ import pytest
 
 from ropewalk import Admin, Producer, TopicPartition
 from ropewalk.base.errors import ProducerFenced
-from ropewalk.client.group_offsets import OffsetToCommit
+from ropewalk.client.calls.group_offsets import OffsetToCommit
 from ropewalk.spark.refusals import ReplayDiffers
 from ropewalk.spark.sink.marker import Marker, decide, digest_of, to_text
 from ropewalk.spark.sink.marker_store import former_group

@@ -14,9 +14,9 @@ import uvloop
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.base.limits import DISK_THREADS
-from ropewalk.client.address import parse_addresses
-from ropewalk.client.client import Client
-from ropewalk.client.groups import Groups
+from ropewalk.client.administration.groups import Groups
+from ropewalk.client.calls.client import Client
+from ropewalk.client.connections.address import parse_addresses
 from ropewalk.runtime.clock import SystemClock
 from ropewalk.runtime.network import TcpNetwork
 from ropewalk.testing import Cluster, Namespace

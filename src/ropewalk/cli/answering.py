@@ -8,8 +8,8 @@ import asyncio
 from typing import Final
 
 from ropewalk.base.errors import RopewalkError
-from ropewalk.client.address import Address
-from ropewalk.client.client import Client
+from ropewalk.client.calls.client import Client
+from ropewalk.client.connections.address import Address
 
 PATIENCE_MS: Final = 3_000
 

@@ -13,10 +13,10 @@ from msgspec import Struct
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import NodeId
-from ropewalk.client.address import Address
-from ropewalk.client.client import Client
-from ropewalk.client.membership import ClusterViewer, Membership
-from ropewalk.client.together import together
+from ropewalk.client.administration.membership import ClusterViewer, Membership
+from ropewalk.client.calls.client import Client
+from ropewalk.client.calls.together import together
+from ropewalk.client.connections.address import Address
 
 PATIENCE_MS: Final = 3_000
 """For one node. Who does not answer within this time is said not to."""

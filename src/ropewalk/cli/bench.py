@@ -15,7 +15,7 @@ from ropewalk.cli.sending import AcksName, AcksOption, CodecName, CodecOption
 if TYPE_CHECKING:
     from ropewalk.cli.bench_loads import Delays, Throughput
     from ropewalk.cli.latencies import LatencySummary
-    from ropewalk.client.client import Client
+    from ropewalk.client.calls.client import Client
 
 app = new_app("Measure this cluster from here: throughput and latency, of client and broker together.")
 
@@ -69,7 +69,7 @@ def bench_produce(
     from ropewalk.cli.connect import with_client
     from ropewalk.cli.progress import progress
     from ropewalk.cli.workload import Workload
-    from ropewalk.client.produce import Acks
+    from ropewalk.client.calls.produce import Acks
     from ropewalk.records.codec import Codec
 
     shape = Shape(size, batch, senders, Acks(acks.number), Codec[codec.name])
@@ -165,7 +165,7 @@ def bench_latency(
     from ropewalk.cli.connect import with_client
     from ropewalk.cli.progress import progress
     from ropewalk.cli.workload import Workload
-    from ropewalk.client.produce import Acks
+    from ropewalk.client.calls.produce import Acks
     from ropewalk.records.codec import Codec
 
     shape = Shape(size, acks=Acks(acks.number), codec=Codec[codec.name])

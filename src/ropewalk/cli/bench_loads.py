@@ -21,13 +21,13 @@ from ropewalk.cli.failure import Failed
 from ropewalk.cli.latencies import Latencies, LatencySummary
 from ropewalk.cli.progress import Progress
 from ropewalk.cli.workload import Workload
-from ropewalk.client.admin import Admin, NewTopic
-from ropewalk.client.client import Client
+from ropewalk.client.administration.admin import Admin, NewTopic
+from ropewalk.client.calls.client import Client
+from ropewalk.client.calls.list_offsets import OffsetQuery
+from ropewalk.client.calls.produce import Acks
+from ropewalk.client.calls.together import together
 from ropewalk.client.consumer import Consumer
-from ropewalk.client.list_offsets import OffsetQuery
-from ropewalk.client.produce import Acks
 from ropewalk.client.producer import Producer
-from ropewalk.client.together import together
 from ropewalk.records.codec import Codec
 from ropewalk.records.record import Record
 

@@ -16,8 +16,8 @@ from ropewalk.cli.output import counted, note, print_json, print_table
 if TYPE_CHECKING:
     from ropewalk.cli.cluster_state import ClusterState
     from ropewalk.cli.unclean import Leaderless
-    from ropewalk.client.client import Client
-    from ropewalk.client.leadership import Move, PartitionOutcomes
+    from ropewalk.client.administration.leadership import Move, PartitionOutcomes
+    from ropewalk.client.calls.client import Client
 
 _ASK_EVERY_S: Final = 1.0
 
@@ -178,7 +178,7 @@ def elect(
     """Let preferred replicas lead again, everywhere or where named."""
     from ropewalk.cli.connect import with_client
     from ropewalk.cli.partition_names import named_partitions
-    from ropewalk.client.leadership import Leadership
+    from ropewalk.client.administration.leadership import Leadership
 
     if unclean and not partitions:
         raise typer.BadParameter("name the partitions that may lose records", param_hint="--unclean")
@@ -219,7 +219,7 @@ def reassign(
     """Move partitions to other nodes, or without arguments show what is being moved."""
     from ropewalk.cli.connect import with_client
     from ropewalk.cli.partition_names import named_partitions, parse_nodes
-    from ropewalk.client.leadership import Leadership
+    from ropewalk.client.administration.leadership import Leadership
 
     if not partitions:
         if to is not None:
@@ -276,7 +276,7 @@ def _warn_of_loss(found: "list[Leaderless]", *, yes: bool) -> None:
 
 async def _cancel_all(client: "Client") -> "PartitionOutcomes":
     from ropewalk.base.ids import TopicPartition
-    from ropewalk.client.leadership import Leadership
+    from ropewalk.client.administration.leadership import Leadership
 
     leadership = Leadership(client)
     moving = [TopicPartition(move.topic, move.partition) for move in await leadership.moves()]

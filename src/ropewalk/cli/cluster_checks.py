@@ -10,12 +10,12 @@ from ropewalk.base.errors import RopewalkError
 from ropewalk.cli.asking import ask_everyone
 from ropewalk.cli.checks import FREE_BYTES_LOW, Finding, Verdict, check_directory
 from ropewalk.cli.failure import describe
-from ropewalk.client.address import Address
-from ropewalk.client.client import Client
-from ropewalk.client.connection import Connection
+from ropewalk.client.administration.membership import Membership
+from ropewalk.client.calls.client import Client
+from ropewalk.client.connections.address import Address
+from ropewalk.client.connections.connection import Connection
+from ropewalk.client.connections.settings import ClientSettings
 from ropewalk.client.errors import ApiNotOffered
-from ropewalk.client.membership import Membership
-from ropewalk.client.settings import ClientSettings
 from ropewalk.runtime.clock import SystemClock
 from ropewalk.runtime.loop import run
 from ropewalk.runtime.network import TcpNetwork

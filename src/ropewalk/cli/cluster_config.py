@@ -18,8 +18,8 @@ from ropewalk.cli.outcomes import report
 from ropewalk.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
-    from ropewalk.client.admin import Setting
-    from ropewalk.client.client import Client
+    from ropewalk.client.administration.admin import Setting
+    from ropewalk.client.calls.client import Client
 
 app = new_app("Settings of the running cluster, for all nodes or for one.")
 
@@ -44,7 +44,7 @@ def show(
 ) -> None:
     """Show the settings in force, and where each comes from: all brokers, one broker, its file, or the default."""
     from ropewalk.cli.connect import with_client
-    from ropewalk.client.admin import Admin, ResourceKind, SettingSource
+    from ropewalk.client.administration.admin import Admin, ResourceKind, SettingSource
 
     async def work(client: "Client") -> "list[Setting]":
         chosen = node if node is not None else (await client.metadata()).brokers[0].node_id
@@ -113,7 +113,7 @@ def _alter(
     properties: list[str] | None,
 ) -> None:
     from ropewalk.cli.connect import with_client
-    from ropewalk.client.admin import Admin, ResourceKind
+    from ropewalk.client.administration.admin import Admin, ResourceKind
 
     async def work(client: "Client") -> None:
         resource = "" if node is None else str(node)

@@ -12,8 +12,8 @@ from ropewalk.cli.output import counted, note, print_json, print_table, warn
 
 if TYPE_CHECKING:
     from ropewalk.cli.hot_keys import SampledKey
-    from ropewalk.client.balancing import Plan, Removal
-    from ropewalk.client.client import Client
+    from ropewalk.client.administration.balancing import Plan, Removal
+    from ropewalk.client.calls.client import Client
 
 _ASK_EVERY_S: Final = 1.0
 
@@ -36,7 +36,7 @@ def balance(
 ) -> None:
     """Even out what the nodes carry: show the plan, ask, then move leaders and replicas."""
     from ropewalk.cli.connect import with_client
-    from ropewalk.client.balancing import Balancing
+    from ropewalk.client.administration.balancing import Balancing
 
     plan = with_client(
         ctx,
@@ -138,7 +138,7 @@ def hot(
     """Show the partitions that carry most, the keys that are written most often, and whether another node is wanted."""
     from ropewalk.cli.connect import with_client
     from ropewalk.cli.hot_keys import sample
-    from ropewalk.client.balancing import Balancing
+    from ropewalk.client.administration.balancing import Balancing
 
     async def work(client: "Client") -> "tuple[Plan, dict[tuple[str, int], list[SampledKey]]]":
         plan = await Balancing(client).balance(validate_only=True)
@@ -187,8 +187,8 @@ def hot(
 
 async def _balance(client: "Client", *, wait: bool) -> "Plan":
     """One step, or as many as there are; the last plan that changed something."""
-    from ropewalk.client.balancing import Balancing
-    from ropewalk.client.leadership import Leadership
+    from ropewalk.client.administration.balancing import Balancing
+    from ropewalk.client.administration.leadership import Leadership
 
     plan = await Balancing(client).balance(validate_only=False)
     while wait:
@@ -203,7 +203,7 @@ async def _balance(client: "Client", *, wait: bool) -> "Plan":
 
 
 async def _add(client: "Client", node: int) -> "Plan":
-    from ropewalk.client.membership import ClusterViewer
+    from ropewalk.client.administration.membership import ClusterViewer
 
     while True:
         membership = await ClusterViewer(client).describe()
@@ -215,7 +215,7 @@ async def _add(client: "Client", node: int) -> "Plan":
 
 async def _keep(client: "Client", node: int) -> None:
     from ropewalk.base.ids import NodeId
-    from ropewalk.client.balancing import Balancing
+    from ropewalk.client.administration.balancing import Balancing
 
     await Balancing(client).keep(NodeId(node))
 
@@ -223,7 +223,7 @@ async def _keep(client: "Client", node: int) -> None:
 async def _remove(client: "Client", node: int, *, wait: bool, begin: bool) -> "Removal":
     """Until it holds nothing; with `wait` until it is forgotten, which it is when its process has stopped."""
     from ropewalk.base.ids import NodeId
-    from ropewalk.client.balancing import Balancing
+    from ropewalk.client.administration.balancing import Balancing
 
     while True:
         removal = await Balancing(client).remove(NodeId(node))

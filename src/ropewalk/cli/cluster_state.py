@@ -13,8 +13,7 @@ from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import NodeId, TopicPartition
 from ropewalk.base.limits import TROUBLES_NAMED_MAX
 from ropewalk.cli.asking import ask_everyone, is_behind
-from ropewalk.client.client import Client
-from ropewalk.client.membership import (
+from ropewalk.client.administration.membership import (
     Answerer,
     ClusterViewer,
     Membership,
@@ -22,6 +21,7 @@ from ropewalk.client.membership import (
     PartitionState,
     TopicState,
 )
+from ropewalk.client.calls.client import Client
 from ropewalk.controller.health import (
     BELOW_MINIMUM,
     KNOWLEDGE_OLD,

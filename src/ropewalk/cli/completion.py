@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import typer
 
 if TYPE_CHECKING:
-    from ropewalk.client.client import Client
+    from ropewalk.client.calls.client import Client
 
 _PATIENCE_MS: Final = 500
 """Beyond this a person takes the shell for stuck."""
@@ -31,7 +31,7 @@ def complete_topic(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def complete_group(ctx: typer.Context, incomplete: str) -> list[str]:
     async def names(client: "Client") -> list[str]:
-        from ropewalk.client.groups import Groups
+        from ropewalk.client.administration.groups import Groups
 
         return [each.group for each in await Groups(client).list()]
 
@@ -40,7 +40,7 @@ def complete_group(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def complete_transactional_id(ctx: typer.Context, incomplete: str) -> list[str]:
     async def names(client: "Client") -> list[str]:
-        from ropewalk.client.transactions import Transactions
+        from ropewalk.client.administration.transactions import Transactions
 
         return [each.transactional_id for each in await Transactions(client).list()]
 
@@ -53,9 +53,9 @@ def _complete(
     from random import SystemRandom
 
     from ropewalk.base.errors import RopewalkError
-    from ropewalk.client.address import parse_addresses
-    from ropewalk.client.client import Client
-    from ropewalk.client.settings import ClientSettings
+    from ropewalk.client.calls.client import Client
+    from ropewalk.client.connections.address import parse_addresses
+    from ropewalk.client.connections.settings import ClientSettings
     from ropewalk.runtime.clock import SystemClock
     from ropewalk.runtime.loop import run
     from ropewalk.runtime.network import TcpNetwork

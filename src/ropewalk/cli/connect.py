@@ -7,9 +7,9 @@ from typing import TypeVar
 import typer
 
 from ropewalk.cli.options import assignments, chosen_bootstrap
-from ropewalk.client.address import Address, parse_addresses
-from ropewalk.client.client import Client
-from ropewalk.client.settings import settings_from
+from ropewalk.client.calls.client import Client
+from ropewalk.client.connections.address import Address, parse_addresses
+from ropewalk.client.connections.settings import settings_from
 from ropewalk.runtime.clock import SystemClock
 from ropewalk.runtime.loop import run
 from ropewalk.runtime.network import TcpNetwork

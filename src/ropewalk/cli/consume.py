@@ -13,7 +13,7 @@ from ropewalk.cli.output import note
 
 if TYPE_CHECKING:
     from ropewalk.cli.record_format import Printer
-    from ropewalk.client.client import Client
+    from ropewalk.client.calls.client import Client
 
 app = new_app()
 

@@ -18,9 +18,9 @@ from ropewalk.cli.failure import Failed
 from ropewalk.cli.offsets import Where, resolve_starts, resolve_stops
 from ropewalk.cli.output import warn
 from ropewalk.cli.record_format import Printer
-from ropewalk.client.client import Client
+from ropewalk.client.calls.client import Client
+from ropewalk.client.calls.list_offsets import Isolation, OffsetQuery
 from ropewalk.client.consumer import Consumed, Consumer
-from ropewalk.client.list_offsets import Isolation, OffsetQuery
 
 _ASK_AGAIN_S: Final = 1.0
 

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from ropewalk.cli.group_description import GroupDescription
     from ropewalk.cli.group_lag import GroupLag
     from ropewalk.cli.group_reset import Move
-    from ropewalk.client.client import Client
+    from ropewalk.client.administration.groups import Groups, ListedGroup
+    from ropewalk.client.calls.client import Client
+    from ropewalk.client.calls.group_offsets import PartitionOutcomes
     from ropewalk.client.errors import RemoteError
-    from ropewalk.client.group_offsets import PartitionOutcomes
-    from ropewalk.client.groups import Groups, ListedGroup
 
 app = new_app("Consumer groups: list, describe, lag, reset, delete.")
 
@@ -40,7 +40,7 @@ def list_groups(
 ) -> None:
     """List groups with their state and the broker that looks after them."""
     from ropewalk.cli.connect import with_client
-    from ropewalk.client.groups import Groups
+    from ropewalk.client.administration.groups import Groups
 
     async def work(client: "Client") -> "list[ListedGroup]":
         return await Groups(client).list()
@@ -79,7 +79,7 @@ def describe_groups(
     """Show groups: state, members with their partitions, offsets with their lag."""
     from ropewalk.cli.connect import with_client
     from ropewalk.cli.group_description import collect
-    from ropewalk.client.groups import Groups
+    from ropewalk.client.administration.groups import Groups
 
     async def work(client: "Client") -> "list[GroupDescription]":
         groups = Groups(client)
@@ -119,7 +119,7 @@ def show_lag(
     """Show how far groups are behind, by partition and in all."""
     from ropewalk.cli.connect import with_client
     from ropewalk.cli.group_lag import measure
-    from ropewalk.client.groups import Groups
+    from ropewalk.client.administration.groups import Groups
 
     async def work(client: "Client") -> "list[GroupLag]":
         groups = Groups(client)
@@ -199,7 +199,7 @@ def reset_offsets(
     """Set a group's offsets, once it has no members. Shows what would change; --execute changes it."""
     from ropewalk.cli.connect import with_client
     from ropewalk.cli.group_reset import choose_partitions, choose_target, plan, print_moves, refuse_members
-    from ropewalk.client.groups import Groups
+    from ropewalk.client.administration.groups import Groups
 
     if bool(topics) == all_topics:
         raise typer.BadParameter("choose one of the two", param_hint="--topic or --all-topics")
@@ -248,7 +248,7 @@ def delete_groups(
     """Delete groups that have no members, with all their offsets; or their offsets of some topics."""
     from ropewalk.cli.connect import with_client
     from ropewalk.cli.group_reset import parse_topic
-    from ropewalk.client.groups import Groups
+    from ropewalk.client.administration.groups import Groups
 
     for text in topics or ():
         parse_topic(text)  # a wrong call is refused before anything is asked

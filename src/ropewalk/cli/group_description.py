@@ -4,8 +4,8 @@ from msgspec import Struct
 
 from ropewalk.cli.group_lag import PartitionLag, measure_read, readers_in
 from ropewalk.cli.output import counted, print_table
-from ropewalk.client.client import Client
-from ropewalk.client.groups import Groups, Member
+from ropewalk.client.administration.groups import Groups, Member
+from ropewalk.client.calls.client import Client
 
 
 class AssignedPartition(Struct, frozen=True):

@@ -17,11 +17,11 @@ from ropewalk.cli.failure import Failed
 from ropewalk.cli.offsets import parse_partitions, parse_time
 from ropewalk.cli.options import Output
 from ropewalk.cli.output import counted, print_json, print_table, warn
-from ropewalk.client.client import Client
+from ropewalk.client.administration.groups import Groups
+from ropewalk.client.calls.client import Client
+from ropewalk.client.calls.group_offsets import Committed, PartitionOutcomes
+from ropewalk.client.calls.list_offsets import OffsetQuery
 from ropewalk.client.errors import RemoteError
-from ropewalk.client.group_offsets import Committed, PartitionOutcomes
-from ropewalk.client.groups import Groups
-from ropewalk.client.list_offsets import OffsetQuery
 from ropewalk.wire.error_code import ErrorCode
 
 

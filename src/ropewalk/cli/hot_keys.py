@@ -9,9 +9,9 @@ from typing import Final
 from msgspec import Struct
 
 from ropewalk.base.ids import TopicPartition
-from ropewalk.client.client import Client
+from ropewalk.client.calls.client import Client
+from ropewalk.client.calls.list_offsets import OffsetQuery
 from ropewalk.client.consumer import Consumer
-from ropewalk.client.list_offsets import OffsetQuery
 from ropewalk.controller.hot import HotKeys
 
 SAMPLE_RECORDS: Final = 2000

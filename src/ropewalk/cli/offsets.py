@@ -16,8 +16,8 @@ import typer
 from msgspec import Struct
 
 from ropewalk.cli.failure import Failed
-from ropewalk.client.client import Client
-from ropewalk.client.list_offsets import Isolation, OffsetQuery
+from ropewalk.client.calls.client import Client
+from ropewalk.client.calls.list_offsets import Isolation, OffsetQuery
 
 
 class Anchor(Enum):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import typer
 
 from ropewalk.base.ids import NodeId, TopicPartition
-from ropewalk.client.client import Client
+from ropewalk.client.calls.client import Client
 
 
 async def named_partitions(client: Client, names: Sequence[str]) -> list[TopicPartition]:

@@ -14,7 +14,7 @@ from ropewalk.cli.output import counted, note, print_json, warn
 from ropewalk.cli.sending import AcksName, AcksOption, CodecName, CodecOption
 
 if TYPE_CHECKING:
-    from ropewalk.client.client import Client
+    from ropewalk.client.calls.client import Client
     from ropewalk.client.producer import Delivered
 
 app = new_app()
@@ -58,7 +58,7 @@ def produce(
     from ropewalk.cli.connect import with_client
     from ropewalk.cli.lines import read_messages
     from ropewalk.cli.message import Template
-    from ropewalk.client.produce import Acks
+    from ropewalk.client.calls.produce import Acks
     from ropewalk.client.producer import Producer
     from ropewalk.records.codec import Codec
 

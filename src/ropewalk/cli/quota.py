@@ -17,8 +17,8 @@ from ropewalk.cli.options import (
 from ropewalk.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
-    from ropewalk.client.client import Client
-    from ropewalk.client.quotas import Entity, EntityQuotas
+    from ropewalk.client.administration.quotas import Entity, EntityQuotas
+    from ropewalk.client.calls.client import Client
 
 app = new_app("Quotas: how fast clients may produce, consume, ask, change the cluster and connect.")
 
@@ -62,7 +62,7 @@ def list_quotas(
 ) -> None:
     """List quotas: all, or those of entities that have the parts given."""
     from ropewalk.cli.connect import with_client
-    from ropewalk.client.quotas import Quotas
+    from ropewalk.client.administration.quotas import Quotas
 
     parts = _entity((user, client_id, ip), (default_user, default_client_id, default_ip))
 
@@ -88,7 +88,7 @@ def describe_quotas(
 ) -> None:
     """Show the quotas of just one entity, and what they mean."""
     from ropewalk.cli.connect import with_client
-    from ropewalk.client.quotas import Quotas
+    from ropewalk.client.administration.quotas import Quotas
 
     entity = _named(_entity((user, client_id, ip), (default_user, default_client_id, default_ip)))
 
@@ -127,7 +127,7 @@ def set_quotas(
 ) -> None:
     """Set quotas of one entity; others that it has stay."""
     from ropewalk.cli.connect import with_client
-    from ropewalk.client.quotas import EntityQuotas, Quotas
+    from ropewalk.client.administration.quotas import EntityQuotas, Quotas
 
     entity = _named(_entity((user, client_id, ip), (default_user, default_client_id, default_ip)))
     changes = {name: _value(name, text) for name, text in assignments(quotas, "QUOTA=VALUE").items()}
@@ -159,7 +159,7 @@ def unset_quotas(
 ) -> None:
     """Take quotas of one entity away, and show which it had."""
     from ropewalk.cli.connect import with_client
-    from ropewalk.client.quotas import EntityQuotas, Quotas
+    from ropewalk.client.administration.quotas import EntityQuotas, Quotas
 
     entity = _named(_entity((user, client_id, ip), (default_user, default_client_id, default_ip)))
     unknown = [name for name in quotas or () if name not in MEANINGS]

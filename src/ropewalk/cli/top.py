@@ -13,7 +13,7 @@ from ropewalk.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
     from ropewalk.cli.observation import Picture
-    from ropewalk.client.client import Client
+    from ropewalk.client.calls.client import Client
 
 app = new_app()
 

@@ -22,8 +22,8 @@ from ropewalk.cli.output import print_json, print_table
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ropewalk.client.client import Client
-    from ropewalk.client.cluster import TopicView
+    from ropewalk.client.calls.client import Client
+    from ropewalk.client.connections.cluster import TopicView
     from ropewalk.client.errors import RemoteError
 
 app = new_app("Topics: list, create, describe, change, delete.")
@@ -99,7 +99,7 @@ def create_topics(
 ) -> None:
     """Create topics."""
     from ropewalk.cli.connect import with_client
-    from ropewalk.client.admin import Admin, NewTopic
+    from ropewalk.client.administration.admin import Admin, NewTopic
     from ropewalk.wire.error_code import ErrorCode
 
     _check_count(partitions, "--partitions")
@@ -137,7 +137,7 @@ def delete_topics(
 ) -> None:
     """Delete topics and everything in them. Asks for the name, except with --yes."""
     from ropewalk.cli.connect import with_client
-    from ropewalk.client.admin import Admin
+    from ropewalk.client.administration.admin import Admin
 
     if not yes:
         _check_there(ctx, names, bootstrap, properties)
@@ -199,7 +199,7 @@ def alter_topic(
 ) -> None:
     """Change settings of a topic, all of them or none."""
     from ropewalk.cli.connect import with_client
-    from ropewalk.client.admin import Admin, ResourceKind
+    from ropewalk.client.administration.admin import Admin, ResourceKind
 
     changes: dict[str, str | None] = {**assignments(set_, "--set"), **dict.fromkeys(unset or ())}
     if not changes:
@@ -230,7 +230,7 @@ def add_partitions(
 ) -> None:
     """Add partitions to topics. Keys may go to other partitions from then on."""
     from ropewalk.cli.connect import with_client
-    from ropewalk.client.admin import Admin
+    from ropewalk.client.administration.admin import Admin
 
     async def work(client: "Client") -> "Mapping[str, RemoteError | None]":
         counts = {name: len((await client.topic(name)).partitions) + count for name in names}
@@ -265,7 +265,7 @@ def trim_topic(
     """Remove the oldest records of a topic, for good. Asks for its name, except with --yes and --dry-run."""
     from ropewalk.cli.connect import with_client
     from ropewalk.cli.offsets import parse_offset, parse_partitions, resolve_starts
-    from ropewalk.client.admin import Admin
+    from ropewalk.client.administration.admin import Admin
 
     where = parse_offset(before, option="--before")
     chosen = parse_partitions(partitions)

@@ -8,13 +8,13 @@ from msgspec import Struct
 from ropewalk.base.ids import TopicPartition, format_id
 from ropewalk.cli.answering import begin_with_any, deadline_ms
 from ropewalk.cli.output import counted, print_table
-from ropewalk.client.admin import Admin, ResourceKind
-from ropewalk.client.client import Client
-from ropewalk.client.cluster import TopicView
+from ropewalk.client.administration.admin import Admin, ResourceKind
+from ropewalk.client.administration.membership import ClusterViewer, PartitionState, TopicState
+from ropewalk.client.calls.client import Client
+from ropewalk.client.calls.list_offsets import OffsetQuery
+from ropewalk.client.calls.together import together
+from ropewalk.client.connections.cluster import TopicView
 from ropewalk.client.errors import ApiNotOffered
-from ropewalk.client.list_offsets import OffsetQuery
-from ropewalk.client.membership import ClusterViewer, PartitionState, TopicState
-from ropewalk.client.together import together
 
 
 class PartitionDescription(Struct, frozen=True):

@@ -15,10 +15,10 @@ from ropewalk.cli.output import print_json, print_table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ropewalk.client.client import Client
+    from ropewalk.client.administration.open_transactions import OpenTransaction
+    from ropewalk.client.administration.transactions import DescribedTransaction, ListedTransaction
+    from ropewalk.client.calls.client import Client
     from ropewalk.client.errors import RemoteError
-    from ropewalk.client.open_transactions import OpenTransaction
-    from ropewalk.client.transactions import DescribedTransaction, ListedTransaction
 
 app = new_app("Transactions: list, describe, find hanging ones, abort.")
 
@@ -57,7 +57,7 @@ def list_transactions(
     """List transactional ids with their state, producer id and the broker that looks after them."""
     from ropewalk.cli.connect import with_client
     from ropewalk.cli.durations import parse_duration
-    from ropewalk.client.transactions import Transactions
+    from ropewalk.client.administration.transactions import Transactions
 
     longer_than_ms = -1 if longer_than is None else parse_duration(longer_than, option="--longer-than")
 
@@ -85,7 +85,7 @@ def describe_transactions(
 ) -> None:
     """Show transactional ids: state, producer, when the transaction began, and where it writes."""
     from ropewalk.cli.connect import with_client
-    from ropewalk.client.transactions import Transactions
+    from ropewalk.client.administration.transactions import Transactions
 
     async def work(client: "Client") -> "list[DescribedTransaction]":
         transactions = Transactions(client)
@@ -122,8 +122,8 @@ def abort_transactions(
 ) -> None:
     """Abort what these transactional ids have under way. Their producers are fenced: they have to begin anew."""
     from ropewalk.cli.connect import with_client
+    from ropewalk.client.administration.transactions import Transactions
     from ropewalk.client.errors import RemoteError
-    from ropewalk.client.transactions import Transactions
 
     _ask(f"Abort the transactions of {', '.join(names)} and fence their producers?", yes=yes)
     statuses: dict[str, str] = {}
@@ -167,7 +167,7 @@ def find_hanging(
     """Show transactions that are open in a partition and that no coordinator will end; exits with 1 if there are any."""
     from ropewalk.cli.connect import with_client
     from ropewalk.cli.partition_names import named_partitions
-    from ropewalk.client.transactions import Transactions
+    from ropewalk.client.administration.transactions import Transactions
 
     async def find(client: "Client") -> "Sequence[OpenTransaction]":
         chosen = names or [topic.name for topic in (await client.metadata()).topics]

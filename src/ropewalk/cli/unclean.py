@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from ropewalk.base.ids import NodeId
 from ropewalk.cli.cluster_state import ClusterState
-from ropewalk.client.client import Client
-from ropewalk.client.copies import Copy, copies
+from ropewalk.client.administration.copies import Copy, copies
+from ropewalk.client.calls.client import Client
 
 
 class Leaderless(Struct, frozen=True):

@@ -15,11 +15,11 @@ from msgspec import Struct
 
 from ropewalk.base.errors import CorruptBatch, RopewalkError
 from ropewalk.base.ids import TopicPartition
-from ropewalk.client.aborted import AbortedTransactions
-from ropewalk.client.client import Client
+from ropewalk.client.calls.aborted import AbortedTransactions
+from ropewalk.client.calls.client import Client
+from ropewalk.client.calls.fetch import Fetched
+from ropewalk.client.calls.list_offsets import Isolation
 from ropewalk.client.errors import UnreadableBatch
-from ropewalk.client.fetch import Fetched
-from ropewalk.client.list_offsets import Isolation
 from ropewalk.records.batch import BatchHeader, iterate, verify_crc
 from ropewalk.records.record import Record, iterate_records
 

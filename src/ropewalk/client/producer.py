@@ -11,12 +11,12 @@ from typing import Final
 from msgspec import Struct
 
 from ropewalk.base.ids import NO_PRODUCER, ProducerEpoch, ProducerId
-from ropewalk.client.client import Client
+from ropewalk.client.calls.client import Client
+from ropewalk.client.calls.list_offsets import OffsetQuery
+from ropewalk.client.calls.partitioner import Partitioner
+from ropewalk.client.calls.produce import Acks, Produced
+from ropewalk.client.calls.together import together
 from ropewalk.client.errors import ApiNotOffered
-from ropewalk.client.list_offsets import OffsetQuery
-from ropewalk.client.partitioner import Partitioner
-from ropewalk.client.produce import Acks, Produced
-from ropewalk.client.together import together
 from ropewalk.records.batch import SEQUENCE_MAX, SEQUENCE_NONE
 from ropewalk.records.codec import Codec
 from ropewalk.records.record import Record, build

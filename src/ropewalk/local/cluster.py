@@ -26,8 +26,8 @@ from typing import Final, NoReturn
 import msgspec
 
 from ropewalk.base.errors import RopewalkError
-from ropewalk.client.address import Address
-from ropewalk.client.client import Client
+from ropewalk.client.calls.client import Client
+from ropewalk.client.connections.address import Address
 from ropewalk.local.console import Console
 from ropewalk.local.errors import DidNotStart, ImpossiblePlan
 from ropewalk.local.etcd import EtcdMember, etcd_program, is_healthy, member_command, plan_etcd

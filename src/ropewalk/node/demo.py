@@ -4,8 +4,8 @@ from typing import Final
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.base.ports import Ports
-from ropewalk.client.address import Address
-from ropewalk.client.client import Client
+from ropewalk.client.calls.client import Client
+from ropewalk.client.connections.address import Address
 from ropewalk.client.consumer import Consumer
 from ropewalk.client.producer import Producer
 from ropewalk.records.record import Record

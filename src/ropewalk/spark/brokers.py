@@ -7,9 +7,9 @@ from typing import NamedTuple, TypeVar
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import TOPIC_ID_NONE, TopicPartition, format_id
-from ropewalk.client.client import Client
+from ropewalk.client.calls.client import Client
+from ropewalk.client.calls.list_offsets import OffsetQuery
 from ropewalk.client.errors import RemoteError
-from ropewalk.client.list_offsets import OffsetQuery
 from ropewalk.runtime.clock import SystemClock
 from ropewalk.runtime.loop_thread import LoopThread
 from ropewalk.runtime.network import TcpNetwork

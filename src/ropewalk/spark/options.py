@@ -15,9 +15,9 @@ from msgspec import Struct
 
 from ropewalk.base.errors import InvalidSetting
 from ropewalk.base.ids import TopicPartition
-from ropewalk.client.address import Address, parse_addresses
-from ropewalk.client.list_offsets import Isolation
-from ropewalk.client.settings import ClientSettings, settings_from
+from ropewalk.client.calls.list_offsets import Isolation
+from ropewalk.client.connections.address import Address, parse_addresses
+from ropewalk.client.connections.settings import ClientSettings, settings_from
 from ropewalk.spark.connector_options import (
     CONSUMER_MEANINGLESS,
     CONSUMER_REFUSED,

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import TopicId, parse_id
+from ropewalk.client.calls.fetch import Fetched
 from ropewalk.client.errors import TopicReplaced
-from ropewalk.client.fetch import Fetched
 from ropewalk.records.batch import iterate
 from ropewalk.spark.brokers import Brokers, is_out_of_range
 from ropewalk.spark.columns import Column, all_columns

@@ -21,12 +21,12 @@ from typing import Final, Self
 from ropewalk.base.ids import TopicPartition
 from ropewalk.base.limits import DISK_THREADS
 from ropewalk.base.ports import Disk
-from ropewalk.client.address import parse_addresses
-from ropewalk.client.admin import Admin, NewTopic
-from ropewalk.client.client import Client
+from ropewalk.client.administration.admin import Admin, NewTopic
+from ropewalk.client.administration.groups import Groups
+from ropewalk.client.calls.client import Client
+from ropewalk.client.calls.list_offsets import OffsetQuery
+from ropewalk.client.connections.address import parse_addresses
 from ropewalk.client.consumer import Consumer
-from ropewalk.client.groups import Groups
-from ropewalk.client.list_offsets import OffsetQuery
 from ropewalk.node import build
 from ropewalk.node.build import Node
 from ropewalk.records.record import Record

@@ -12,7 +12,7 @@ pyspark = pytest.importorskip("pyspark")
 
 from pyspark.sql import DataFrame, SparkSession  # noqa: E402
 
-from ropewalk.client.partitioner import partition_for_key  # noqa: E402
+from ropewalk.client.calls.partitioner import partition_for_key  # noqa: E402
 from tests.spark.conftest import Node  # noqa: E402
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(180)]

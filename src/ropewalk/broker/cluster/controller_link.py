@@ -25,8 +25,8 @@ from ropewalk.base.limits import (
     CONTROLLER_RETRY_MS_MIN,
 )
 from ropewalk.broker.peers.peers import PEER_LISTENER, Lane, PeerLink, PeerLinks
-from ropewalk.client.address import Address
-from ropewalk.client.backoff import Backoff
+from ropewalk.client.connections.address import Address
+from ropewalk.client.connections.backoff import Backoff
 from ropewalk.client.errors import ApiNotOffered, ConnectionLost, RemoteError, Unreachable
 from ropewalk.metadata.image import Image
 from ropewalk.wire.api import Api

@@ -18,11 +18,11 @@ from ropewalk.base.complaints import Complaints
 from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import PEER_CONNECT_MS_MAX, PEER_RECONNECT_MS_MAX, PEER_RECONNECT_MS_MIN
 from ropewalk.base.ports import Clock, Network, Rng
-from ropewalk.client.address import Address
-from ropewalk.client.connection import Connection
+from ropewalk.client.connections.address import Address
+from ropewalk.client.connections.connection import Connection
+from ropewalk.client.connections.peer_connection import Credentials, PeerConnection, PeerRefused, open_peer
+from ropewalk.client.connections.single_flight import SingleFlight
 from ropewalk.client.errors import Unreachable
-from ropewalk.client.peer_connection import Credentials, PeerConnection, PeerRefused, open_peer
-from ropewalk.client.single_flight import SingleFlight
 from ropewalk.metadata.image import Image
 from ropewalk.security.cluster_secret import ClusterSecret
 from ropewalk.wire.api import Api

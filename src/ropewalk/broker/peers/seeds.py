@@ -11,7 +11,7 @@ import structlog
 
 from ropewalk.base.limits import SEEDS_LOOKED_UP_MS
 from ropewalk.base.ports import Network
-from ropewalk.client.address import Address
+from ropewalk.client.connections.address import Address
 
 _log = structlog.get_logger()
 

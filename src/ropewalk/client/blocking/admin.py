@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import Self
 
 from ropewalk.base.ids import TopicPartition
-from ropewalk.client.admin import BROKER_CHOOSES, ClusterDescription, Setting
-from ropewalk.client.administration import Admin as AsyncAdmin
-from ropewalk.client.cluster import TopicView
+from ropewalk.client.administration.admin import BROKER_CHOOSES, ClusterDescription, Setting
+from ropewalk.client.administration.for_applications import Admin as AsyncAdmin
+from ropewalk.client.administration.groups import DescribedGroup, ListedGroup
+from ropewalk.client.calls.group_offsets import Committed
+from ropewalk.client.connections.cluster import TopicView
 from ropewalk.client.errors import Misuse
-from ropewalk.client.group_offsets import Committed
-from ropewalk.client.groups import DescribedGroup, ListedGroup
 from ropewalk.runtime.loop_thread import LoopThread
 
 _NO_SETTINGS: Mapping[str, str] = {}

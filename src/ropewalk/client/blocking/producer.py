@@ -16,10 +16,10 @@ from typing import Any, Self
 
 from ropewalk.base.errors import RopewalkError, TimedOut
 from ropewalk.base.ids import TopicPartition
-from ropewalk.client.cluster import TopicView
+from ropewalk.client.calls.group_offsets import Committed, GroupIdentity, OffsetToCommit
+from ropewalk.client.connections.cluster import TopicView
 from ropewalk.client.errors import BufferFull, Misuse, TransactionFailed
 from ropewalk.client.formats import Format
-from ropewalk.client.group_offsets import Committed, GroupIdentity, OffsetToCommit
 from ropewalk.client.producing.batch import Acknowledged, Delivery
 from ropewalk.client.producing.partitioners import Partitioner
 from ropewalk.client.producing.producer import NO_HEADERS, FinishedBatch, HeadersLike

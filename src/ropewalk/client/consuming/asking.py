@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from ropewalk.base.ids import NodeId
-from ropewalk.client.cluster import TopicView
+from ropewalk.client.connections.cluster import TopicView
 from ropewalk.client.consuming.assignment import Held
 from ropewalk.client.consuming.settings import ConsumerSettings
 from ropewalk.wire.messages import fetch as wire

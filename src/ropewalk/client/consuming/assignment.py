@@ -12,8 +12,8 @@ from collections.abc import Iterable
 
 from ropewalk.base.ids import NodeId, TopicId, TopicPartition
 from ropewalk.base.limits import CLIENT_EPOCHS_KEPT
+from ropewalk.client.calls.group_offsets import OffsetToCommit
 from ropewalk.client.errors import Misuse
-from ropewalk.client.group_offsets import OffsetToCommit
 
 
 class Held:

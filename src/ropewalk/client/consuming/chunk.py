@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from ropewalk.base.errors import CorruptBatch, RopewalkError
 from ropewalk.base.ids import TopicPartition
-from ropewalk.client.aborted import AbortedTransactions
+from ropewalk.client.calls.aborted import AbortedTransactions
 from ropewalk.client.consuming.message import Message
 from ropewalk.client.errors import UnreadableBatch
 from ropewalk.records.batch import HEADER_BYTES, BatchHeader, decode_header, verify_crc

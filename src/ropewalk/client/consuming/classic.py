@@ -20,15 +20,15 @@ from typing import Final
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import TopicPartition
-from ropewalk.client.client import Client
-from ropewalk.client.cluster import Lane
-from ropewalk.client.connection import Connection
+from ropewalk.client.calls.client import Client
+from ropewalk.client.calls.group_offsets import GroupIdentity
+from ropewalk.client.connections.cluster import Lane
+from ropewalk.client.connections.connection import Connection
+from ropewalk.client.connections.coordinators import Coordinators
 from ropewalk.client.consuming.assignors import Candidate, assign
 from ropewalk.client.consuming.settings import ConsumerSettings
 from ropewalk.client.consuming.subscription import Change, Subscription
-from ropewalk.client.coordinators import Coordinators
 from ropewalk.client.errors import RemoteError, is_retriable
-from ropewalk.client.group_offsets import GroupIdentity
 from ropewalk.runtime.tasks import Supervisor
 from ropewalk.wire import consumer_protocol
 from ropewalk.wire.consumer_protocol import StickyPast, TopicPartitions

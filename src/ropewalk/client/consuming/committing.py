@@ -13,12 +13,12 @@ from typing import Final
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import TopicPartition
-from ropewalk.client import group_offsets
+from ropewalk.client.calls import group_offsets
+from ropewalk.client.calls.group_offsets import GroupIdentity, OffsetToCommit
+from ropewalk.client.connections.coordinators import Coordinators
+from ropewalk.client.connections.session import Session
 from ropewalk.client.consuming.assignment import Assignment, Held
-from ropewalk.client.coordinators import Coordinators
 from ropewalk.client.errors import CommitFailed
-from ropewalk.client.group_offsets import GroupIdentity, OffsetToCommit
-from ropewalk.client.session import Session
 from ropewalk.runtime.tasks import Supervisor
 from ropewalk.wire.error_code import ErrorCode
 

@@ -24,9 +24,12 @@ from msgspec.structs import replace
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import TopicPartition
 from ropewalk.base.ports import ClientPorts
-from ropewalk.client import group_offsets
-from ropewalk.client.address import parse_addresses
-from ropewalk.client.client import Client
+from ropewalk.client.calls import group_offsets
+from ropewalk.client.calls.client import Client
+from ropewalk.client.calls.group_offsets import Committed, GroupIdentity, OffsetToCommit
+from ropewalk.client.calls.list_offsets import ListedOffset, OffsetQuery
+from ropewalk.client.connections.address import parse_addresses
+from ropewalk.client.connections.coordinators import Coordinators
 from ropewalk.client.consuming.assignment import Assignment
 from ropewalk.client.consuming.classic import ClassicMember
 from ropewalk.client.consuming.committing import Commit, Commits
@@ -36,11 +39,8 @@ from ropewalk.client.consuming.message import Message
 from ropewalk.client.consuming.settings import SettingValue, consumer_settings
 from ropewalk.client.consuming.starting import Positions
 from ropewalk.client.consuming.subscription import Callback, Change, Membership, subscription
-from ropewalk.client.coordinators import Coordinators
 from ropewalk.client.errors import Misuse
 from ropewalk.client.formats import Format
-from ropewalk.client.group_offsets import Committed, GroupIdentity, OffsetToCommit
-from ropewalk.client.list_offsets import ListedOffset, OffsetQuery
 from ropewalk.runtime.ports import SystemClientPorts
 from ropewalk.runtime.tasks import Supervisor
 

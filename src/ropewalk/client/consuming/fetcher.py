@@ -26,8 +26,9 @@ from ropewalk.base.limits import (
     CLIENT_LEADER_ONLY_MS,
     CLIENT_STALE_EPOCH_ATTEMPTS,
 )
-from ropewalk.client.cluster import Lane, PartitionView, TopicView
-from ropewalk.client.connection import Connection
+from ropewalk.client.connections.cluster import Lane, PartitionView, TopicView
+from ropewalk.client.connections.connection import Connection
+from ropewalk.client.connections.session import Session, version_max_for
 from ropewalk.client.consuming.asking import Asked, fetch_request
 from ropewalk.client.consuming.assignment import Assignment, Held
 from ropewalk.client.consuming.chunk import Chunk
@@ -36,7 +37,6 @@ from ropewalk.client.consuming.message import Message
 from ropewalk.client.consuming.settings import ConsumerSettings
 from ropewalk.client.consuming.stuck import Stuck
 from ropewalk.client.errors import STALE_METADATA, ConnectionLost, RemoteError, is_retriable
-from ropewalk.client.session import Session, version_max_for
 from ropewalk.runtime.tasks import Supervisor
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import fetch as wire

@@ -16,10 +16,10 @@ from msgspec import Struct
 
 from ropewalk.base.errors import ProtocolError
 from ropewalk.base.ids import TopicPartition
-from ropewalk.client.cluster import PartitionView
+from ropewalk.client.calls.list_offsets import Isolation, OffsetQuery, list_known
+from ropewalk.client.connections.cluster import PartitionView
+from ropewalk.client.connections.session import Session, only_partition
 from ropewalk.client.errors import ApiNotOffered, RemoteError
-from ropewalk.client.list_offsets import Isolation, OffsetQuery, list_known
-from ropewalk.client.session import Session, only_partition
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import offset_for_leader_epoch as wire
 

@@ -16,13 +16,13 @@ from typing import Final
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import TopicId, TopicPartition, format_id
-from ropewalk.client.client import Client
-from ropewalk.client.connection import Connection
+from ropewalk.client.calls.client import Client
+from ropewalk.client.calls.group_offsets import GroupIdentity
+from ropewalk.client.connections.connection import Connection
+from ropewalk.client.connections.coordinators import Coordinators
 from ropewalk.client.consuming.settings import ConsumerSettings
 from ropewalk.client.consuming.subscription import Change, Subscription
-from ropewalk.client.coordinators import Coordinators
 from ropewalk.client.errors import RemoteError, is_retriable
-from ropewalk.client.group_offsets import GroupIdentity
 from ropewalk.runtime.tasks import Supervisor
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import consumer_group_heartbeat as wire

@@ -6,8 +6,8 @@ from msgspec import Struct, convert
 from msgspec import ValidationError as _ValidationError
 
 from ropewalk.base.errors import InvalidSetting
-from ropewalk.client.list_offsets import Isolation
-from ropewalk.client.settings import ClientSettings
+from ropewalk.client.calls.list_offsets import Isolation
+from ropewalk.client.connections.settings import ClientSettings
 
 SettingValue = str | int | float | bool | None
 

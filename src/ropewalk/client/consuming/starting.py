@@ -14,13 +14,13 @@ from typing import Final
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import TopicPartition
-from ropewalk.client.client import Client
+from ropewalk.client.calls.client import Client
+from ropewalk.client.calls.group_offsets import Committed
+from ropewalk.client.calls.list_offsets import OffsetQuery
 from ropewalk.client.consuming.assignment import Assignment, Held
 from ropewalk.client.consuming.histories import Agreement
 from ropewalk.client.consuming.settings import ConsumerSettings
 from ropewalk.client.errors import HistoryChanged, NoOffset, RemoteError, is_retriable
-from ropewalk.client.group_offsets import Committed
-from ropewalk.client.list_offsets import OffsetQuery
 from ropewalk.runtime.tasks import Supervisor
 from ropewalk.wire.error_code import ErrorCode
 

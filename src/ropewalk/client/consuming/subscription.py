@@ -7,8 +7,8 @@ from typing import Protocol
 from msgspec import Struct
 
 from ropewalk.base.ids import TopicPartition
+from ropewalk.client.calls.group_offsets import GroupIdentity
 from ropewalk.client.errors import Misuse
-from ropewalk.client.group_offsets import GroupIdentity
 
 Callback = Callable[[list[TopicPartition]], Awaitable[None] | None]
 

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import TopicPartition
+from ropewalk.client.calls.produce import Produced
 from ropewalk.client.errors import DeliveryFailed, Misuse
-from ropewalk.client.produce import Produced
 from ropewalk.records.packing import Entry
 
 

@@ -24,8 +24,8 @@ from typing import Final
 
 from ropewalk.base.errors import RopewalkError, TimedOut
 from ropewalk.base.ids import ProducerEpoch, ProducerId, TopicId, TopicPartition
+from ropewalk.client.calls.produce import Produced
 from ropewalk.client.errors import RemoteError, is_definite, is_retriable, may_be_appended
-from ropewalk.client.produce import Produced
 from ropewalk.client.producing.batch import Batch
 from ropewalk.client.producing.settings import ProducerSettings
 from ropewalk.records.batch import SEQUENCE_MAX, SEQUENCE_NONE

@@ -17,7 +17,7 @@ from typing import Final, Protocol
 
 from ropewalk.base.limits import CLIENT_KEYS_KEPT
 from ropewalk.base.ports import Rng
-from ropewalk.client.partitioner import murmur2
+from ropewalk.client.calls.partitioner import murmur2
 
 _hash: Final = lru_cache(CLIENT_KEYS_KEPT)(murmur2)
 

@@ -9,9 +9,9 @@ from typing import Final
 
 from ropewalk.base.errors import TimedOut
 from ropewalk.base.ids import TopicPartition
-from ropewalk.client import group_offsets
-from ropewalk.client.coordinators import Coordinators
-from ropewalk.client.session import Session
+from ropewalk.client.calls import group_offsets
+from ropewalk.client.connections.coordinators import Coordinators
+from ropewalk.client.connections.session import Session
 
 _PAUSE_MS_MIN: Final = 10.0
 _PAUSE_MS_MAX: Final = 500.0

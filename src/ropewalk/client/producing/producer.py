@@ -20,14 +20,14 @@ from typing import Any, Self
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import TopicPartition
 from ropewalk.base.ports import ClientPorts
-from ropewalk.client import group_offsets, newest
-from ropewalk.client.address import parse_addresses
-from ropewalk.client.client import Client
-from ropewalk.client.cluster import TopicView
-from ropewalk.client.coordinators import Coordinators
+from ropewalk.client.calls import group_offsets, newest
+from ropewalk.client.calls.client import Client
+from ropewalk.client.calls.group_offsets import Committed, GroupIdentity, OffsetToCommit
+from ropewalk.client.connections.address import parse_addresses
+from ropewalk.client.connections.cluster import TopicView
+from ropewalk.client.connections.coordinators import Coordinators
 from ropewalk.client.errors import BufferFull, DeliveryFailed, Misuse, RecordTooLarge, TransactionFailed
 from ropewalk.client.formats import Format
-from ropewalk.client.group_offsets import Committed, GroupIdentity, OffsetToCommit
 from ropewalk.client.producing.batch import Acknowledged, Batch, Delivery
 from ropewalk.client.producing.outbox import Outbox
 from ropewalk.client.producing.partitioners import ByLoad, Keyed, Partitioner, RoundRobin, Salted

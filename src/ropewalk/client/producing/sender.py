@@ -14,14 +14,14 @@ from typing import Final, Protocol
 
 from ropewalk.base.errors import ProtocolError, RopewalkError
 from ropewalk.base.ids import NodeId, TopicId, TopicPartition
-from ropewalk.client.cluster import TopicView
-from ropewalk.client.connection import Connection
+from ropewalk.client.calls.produce import Acks, Produced, init_producer_id
+from ropewalk.client.connections.cluster import TopicView
+from ropewalk.client.connections.connection import Connection
+from ropewalk.client.connections.session import Session, version_max_for
 from ropewalk.client.errors import STALE_METADATA, ConnectionLost, RemoteError, is_retriable
-from ropewalk.client.produce import Acks, Produced, init_producer_id
 from ropewalk.client.producing.batch import Batch
 from ropewalk.client.producing.outbox import Outbox, PartitionQueue
 from ropewalk.client.producing.settings import ProducerSettings
-from ropewalk.client.session import Session, version_max_for
 from ropewalk.runtime.tasks import Supervisor
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import produce as wire

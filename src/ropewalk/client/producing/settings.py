@@ -6,8 +6,8 @@ from msgspec import Struct, convert
 from msgspec import ValidationError as _ValidationError
 
 from ropewalk.base.errors import InvalidSetting
-from ropewalk.client.produce import Acks
-from ropewalk.client.settings import ClientSettings
+from ropewalk.client.calls.produce import Acks
+from ropewalk.client.connections.settings import ClientSettings
 from ropewalk.records.codec import Codec
 
 SettingValue = str | int | float | bool | None

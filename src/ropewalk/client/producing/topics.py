@@ -11,7 +11,7 @@ from typing import Final
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import TopicPartition
-from ropewalk.client.cluster import Cluster, TopicView
+from ropewalk.client.connections.cluster import Cluster, TopicView
 from ropewalk.client.errors import RemoteError
 from ropewalk.client.producing.batch import Delivery
 from ropewalk.client.producing.outbox import Outbox, PartitionQueue

@@ -17,8 +17,10 @@ from typing import Final, TypeVar
 
 from ropewalk.base.errors import ProducerFenced, RopewalkError, TimedOut
 from ropewalk.base.ids import NO_PRODUCER, ProducerEpoch, ProducerId, TopicPartition
-from ropewalk.client.connection import Connection
-from ropewalk.client.coordinators import CoordinatorKind, Coordinators
+from ropewalk.client.calls.group_offsets import GroupIdentity, OffsetToCommit
+from ropewalk.client.connections.connection import Connection
+from ropewalk.client.connections.coordinators import CoordinatorKind, Coordinators
+from ropewalk.client.connections.session import Session
 from ropewalk.client.errors import (
     ConnectionLost,
     Misuse,
@@ -27,10 +29,8 @@ from ropewalk.client.errors import (
     TransactionFailed,
     Unreachable,
 )
-from ropewalk.client.group_offsets import GroupIdentity, OffsetToCommit
 from ropewalk.client.producing.outbox import Identity, Outbox
 from ropewalk.client.producing.settings import ProducerSettings
-from ropewalk.client.session import Session
 from ropewalk.runtime.tasks import Supervisor
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import (

@@ -15,7 +15,7 @@ from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import PEER_CONNECT_MS_MAX, PROXY_ANSWER_MS_MAX
 from ropewalk.base.ports import Clock
 from ropewalk.broker.peers.peers import PeerLink, PeerLinks
-from ropewalk.client.connection import Connection
+from ropewalk.client.connections.connection import Connection
 from ropewalk.client.errors import ConnectionLost, Unreachable
 from ropewalk.kafka.caller import Caller
 from ropewalk.runtime.errands import Errands

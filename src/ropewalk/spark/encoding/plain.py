@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ropewalk.client.partitioner import murmur2
+from ropewalk.client.calls.partitioner import murmur2
 from ropewalk.records.batch import HEADER_BYTES
 from ropewalk.records.codec import Codec
 from ropewalk.records.packing import Headers, pack

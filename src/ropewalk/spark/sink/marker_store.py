@@ -18,7 +18,7 @@ import msgspec
 from ropewalk.base.ids import TOPIC_ID_NONE, TopicPartition, format_id
 from ropewalk.client.blocking.admin import Admin
 from ropewalk.client.blocking.producer import Producer
-from ropewalk.client.cluster import TopicView
+from ropewalk.client.connections.cluster import TopicView
 from ropewalk.spark.refusals import NotWritten, WrongUse
 from ropewalk.spark.sink.marker import Marker, from_text, to_text
 from ropewalk.spark.sink.options import SinkOptions

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import TopicPartition
+from ropewalk.client.calls.group_offsets import OffsetToCommit
 from ropewalk.client.consuming.consumer import Consumer
 from ropewalk.client.consuming.message import Message
 from ropewalk.client.errors import OutcomeUnknown, TransactionFailed
-from ropewalk.client.group_offsets import OffsetToCommit
 from ropewalk.client.producing.producer import Producer
 from ropewalk.sim.clients.content import encode_value
 from ropewalk.sim.judges.eos.history import (

@@ -14,8 +14,8 @@ from typing import Final
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import TopicPartition
+from ropewalk.client.calls.produce import Acks
 from ropewalk.client.errors import DeliveryFailed
-from ropewalk.client.produce import Acks
 from ropewalk.client.producing.batch import Delivery
 from ropewalk.client.producing.producer import Producer
 from ropewalk.sim.clients.content import encode_value

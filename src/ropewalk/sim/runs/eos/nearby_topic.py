@@ -12,8 +12,8 @@ from typing import Final
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import NodeId, TopicPartition
+from ropewalk.client.calls.produce import Acks
 from ropewalk.client.consuming.consumer import Consumer
-from ropewalk.client.produce import Acks
 from ropewalk.metadata.image import Partition
 from ropewalk.sim.judges.checker import Violation
 from ropewalk.sim.runs.cluster.members import RACK_COUNT

@@ -10,10 +10,10 @@ from typing import Final
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import TopicPartition
-from ropewalk.client.administration import Admin
+from ropewalk.client.administration.for_applications import Admin
+from ropewalk.client.calls.produce import Acks
 from ropewalk.client.consuming.consumer import Consumer
 from ropewalk.client.consuming.message import Message
-from ropewalk.client.produce import Acks
 from ropewalk.sim.clients.content import decode_value
 from ropewalk.sim.judges.checker import Violation
 from ropewalk.sim.runs.cluster.stage import REST_S

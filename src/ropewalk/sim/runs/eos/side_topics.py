@@ -13,13 +13,13 @@ from typing import Final
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import TopicPartition
-from ropewalk.client.address import parse_addresses
-from ropewalk.client.administration import Admin
-from ropewalk.client.client import Client
+from ropewalk.client.administration.for_applications import Admin
+from ropewalk.client.calls.client import Client
+from ropewalk.client.calls.produce import Acks
+from ropewalk.client.connections.address import parse_addresses
+from ropewalk.client.connections.settings import ClientSettings
 from ropewalk.client.consuming.consumer import Consumer
 from ropewalk.client.errors import UnreadableBatch
-from ropewalk.client.produce import Acks
-from ropewalk.client.settings import ClientSettings
 from ropewalk.metadata.image import Partition
 from ropewalk.records.batch import HEADER_BYTES, stamp_crc
 from ropewalk.records.codec import Codec

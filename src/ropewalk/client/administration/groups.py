@@ -13,14 +13,14 @@ from typing import Final
 from msgspec import Struct
 
 from ropewalk.base.ids import NodeId, TopicPartition
-from ropewalk.client import group_offsets
-from ropewalk.client.address import Address
-from ropewalk.client.client import Client
-from ropewalk.client.connection import Connection
-from ropewalk.client.coordinators import Coordinators, only_group
+from ropewalk.client.calls import group_offsets
+from ropewalk.client.calls.client import Client
+from ropewalk.client.calls.group_offsets import Committed, GroupIdentity, OffsetToCommit, PartitionOutcomes
+from ropewalk.client.calls.together import together
+from ropewalk.client.connections.address import Address
+from ropewalk.client.connections.connection import Connection
+from ropewalk.client.connections.coordinators import Coordinators, only_group
 from ropewalk.client.errors import SILENCE, ApiNotOffered, RemoteError
-from ropewalk.client.group_offsets import Committed, GroupIdentity, OffsetToCommit, PartitionOutcomes
-from ropewalk.client.together import together
 from ropewalk.wire import consumer_protocol
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import consumer_group_describe, delete_groups, describe_groups, list_groups

@@ -6,10 +6,10 @@ from typing import Final, TypeVar
 
 from ropewalk.base.errors import ProtocolError, RopewalkError
 from ropewalk.base.ids import NodeId
-from ropewalk.client.cluster import Lane
-from ropewalk.client.connection import Connection
+from ropewalk.client.connections.cluster import Lane
+from ropewalk.client.connections.connection import Connection
+from ropewalk.client.connections.session import Session
 from ropewalk.client.errors import RemoteError
-from ropewalk.client.session import Session
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import find_coordinator
 

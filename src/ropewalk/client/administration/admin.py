@@ -16,11 +16,11 @@ from msgspec import Struct
 
 from ropewalk.base.errors import ProtocolError
 from ropewalk.base.ids import NodeId
-from ropewalk.client.address import Address
-from ropewalk.client.client import Client
-from ropewalk.client.cluster import PartitionView
+from ropewalk.client.calls.client import Client
+from ropewalk.client.calls.together import together
+from ropewalk.client.connections.address import Address
+from ropewalk.client.connections.cluster import PartitionView
 from ropewalk.client.errors import RemoteError
-from ropewalk.client.together import together
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import (
     create_partitions,

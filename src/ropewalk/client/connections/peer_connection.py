@@ -10,8 +10,8 @@ from msgspec import Struct
 from ropewalk.base.errors import ProtocolError, TimedOut
 from ropewalk.base.limits import PEER_NONCE_BYTES
 from ropewalk.base.ports import Clock, Network, Rng
-from ropewalk.client.address import Address
-from ropewalk.client.connection import Connection
+from ropewalk.client.connections.address import Address
+from ropewalk.client.connections.connection import Connection
 from ropewalk.client.errors import ApiNotOffered, ConnectionLost, Unreachable
 from ropewalk.security.cluster_secret import ClusterSecret, Handshake, Side, is_nonce
 from ropewalk.wire.error_code import ErrorCode

@@ -11,11 +11,11 @@ from typing import Final, Protocol, TypeVar
 from ropewalk.base.errors import ProtocolError, RopewalkError
 from ropewalk.base.ids import TOPIC_ID_NONE, NodeId
 from ropewalk.base.ports import Clock, Network, Rng
-from ropewalk.client.address import Address
-from ropewalk.client.backoff import Backoff
-from ropewalk.client.cluster import Cluster, PartitionView, TopicView
+from ropewalk.client.connections.address import Address
+from ropewalk.client.connections.backoff import Backoff
+from ropewalk.client.connections.cluster import Cluster, PartitionView, TopicView
+from ropewalk.client.connections.settings import ClientSettings
 from ropewalk.client.errors import STALE_METADATA, RemoteError, is_definite, is_retriable
-from ropewalk.client.settings import ClientSettings
 from ropewalk.wire.error_code import ErrorCode
 
 T = TypeVar("T")

@@ -6,9 +6,9 @@ from typing import Final
 from msgspec import Struct
 
 from ropewalk.base.ids import NodeId, TopicPartition
+from ropewalk.client.calls.together import together
+from ropewalk.client.connections.session import Session, only_partition
 from ropewalk.client.errors import STALE_METADATA, RemoteError
-from ropewalk.client.session import Session, only_partition
-from ropewalk.client.together import together
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import describe_producers, write_txn_markers
 

@@ -22,15 +22,15 @@ from msgspec import Struct
 from ropewalk.base.errors import ProtocolError, RopewalkError, TimedOut
 from ropewalk.base.limits import CLIENT_REQUESTS_MAX, CLIENT_RESPONSE_BYTES_MAX
 from ropewalk.base.ports import Clock, Network
-from ropewalk.client.address import Address
-from ropewalk.client.errors import ConnectionLost, Unreachable
-from ropewalk.client.frame_buffer import FrameBuffer
-from ropewalk.client.versions import (
+from ropewalk.client.connections.address import Address
+from ropewalk.client.connections.frame_buffer import FrameBuffer
+from ropewalk.client.connections.versions import (
     Versions,
     newest_for_discovery,
     older_for_discovery,
     read_discovery,
 )
+from ropewalk.client.errors import ConnectionLost, Unreachable
 from ropewalk.wire.api import API_VERSIONS_KEY, Api
 from ropewalk.wire.frames import frame
 from ropewalk.wire.headers import decode_response_header, encode_request_header

@@ -6,8 +6,8 @@ from typing import Final
 from msgspec import Struct
 
 from ropewalk.base.ids import TopicPartition
-from ropewalk.client.connection import Connection
-from ropewalk.client.coordinators import Coordinators, only_group
+from ropewalk.client.connections.connection import Connection
+from ropewalk.client.connections.coordinators import Coordinators, only_group
 from ropewalk.client.errors import RemoteError
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import offset_commit, offset_delete, offset_fetch

@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from ropewalk.base.ids import NodeId, TopicPartition
-from ropewalk.client.client import Client
+from ropewalk.client.calls.client import Client
 from ropewalk.client.errors import RemoteError
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import (

@@ -14,13 +14,13 @@ from msgspec import Struct
 
 from ropewalk.base.errors import ProtocolError
 from ropewalk.base.ids import NodeId, TopicPartition
-from ropewalk.client import open_transactions
-from ropewalk.client.client import Client
-from ropewalk.client.connection import Connection
-from ropewalk.client.coordinators import CoordinatorKind, Coordinators
+from ropewalk.client.administration import open_transactions
+from ropewalk.client.administration.open_transactions import OpenTransaction
+from ropewalk.client.calls.client import Client
+from ropewalk.client.calls.together import together
+from ropewalk.client.connections.connection import Connection
+from ropewalk.client.connections.coordinators import CoordinatorKind, Coordinators
 from ropewalk.client.errors import RemoteError
-from ropewalk.client.open_transactions import OpenTransaction
-from ropewalk.client.together import together
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import describe_transactions, init_producer_id, list_transactions
 

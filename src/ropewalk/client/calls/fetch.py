@@ -15,11 +15,11 @@ from msgspec import Struct
 
 from ropewalk.base.errors import ProtocolError, RopewalkError
 from ropewalk.base.ids import TOPIC_ID_NONE, LeaderEpoch, NodeId, TopicId, TopicPartition, format_id
-from ropewalk.client.cluster import Lane, TopicView
+from ropewalk.client.calls.list_offsets import Isolation
+from ropewalk.client.calls.together import together
+from ropewalk.client.connections.cluster import Lane, TopicView
+from ropewalk.client.connections.session import Session, version_max_for
 from ropewalk.client.errors import STALE_METADATA, RemoteError, TopicReplaced
-from ropewalk.client.list_offsets import Isolation
-from ropewalk.client.session import Session, version_max_for
-from ropewalk.client.together import together
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import fetch as wire
 from ropewalk.wire.types import Buffer

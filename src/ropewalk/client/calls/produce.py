@@ -11,8 +11,8 @@ from enum import IntEnum
 from msgspec import Struct
 
 from ropewalk.base.ids import NO_PRODUCER, ProducerEpoch, ProducerId
+from ropewalk.client.connections.session import Session, only_partition, version_max_for
 from ropewalk.client.errors import RemoteError
-from ropewalk.client.session import Session, only_partition, version_max_for
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import init_producer_id as wire_init_producer_id
 from ropewalk.wire.messages import produce as wire_produce

@@ -16,14 +16,14 @@ from typing import Final, Self
 
 from ropewalk.base.ids import ProducerEpoch, ProducerId, TopicId, TopicPartition
 from ropewalk.base.ports import Clock, Network, Rng
-from ropewalk.client import fetch, list_offsets, produce
-from ropewalk.client.address import Address
-from ropewalk.client.cluster import ClusterView, TopicView
-from ropewalk.client.fetch import Fetched
-from ropewalk.client.list_offsets import Isolation, ListedOffset
-from ropewalk.client.produce import Acks, Produced
-from ropewalk.client.session import Session
-from ropewalk.client.settings import ClientSettings
+from ropewalk.client.calls import fetch, list_offsets, produce
+from ropewalk.client.calls.fetch import Fetched
+from ropewalk.client.calls.list_offsets import Isolation, ListedOffset
+from ropewalk.client.calls.produce import Acks, Produced
+from ropewalk.client.connections.address import Address
+from ropewalk.client.connections.cluster import ClusterView, TopicView
+from ropewalk.client.connections.session import Session
+from ropewalk.client.connections.settings import ClientSettings
 from ropewalk.wire.types import Buffer
 
 

@@ -13,16 +13,22 @@ from typing import Self
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.base.ports import ClientPorts
-from ropewalk.client import admin
-from ropewalk.client.address import parse_addresses
-from ropewalk.client.admin import BROKER_CHOOSES, ClusterDescription, NewTopic, ResourceKind, Setting
-from ropewalk.client.client import Client
-from ropewalk.client.cluster import TopicView
+from ropewalk.client.administration import admin
+from ropewalk.client.administration.admin import (
+    BROKER_CHOOSES,
+    ClusterDescription,
+    NewTopic,
+    ResourceKind,
+    Setting,
+)
+from ropewalk.client.administration.groups import DescribedGroup, Groups, ListedGroup
+from ropewalk.client.calls.client import Client
+from ropewalk.client.calls.group_offsets import Committed
+from ropewalk.client.calls.list_offsets import OffsetQuery
+from ropewalk.client.connections.address import parse_addresses
+from ropewalk.client.connections.cluster import TopicView
+from ropewalk.client.connections.settings import ClientSettings
 from ropewalk.client.errors import RemoteError
-from ropewalk.client.group_offsets import Committed
-from ropewalk.client.groups import DescribedGroup, Groups, ListedGroup
-from ropewalk.client.list_offsets import OffsetQuery
-from ropewalk.client.settings import ClientSettings
 from ropewalk.runtime.ports import SystemClientPorts
 from ropewalk.wire.error_code import ErrorCode
 

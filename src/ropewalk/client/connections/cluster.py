@@ -21,11 +21,11 @@ from msgspec import Struct
 from ropewalk.base.errors import RopewalkError, TimedOut
 from ropewalk.base.ids import TOPIC_ID_NONE, LeaderEpoch, NodeId, TopicId
 from ropewalk.base.ports import Clock, Network, Rng
-from ropewalk.client.address import Address
-from ropewalk.client.connection import Connection
+from ropewalk.client.connections.address import Address
+from ropewalk.client.connections.connection import Connection
+from ropewalk.client.connections.settings import ClientSettings
+from ropewalk.client.connections.single_flight import SingleFlight
 from ropewalk.client.errors import RemoteError, Unreachable
-from ropewalk.client.settings import ClientSettings
-from ropewalk.client.single_flight import SingleFlight
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import metadata
 

@@ -6,10 +6,10 @@ from msgspec import Struct
 
 from ropewalk.base.errors import ProtocolError, RopewalkError
 from ropewalk.base.ids import NodeId, TopicPartition
-from ropewalk.client.client import Client
+from ropewalk.client.calls.client import Client
+from ropewalk.client.calls.together import together
+from ropewalk.client.connections.session import Session
 from ropewalk.client.errors import RemoteError
-from ropewalk.client.session import Session
-from ropewalk.client.together import together
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import list_offsets
 

@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from ropewalk.base.ids import NodeId
-from ropewalk.client.client import Client
+from ropewalk.client.calls.client import Client
 from ropewalk.client.errors import RemoteError
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import alter_partition_reassignments, unregister_broker

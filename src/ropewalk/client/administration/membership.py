@@ -11,9 +11,9 @@ from typing import Final
 from msgspec import Struct
 
 from ropewalk.base.ids import NodeId
-from ropewalk.client.address import Address
-from ropewalk.client.client import Client
-from ropewalk.client.connection import Connection
+from ropewalk.client.calls.client import Client
+from ropewalk.client.connections.address import Address
+from ropewalk.client.connections.connection import Connection
 from ropewalk.client.errors import RemoteError
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import describe_cluster, describe_topic_partitions

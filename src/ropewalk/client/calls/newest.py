@@ -14,10 +14,10 @@ from collections.abc import Iterable
 from ropewalk.base.errors import CorruptBatch, TimedOut
 from ropewalk.base.ids import TopicPartition
 from ropewalk.base.limits import NEWEST_OFFSETS_FIRST, NEWEST_OFFSETS_GROWTH
-from ropewalk.client.client import Client
+from ropewalk.client.calls.client import Client
+from ropewalk.client.calls.list_offsets import OffsetQuery
+from ropewalk.client.calls.partitioner import partition_for_key
 from ropewalk.client.errors import RemoteError, UnreadableBatch
-from ropewalk.client.list_offsets import OffsetQuery
-from ropewalk.client.partitioner import partition_for_key
 from ropewalk.records.batch import BatchHeader, iterate, verify_crc
 from ropewalk.records.marker import read_marker
 from ropewalk.records.record import Record, iterate_records

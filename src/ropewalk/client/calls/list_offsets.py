@@ -7,10 +7,10 @@ from msgspec import Struct
 
 from ropewalk.base.errors import ProtocolError
 from ropewalk.base.ids import NodeId, TopicPartition
-from ropewalk.client.cluster import PartitionView
+from ropewalk.client.calls.together import together
+from ropewalk.client.connections.cluster import PartitionView
+from ropewalk.client.connections.session import Session
 from ropewalk.client.errors import SILENCE, STALE_METADATA, RemoteError
-from ropewalk.client.session import Session
-from ropewalk.client.together import together
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import list_offsets as wire
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ropewalk.client.client import Client
+from ropewalk.client.calls.client import Client
 from ropewalk.client.errors import RemoteError
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import alter_client_quotas, describe_client_quotas
