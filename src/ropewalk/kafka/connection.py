@@ -109,8 +109,8 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         self._buffer.on_received(nbytes)
         self._connections.received_bytes += nbytes
-        self.active_at_ms = self._connections.clock.monotonic_ms()
-        self._go_on()
+        self.active_at_ms = now_ms = self._connections.clock.monotonic_ms()
+        self._go_on(now_ms)
 
     def eof_received(self) -> bool:
         """The client sends no more, but may still want its answers, though not wait for long."""
@@ -244,8 +244,9 @@ class Connection(asyncio.BufferedProtocol):
     def on_answered(self, count_bytes: int, held_bytes: int) -> None:
         self._answered_bytes += count_bytes
         self._unanswered_bytes -= held_bytes
-        if not self._handling:
+        if not self._handling and self._transport is not None:
             self._send()
+            self._charge(self._buffer.capacity_bytes)
             if self._reading_paused:
                 self._go_on()
             elif self._input_ended:
@@ -253,25 +254,24 @@ class Connection(asyncio.BufferedProtocol):
 
     # The machine
 
-    def _go_on(self) -> None:
+    def _go_on(self, now_ms: float | None = None) -> None:
         """Handle every frame that may be handled in this turn, then decide whether to read more."""
         if self._transport is None or self._handling:
             return
         self._handling = True
-        frame_count, turn_ends_ms = 0, 0.0
+        clock = self._connections.clock
+        turn_ends_ms = CONNECTION_TURN_MS + (clock.monotonic_ms() if now_ms is None else now_ms)
+        frame_count = 0
         try:
             while self._may_handle():
                 frame = self._buffer.next_frame()
                 if frame is None:
                     break
-                if not frame_count:
-                    turn_ends_ms = self._connections.clock.monotonic_ms() + CONNECTION_TURN_MS
                 frame_count += 1
                 self._handle(*frame)
-                if self._buffer.unhandled_bytes and (
-                    frame_count >= CONNECTION_FRAMES_PER_TURN
-                    or self._connections.clock.monotonic_ms() >= turn_ends_ms
-                ):
+                if not self._buffer.unhandled_bytes:  # as with most clients: then nothing more is to be asked
+                    break
+                if frame_count >= CONNECTION_FRAMES_PER_TURN or clock.monotonic_ms() >= turn_ends_ms:
                     self._end_turn()
                 if self._answered_bytes >= CONNECTION_ANSWER_BYTES_MAX:
                     self._send()  # the transport then says whether the client keeps up
@@ -363,6 +363,7 @@ class Connection(asyncio.BufferedProtocol):
         answer.on_done(ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=(entry,)), None)
 
     def _send(self) -> None:
+        """What it gives out of hand is charged by whoever called, once it is through."""
         transport = self._transport
         answers = self._answers
         if transport is None or not answers or not answers[0].is_done or self._connections.is_paused:
@@ -377,13 +378,14 @@ class Connection(asyncio.BufferedProtocol):
             self._answered_bytes -= size_bytes
             self._connections.sent_bytes += size_bytes
             transport.writelines(chunks)
-            self._charge(self._buffer.capacity_bytes)
 
     def _read_or_pause(self) -> None:
         transport = self._transport
-        if transport is None or transport.is_closing():
+        if transport is None:
             return
         self._charge(self._buffer.capacity_bytes)
+        if transport.is_closing():
+            return
         # Unless somebody looks at the buffer, reading goes on until something has come that waits to be handled:
         # it is how one hears that the client has gone.
         pause = self._holds > 0
