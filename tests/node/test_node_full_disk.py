@@ -148,6 +148,25 @@ def test_a_directory_without_a_reserve_starts_on_a_full_disk_as_far_as_it_can() 
     at_the_door(story)
 
 
+def test_a_partition_for_which_there_is_no_room_keeps_no_other_from_being_opened() -> None:
+    """Of the one only the metadata tell: the disk was full, or the power failed, before it was made. Simulator seed 478."""
+
+    async def story(door: Door) -> None:
+        await door.create("unmade")
+        await a_full_disk(door)
+        platters = door.machine.platters
+        door.machine.kill()
+        platters.remove("/data/unmade-0")
+        fill(platters)
+        await door.open()
+        assert (await door.fetch("t", RECORDS - 1)).records
+        assert (await door.fetch("unmade", 0)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        platters.make_room()
+        await until_written(door, topic="unmade", within_s=3)
+
+    at_the_door(story)
+
+
 def test_nothing_is_made_on_a_full_disk_and_settings_can_be_changed() -> None:
     async def story(door: Door) -> None:
         await a_full_disk(door)

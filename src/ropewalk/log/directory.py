@@ -193,6 +193,13 @@ class DataDirectory:
             self._topic_ids[str(each.name)] = each.topic_id
         return set_aside
 
+    def holds(self, partition: Held) -> bool:
+        """Whether it is here, and of this topic. Blocks."""
+        name = str(partition.name)
+        return (
+            self.storage.disk.exists(f"{self.path}/{name}") and self._topic_id_of(name) == partition.topic_id
+        )
+
     def create_partition(self, name: TopicPartition, topic_id: TopicId) -> None:
         self.create_partitions([Held(name, topic_id)])
 

@@ -1,8 +1,9 @@
 """Partitions that are to be opened: many at a time, so that thousands need few trips to the disk.
 
 What a reader could get wrong
-    A log that finds no room is answered as that error, beside the others of its burst, which are opened. Where a
-    burst cannot even be made, all of it is answered so. Whatever else goes wrong is raised: the disk cannot be trusted.
+    A log that finds no room is answered as that error, beside the others of its burst, which are opened. So is a partition that is
+    not there and cannot be made: those that are there are read, however full the disk is. Whatever else goes wrong is raised: the
+    disk cannot be trusted.
 """
 
 import asyncio
@@ -31,6 +32,10 @@ class Opening(Struct, frozen=True):
     leader_epoch: LeaderEpoch
     settings: LogSettings
 
+    @property
+    def held(self) -> Held:
+        return Held(self.name, self.topic_id)
+
 
 async def open_logs(openings: Sequence[Opening], pool: Pool, *, now_ms: int) -> list[Log | OSError]:
     """A log for each, in their order, or the error that says that there is no room for it."""
@@ -44,22 +49,27 @@ async def open_logs(openings: Sequence[Opening], pool: Pool, *, now_ms: int) -> 
 
 def _open_burst(burst: Sequence[Opening], now_ms: int) -> list[Log | OSError]:
     """Runs in the disk pool."""
-    try:
-        for directory in {id(opening.directory): opening.directory for opening in burst}.values():
+    refusals: dict[int, OSError] = {}
+    for directory in {id(opening.directory): opening.directory for opening in burst}.values():
+        try:
             set_aside = directory.create_partitions(
-                [Held(each.name, each.topic_id) for each in burst if each.directory is directory]
+                [each.held for each in burst if each.directory is directory]
             )
-            for path in set_aside:
-                _log.error(
-                    "a partition of a topic that the metadata has never heard of was set aside: another has its name",
-                    directory=path,
-                )
-    except OSError as error:
-        return [_no_room(error)] * len(burst)
-    return [_open(opening, now_ms) for opening in burst]
+        except OSError as error:
+            refusals[id(directory)] = _no_room(error)
+            continue
+        for path in set_aside:
+            _log.error(
+                "a partition of a topic that the metadata has never heard of was set aside: another has its name",
+                directory=path,
+            )
+    return [_open(opening, now_ms, refusals.get(id(opening.directory))) for opening in burst]
 
 
-def _open(opening: Opening, now_ms: int) -> Log | OSError:
+def _open(opening: Opening, now_ms: int, refusal: OSError | None) -> Log | OSError:
+    """`refusal`: why what is not there could not be made."""
+    if refusal is not None and not opening.directory.holds(opening.held):
+        return refusal
     try:
         return opening.directory.open_log(
             opening.name,
