@@ -29,6 +29,7 @@ from ropewalk.sim.judges.history import (
     Sent,
     StartFailed,
     SurvivedFailedSync,
+    WriteBackFailed,
 )
 
 P = TopicPartition("t", 0)
@@ -269,6 +270,18 @@ GOOD: list[tuple[str, list[Event]]] = [
             final(12),
         ],
     ),
+    (
+        "a failure of the disk that the topic does not survive",
+        [
+            Created(P.topic, Promise(survives_power_cuts=False)),
+            sent(1, 10),
+            acked(1, 0),
+            WriteBackFailed(),
+            sent(2, 11),
+            acked(2, 0),
+            final(11),
+        ],
+    ),
     ("two partitions do not mix", [sent(1, 10), sent(2, 20, to=Q), acked(1, 0), acked(2, 0), final(10)]),
 ]
 
@@ -439,6 +452,11 @@ BAD: list[tuple[str, str, list[Event]]] = [
             acked(2, 0),
             final(),
         ],
+    ),
+    (
+        "lost",
+        "after a failure of the disk, on a topic that survives it",
+        [sent(1, 10), acked(1, 0), WriteBackFailed(), final()],
     ),
     ("forgotten", "a producer's place", [sent(1, 10), acked(1, 0), Forgotten(P, "sequence 1")]),
     ("survivor", "a failed sync was survived", [SurvivedFailedSync("node")]),

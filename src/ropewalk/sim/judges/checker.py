@@ -19,7 +19,7 @@
 
 It is pure: a history in, violations out, and it knows nothing of how a node works. What a topic promises is said by
 the event of its creation; without one it promises all. A topic that does not survive power cuts is judged anew after
-each of them.
+each of them, and when a process begins after the disk did not take what the page cache had.
 """
 
 from collections import Counter, defaultdict
@@ -53,6 +53,7 @@ from ropewalk.sim.judges.history import (
     Sent,
     StartFailed,
     SurvivedFailedSync,
+    WriteBackFailed,
 )
 from ropewalk.sim.judges.keys import Keys
 
@@ -91,7 +92,7 @@ def check(history: Sequence[Event], note: Callable[[str], None] = lambda _: None
             case ClocksDrift():
                 drift = event
                 continue
-            case PowerFailed():
+            case PowerFailed() | WriteBackFailed():
                 for known in by_partition.values():
                     known.on_power_failed(index)
                 continue
@@ -219,6 +220,7 @@ class _Partition:
                 | ClockJumped()
                 | ClocksDrift()
                 | PowerFailed()
+                | WriteBackFailed()
                 | SurvivedFailedSync()
                 | StartFailed()
             ):

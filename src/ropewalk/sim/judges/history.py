@@ -30,7 +30,7 @@ class Promise(Struct, frozen=True):
     """How long records stay, at the least; None for ever."""
 
     survives_power_cuts: bool = True
-    """False for `flush=os`: a power cut may take any end of the log."""
+    """False for `flush=os`: a power cut, or a disk that fails, may take any end of the log."""
 
 
 class Created(Struct, frozen=True):
@@ -145,6 +145,10 @@ class PowerFailed(Struct, frozen=True):
     """Whatever was not on the platter may be gone."""
 
 
+class WriteBackFailed(Struct, frozen=True):
+    """The disk did not take what the page cache had, and a process begins that believes the disk: as after a power cut."""
+
+
 class LossAdmitted(Struct, frozen=True):
     """The cluster itself says that an election may have lost records of this partition: it is judged anew from here on."""
 
@@ -205,6 +209,7 @@ Event = (
     | ClockJumped
     | ClocksDrift
     | PowerFailed
+    | WriteBackFailed
     | LossAdmitted
     | SurvivedFailedSync
     | StartFailed

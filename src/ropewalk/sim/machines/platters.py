@@ -50,6 +50,8 @@ class Platters:
         self.sync_count = 0
         self.sync_failure_count = 0
         """How often a process was told of a failed write-back."""
+        self.has_failed = False
+        """Whether write-back has failed since the power did: what was only in the page cache may be lost, whoever was told."""
         self.errors = WriteBackErrors()
         """Of the whole file system."""
         self.is_waiting_allowed = False
@@ -70,6 +72,7 @@ class Platters:
         """Keep what is durable and a seeded outcome of the rest. Everything is cold afterwards."""
         self._cut = self._cut_at_rename = self._on_creation = None
         self.errors = WriteBackErrors()
+        self.has_failed = False
         self.on_power_lost()
         self._root.lose_power(self.rng, self.sometimes)
         self.used_bytes = sum(len(file.data) for _, file in self.files())
@@ -78,6 +81,7 @@ class Platters:
         """Another disk, an empty one, in its place."""
         self._root = Directory()
         self.errors = WriteBackErrors()
+        self.has_failed = False
         self._locks.clear()
         self.used_bytes = 0
 
@@ -311,6 +315,7 @@ class Platters:
         return True
 
     def _lose(self, file: StoredFile) -> None:
+        self.has_failed = True
         file.fail_sync(self.rng)
         file.errors.add(self._failure_code)
         self.errors.add(self._failure_code)

@@ -237,9 +237,9 @@ class Nemesis:
         self._set_clock(self._machine.clock.offset_ms + jump_ms)
 
     async def _jump_by_days(self) -> None:
-        """For a while, within one life of the node: nothing may come of it."""
+        """For a while, within one life of the node, from when it has started: nothing may come of it."""
         process, clock = self._machine.process, self._machine.clock
-        if process is None or clock.offset_ms:
+        if process is None or not self._machine.has_started or clock.offset_ms:
             return
         self._world.sometimes.note("the clock jumped by days")
         clock.offset_ms = self._rng.choice([-30, -3, -1, 1, 3, 30]) * _DAY_MS

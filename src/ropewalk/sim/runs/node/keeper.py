@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol
 
-from ropewalk.sim.judges.history import Journal, StartFailed, SurvivedFailedSync
+from ropewalk.sim.judges.history import Journal, StartFailed, SurvivedFailedSync, WriteBackFailed
 from ropewalk.sim.machines.process import Died
 from ropewalk.sim.machines.storage import StoredFile
 from ropewalk.sim.machines.world import Machine, NodePorts, World
@@ -55,6 +55,8 @@ class Keeper:
     async def start(self) -> bool:
         """One attempt; False if the node is not there afterwards."""
         sync_failure_count = self._machine.platters.sync_failure_count
+        if self._machine.platters.has_failed:
+            self._journal.note(WriteBackFailed())
         try:
             self._node = await self._machine.start(self._boot)
         except Died:
@@ -105,7 +107,7 @@ class Keeper:
         self, arm: Callable[[], None] | None = None, *, is_lying: Callable[[], bool] = lambda: False
     ) -> None:
         """Let a sync fail, the next one unless `arm` chooses; see to it that the node does not survive it, and
-        reboot the machine. Where no sync failed, only if the cache `is_lying` all the same."""
+        reboot the machine. A node that was told of no failure may live: then it is rebooted only if the cache `is_lying`."""
         platters = self._machine.platters
         count = platters.sync_failure_count
         process = self._machine.process
@@ -120,8 +122,9 @@ class Keeper:
         else:
             platters.fail_syncs(0)
             platters.forget_creation()
-            if not is_lying():
-                return
+            if is_lying():
+                self.replace_lying_cache()
+            return
         for _ in range(int(FAILED_SYNC_GRACE_S / 0.05)):
             if process is None or not process.alive:
                 self._world.sometimes.note("the node died of a failed sync")
