@@ -22,6 +22,7 @@ from ropewalk.node.build import Node
 from ropewalk.node.config import load
 from ropewalk.node.options import NodeOptions
 from ropewalk.records.record import Record
+from ropewalk.sim.machines.storage import StoredFile
 from ropewalk.sim.machines.world import EPOCH_MS, Machine, NodePorts, World
 from ropewalk.wire.messages.list_offsets import EARLIEST, LATEST
 
@@ -195,6 +196,35 @@ def test_what_another_topic_of_the_same_name_left_is_set_aside_and_keeps_nobody_
     assert values == ["b"]
     (stray,) = [name for name in names if name.endswith(".stray")]
     assert names == sorted(["other-0", "t-0", stray])
+
+
+@pytest.mark.parametrize(
+    ("flush", "said"),
+    [
+        (
+            "group",
+            "logs that were not closed in order are recovered; what was cut had been acknowledged to nobody",
+        ),
+        ("os", "ends of logs were cut that may have been acknowledged from the page cache"),
+    ],
+)
+def test_a_cut_is_only_said_to_concern_nobody_where_nothing_was_acknowledged_from_the_page_cache(
+    flush: str, said: str
+) -> None:
+    async def story(world: World, machine: Machine) -> list[list[str]]:
+        await start(machine)
+        async with client_of(world) as client:
+            await Admin(client).create_topics([NewTopic("t", 1, settings=(("flush", flush),))])
+        await produce(world, "a")
+        machine.kill()
+        log = machine.platters.find("/data/t-0/00000000000000000000.log")
+        assert isinstance(log, StoredFile)
+        log.truncate(len(log.data) - 1)
+        with capture_logs() as lines:
+            await start(machine)
+        return [line["cut_in"] for line in lines if line["event"] == said]
+
+    assert in_a_world(story) == [["t-0"]]
 
 
 def test_a_topic_made_on_a_full_disk_works_once_there_is_room() -> None:

@@ -100,17 +100,24 @@ class Recoveries:
         self._scanned_bytes = 0
         self._cut_bytes = 0
         self._cut: list[str] = []
+        self._cut_unsynced_bytes = 0
+        self._cut_unsynced: list[str] = []
 
-    def add(self, name: TopicPartition, log: Log) -> None:
+    def add(self, name: TopicPartition, log: Log, *, was_unsynced: bool) -> None:
+        """`was_unsynced`: a former process had acknowledged records from the page cache, or nobody knows."""
         found = log.recovered
         self._opened_count += 1
         self._recovered_count += not found.is_clean and found.scanned_bytes > 0
         self._scanned_bytes += found.scanned_bytes
         if found.cut_bytes:
-            self._cut_bytes += found.cut_bytes
-            self._cut.append(str(name))
+            if was_unsynced:
+                self._cut_unsynced_bytes += found.cut_bytes
+                self._cut_unsynced.append(str(name))
+            else:
+                self._cut_bytes += found.cut_bytes
+                self._cut.append(str(name))
             _log.debug(
-                "an unacknowledged tail was cut",
+                "the end of a log was cut",
                 partition=str(name),
                 end_offset=found.end_offset,
                 cut_bytes=found.cut_bytes,
@@ -126,6 +133,13 @@ class Recoveries:
 
     def tell(self) -> None:
         """Nothing where every log was closed in order. Call when all of them are open."""
+        if self._cut_unsynced:
+            _log.warning(
+                "ends of logs were cut that may have been acknowledged from the page cache",
+                cut=len(self._cut_unsynced),
+                cut_bytes=self._cut_unsynced_bytes,
+                cut_in=self._cut_unsynced[:TROUBLES_NAMED_MAX],
+            )
         if self._recovered_count or self._cut:
             _log.info(
                 "logs that were not closed in order are recovered; what was cut had been acknowledged to nobody",

@@ -534,7 +534,9 @@ class Partitions:
     def _host(self, topic: Topic, facts: PartitionFacts, settings: TopicSettings, log: Log) -> None:
         name = TopicPartition(topic.name, facts.index)
         self._unopened.pop((topic.topic_id, facts.index), None)
-        self._recoveries.add(name, log)
+        unsynced = self._disk.directory.unsynced_before
+        was_unsynced = unsynced is None or (topic.topic_id, facts.index) in unsynced
+        self._recoveries.add(name, log, was_unsynced=was_unsynced)
         in_memory = self._home_for(settings) is self._memory
         self._put(self._roles.make(name, topic.topic_id, log, facts, settings, in_memory=in_memory))
 
