@@ -23,7 +23,7 @@ from ropewalk.controller.producer_ids import ProducerIdBlock
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.listener import KafkaListener
 from ropewalk.kafka.peer.apis import serve_peers
-from ropewalk.kafka.peer.introduction import Door
+from ropewalk.kafka.peer.introduction import Admission
 from ropewalk.kafka.peer.listener import listen_to_peers, peer_connections
 from ropewalk.kafka.served import ServedApi
 from ropewalk.metadata.image import Image
@@ -143,7 +143,7 @@ class Peer:
 
     listener: KafkaListener
     links: PeerLinks
-    door: Door
+    admission: Admission
 
     @property
     def address(self) -> Address:
@@ -173,7 +173,7 @@ class Peer:
             health=services,
             has_parted=lambda: False,
         )
-        self.door = Door(
+        self.admission = Admission(
             node_id=self.node_id,
             cluster_id=lambda: self.cluster_id,
             secret=self._secret,
@@ -188,7 +188,7 @@ class Peer:
             "0.0.0.0",
             PORT,
             connections=connections,
-            door=self.door,
+            admission=self.admission,
             budget=ByteBudget(PEER_BUFFER_BYTES_MAX),
         )
         self.links = PeerLinks(

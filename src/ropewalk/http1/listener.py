@@ -35,11 +35,13 @@ class HttpListener:
         self._connections.resume()
 
     def stop(self) -> None:
-        """Accept no more, and close once what has been answered is sent."""
+        """Accept no more. Connections live on until `close`."""
         self._listener.stop()
+
+    def close(self) -> None:
+        """Send what has been answered, then close."""
         self._connections.finish_all()
 
     def abort(self) -> None:
         """Close at once."""
-        self._listener.stop()
         self._connections.abort_all()

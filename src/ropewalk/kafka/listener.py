@@ -8,10 +8,11 @@ from ropewalk.kafka.served import ServedApi
 
 
 class KafkaListener:
-    def __init__(self, listener: Listener, connections: Connections) -> None:
+    def __init__(self, listener: Listener, connections: Connections, budget: ByteBudget) -> None:
         """Use `start`."""
         self._listener = listener
         self._connections = connections
+        self._budget = budget
 
     @classmethod
     async def start(
@@ -26,11 +27,16 @@ class KafkaListener:
     ) -> "KafkaListener":
         """Raises `OSError` where the address cannot be had."""
         listener = await network.listen(lambda: Connection(connections, served, budget), host, port)
-        return cls(listener, connections)
+        return cls(listener, connections, budget)
 
     @property
     def address(self) -> tuple[str, int]:
         return self._listener.address
+
+    def sweep(self) -> None:
+        """Called every few seconds: ends connections that are silent too long, or hold a budget that is spent."""
+        self._connections.sweep()
+        self._connections.relieve(self._budget)
 
     def stop(self) -> None:
         """Accept no more. Connections live on until `close`."""

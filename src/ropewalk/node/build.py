@@ -36,8 +36,11 @@ from ropewalk.metadata.bounds import USUAL, MetadataBounds
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import Fact
 from ropewalk.node.config import Config
-from ropewalk.node.doors import Doors, open_doors
+from ropewalk.node.doors import HTTP, KAFKA, PEER
+from ropewalk.node.http_door import http_door
+from ropewalk.node.kafka_door import kafka_door, serve_here
 from ropewalk.node.parts import Parts, assemble
+from ropewalk.node.peer_door import peer_door
 from ropewalk.node.place import find_place
 from ropewalk.runtime.steps import turn
 from ropewalk.runtime.tasks import Supervisor, unless
@@ -53,9 +56,8 @@ _INTERRUPTIONS: Final = (RopewalkError, OSError, asyncio.CancelledError)
 class Node:
     """A running node. Made by `start`."""
 
-    def __init__(self, parts: Parts, doors: Doors) -> None:
+    def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._doors = doors
 
     @property
     def node_id(self) -> NodeId:
@@ -63,17 +65,19 @@ class Node:
 
     @property
     def kafka_address(self) -> tuple[str, int]:
-        return self._doors.kafka.address
+        address = self._parts.doors.address(KAFKA)
+        assert address is not None, "every node has a door for clients"
+        return address
 
     @property
     def peer_address(self) -> tuple[str, int] | None:
         """None where the node is alone."""
-        return None if self._doors.peer is None else self._doors.peer.address
+        return self._parts.doors.address(PEER)
 
     @property
     def http_address(self) -> tuple[str, int] | None:
         """None where the node has no HTTP door."""
-        return self._parts.instruments.http_address
+        return self._parts.doors.address(HTTP)
 
     @property
     def cluster_id(self) -> str:
@@ -122,12 +126,10 @@ class Node:
 
     def pause(self) -> None:
         """Hang: clients stay connected and hear nothing until `resume`. Time and background work go on."""
-        self._doors.pause()
-        self._parts.instruments.pause()
+        self._parts.doors.pause()
 
     def resume(self) -> None:
-        self._doors.resume()
-        self._parts.instruments.resume()
+        self._parts.doors.resume()
 
     def on_clock_moved(self) -> None:
         """Its clock has been moved ahead by more than timers know."""
@@ -141,9 +143,8 @@ class Node:
         after `stop`, for connections whose clients do not take their last answers.
         """
         parts = self._parts
-        self._doors.stop()
-        self._doors.abort()
-        parts.instruments.abort_door()
+        parts.doors.stop()
+        parts.doors.abort()
         # A log that is being cut is cut to the end, which takes the checkpoints to be written.
         await parts.supervisor.stop(first=(COPYING,))
         parts.place.stop()
@@ -163,7 +164,7 @@ class Node:
         parts.instruments.health.stage = Stage.STOPPING
         if not parts.config.is_alone:
             await parts.membership.leave(timeout_ms=LEAVE_MS_MAX)
-        self._doors.stop()
+        parts.doors.serving.stop()
         parts.partitions.refuse()
         await parts.supervisor.stop(first=(COPYING,))
         parts.place.stop()
@@ -176,8 +177,8 @@ class Node:
             await self._close_logs()
         finally:
             parts.partitions.end()
-            self._doors.close()
-            parts.instruments.close_door()
+            parts.doors.stop()
+            parts.doors.close()
             parts.ports.disk.close()
 
     async def _close_logs(self) -> None:
@@ -191,7 +192,7 @@ class Node:
         if parts.failed.done():
             raise StorageFailed(f"the node failed while it was stopping: {parts.failed.result()!r}")
         parts.partitions.end()
-        self._doors.close()
+        parts.doors.serving.close()
         await turn()  # those who were sent away hear of it now
         await parts.partitions.close()
 
@@ -226,19 +227,22 @@ async def _start(
     place = await find_place(config, ports, supervisor, facts, bounds)
     parts = assemble(config, ports, place, supervisor, failed)
     instruments = parts.instruments
-    await instruments.open_door()
+    door = http_door(config, ports, instruments, parts.cluster_health)
+    if door is not None:
+        await parts.doors.open(door, supervisor)
     try:
-        doors = await _begin_to_serve(parts)
+        await _begin_to_serve(parts)
     except _INTERRUPTIONS:
-        instruments.abort_door()
+        parts.doors.stop()
+        parts.doors.close()
         raise
-    instruments.start(supervisor)
+    instruments.start(supervisor, is_asked=door is not None)
     supervisor.start("watch on the cluster", parts.knowledge.run())
     instruments.health.stage = Stage.SERVING
-    return Node(parts, doors)
+    return Node(parts)
 
 
-async def _begin_to_serve(parts: Parts) -> Doors:
+async def _begin_to_serve(parts: Parts) -> None:
     supervisor = parts.supervisor
     for name, work in (
         ("errands", parts.errands.run()),
@@ -254,18 +258,15 @@ async def _begin_to_serve(parts: Parts) -> Doors:
     parts.facts.follow_with(partial(_follow, parts))
     supervisor.start("following the metadata", parts.facts.run_following())
     parts.instruments.health.stage = Stage.JOINING
-    doors = await open_doors(parts)
-    try:
-        await _join(parts, held)
-    except _INTERRUPTIONS:
-        doors.stop()
-        doors.close()
-        raise
+    here = serve_here(parts)
+    await parts.doors.open(kafka_door(parts, here), supervisor)
+    if parts.config.peer_listen is not None:
+        await parts.doors.open(peer_door(parts, here), supervisor)
+    await _join(parts, held)
     supervisor.start("groups", parts.groups.run())
     supervisor.start("transactions", parts.transactions.run())
     supervisor.start("ends of transactions", parts.finisher.run())
     supervisor.start("housekeeping", parts.housekeeping.run())
-    return doors
 
 
 async def _join(parts: Parts, held: Sequence[Held]) -> None:

@@ -1,23 +1,26 @@
-"""Where the HTTP door listens, and what becomes of it when that address is taken.
+"""The HTTP door: where it listens, and what becomes of it when that address is taken.
 
 Behaviour worth knowing
-    The door opens before the logs do and closes after them, so that a node that starts or stops can be asked how far it is.
     If nobody chose the address and another process has it, as with a second node on one machine, any free port is
     taken instead: nobody should have to choose an address for metrics in order to start a node.
 """
 
-import asyncio
 import errno
+from functools import partial
 from typing import Final
 
 import structlog
 
 from ropewalk.base.errors import RopewalkError
-from ropewalk.base.ports import Network
+from ropewalk.base.ports import Network, Ports
+from ropewalk.broker.watching.cluster_health import ClusterHealth
 from ropewalk.http.routes import Routes
 from ropewalk.http1.connections import HttpConnections
 from ropewalk.http1.listener import HttpListener
+from ropewalk.metadata.records import HTTP_LISTENER
 from ropewalk.node.config import Config, parse_address
+from ropewalk.node.doors import HTTP, Door, reached
+from ropewalk.node.instruments import Instruments
 
 _log = structlog.get_logger()
 
@@ -25,19 +28,26 @@ SETTING: Final = "http.listen"
 NONE: Final = "none"
 """The value that leaves the door out."""
 
-_SWEEP_S: Final = 5.0
-
 
 class CannotListen(RopewalkError):
     """The address that was chosen for the door cannot be had."""
 
 
-async def listen_http(
-    config: Config, network: Network, connections: HttpConnections, routes: Routes
-) -> HttpListener | None:
-    """None where the configuration wants no door; raises `CannotListen`."""
+def http_door(config: Config, ports: Ports, instruments: Instruments, cluster: ClusterHealth) -> Door | None:
+    """None where the configuration wants no door. Opening it raises `CannotListen`."""
     if config[SETTING] == NONE:
         return None
+    connections = HttpConnections(ports.clock)
+    routes = Routes(instruments.sources, instruments.health, cluster, instruments.vitals)
+    instruments.add_source(connections)
+    return Door(
+        HTTP, partial(_listen, config, ports.network, connections, routes), partial(reached, HTTP_LISTENER)
+    )
+
+
+async def _listen(
+    config: Config, network: Network, connections: HttpConnections, routes: Routes
+) -> HttpListener:
     host, port = parse_address(config[SETTING], SETTING)
 
     async def listen(port: int) -> HttpListener:
@@ -60,10 +70,3 @@ async def listen_http(
         used=f"{host}:{listener.address[1]}",
     )
     return listener
-
-
-async def sweep(listener: HttpListener) -> None:
-    """End slow and silent connections for as long as the door is open."""
-    while True:
-        await asyncio.sleep(_SWEEP_S)
-        listener.sweep()

@@ -1,4 +1,4 @@
-"""What watches a node: figures, health, telemetry, and the HTTP door through which they are read.
+"""What watches a node: figures, health and telemetry. Doors are elsewhere.
 
 Nothing that serves clients depends on any of it.
 """
@@ -18,7 +18,6 @@ from ropewalk.broker.partitions.partitions import Partitions
 from ropewalk.broker.topics.topics import Topics
 from ropewalk.broker.upkeep.housekeeping import Housekeeping
 from ropewalk.broker.upkeep.vitals import Vitals
-from ropewalk.broker.watching.cluster_health import ClusterHealth
 from ropewalk.broker.watching.group_figures import GroupFigures
 from ropewalk.broker.watching.health import Health
 from ropewalk.broker.watching.node_figures import NodeFigures
@@ -26,11 +25,7 @@ from ropewalk.broker.watching.partition_figures import PartitionFigures
 from ropewalk.broker.watching.telemetry import Telemetry
 from ropewalk.broker.watching.telemetry_samples import Sampler
 from ropewalk.broker.watching.transaction_figures import TransactionFigures
-from ropewalk.http.routes import Routes
-from ropewalk.http1.connections import HttpConnections
-from ropewalk.http1.listener import HttpListener
 from ropewalk.node.config import Config
-from ropewalk.node.http_door import listen_http, sweep
 from ropewalk.runtime.tasks import Supervisor
 
 
@@ -49,7 +44,6 @@ class Instruments:
         membership: Membership | None,
         metadata_trouble: Callable[[], str | None],
         lack: Callable[[], str | None],
-        cluster_health: ClusterHealth,
         home: Home,
         housekeeping: Housekeeping,
         failed: "asyncio.Future[BaseException]",
@@ -69,10 +63,7 @@ class Instruments:
             metadata_trouble,
             lack,
         )
-        self._cluster_health = cluster_health
-        self._config = config
-        self._ports = ports
-        self._vitals = vitals
+        self.vitals = vitals
         self._quick: list[Source] = [
             self.health,
             vitals,
@@ -97,11 +88,6 @@ class Instruments:
                 sampler, topics, partitions, vitals, clock, interval_ms=config.telemetry_interval_ms
             )
             self._quick.append(self._telemetry)
-        self._http: HttpListener | None = None
-
-    @property
-    def http_address(self) -> tuple[str, int] | None:
-        return None if self._http is None else self._http.address
 
     def sources(self) -> Sequence[Source]:
         """Everybody who counts."""
@@ -111,37 +97,10 @@ class Instruments:
         """Somebody who counts, and whose figures take no walk over partitions or groups."""
         self._quick.append(source)
 
-    async def open_door(self) -> None:
-        """Raises `CannotListen`. A configuration may want no door; then there is none."""
-        connections = HttpConnections(self._ports.clock)
-        routes = Routes(self.sources, self.health, self._cluster_health, self._vitals)
-        self._http = await listen_http(self._config, self._ports.network, connections, routes)
-        if self._http is not None:
-            self._quick.append(connections)
-
-    def start(self, supervisor: Supervisor) -> None:
+    def start(self, supervisor: Supervisor, *, is_asked: bool) -> None:
+        """`is_asked` where there is a door through which figures can be read."""
         supervisor.start("watch on the node's health", self.health.run())
-        if self._http is not None:
-            supervisor.start("http connections", sweep(self._http))
         if self._telemetry is not None:
             supervisor.start("telemetry", self._telemetry.run())
-        if self._http is not None or self._telemetry is not None:
-            supervisor.start("watch on the loop", self._vitals.watch_loop())
-
-    def pause(self) -> None:
-        """As a node that hangs."""
-        if self._http is not None:
-            self._http.pause()
-
-    def resume(self) -> None:
-        if self._http is not None:
-            self._http.resume()
-
-    def close_door(self) -> None:
-        """Once what has been answered is sent."""
-        if self._http is not None:
-            self._http.stop()
-
-    def abort_door(self) -> None:
-        if self._http is not None:
-            self._http.abort()
+        if is_asked or self._telemetry is not None:
+            supervisor.start("watch on the loop", self.vitals.watch_loop())

@@ -25,8 +25,9 @@ from ropewalk.node import build, journal
 from ropewalk.node.build import Node
 from ropewalk.node.config import Config, load, parse_address
 from ropewalk.node.demo import show
-from ropewalk.node.doors import KafkaAddressRefused, PeerAddressRefused
+from ropewalk.node.kafka_door import KafkaAddressRefused
 from ropewalk.node.options import NodeOptions
+from ropewalk.node.peer_door import PeerAddressRefused
 from ropewalk.node.place import data_path
 from ropewalk.runtime.loop import freeze_start_up_objects, freeze_what_was_opened, run
 from ropewalk.runtime.loop_watch import watch_if_wanted

@@ -48,6 +48,7 @@ from ropewalk.log.storage import Storage
 from ropewalk.metadata.records import Endpoint
 from ropewalk.node.config import Config
 from ropewalk.node.differing_settings import differing_settings
+from ropewalk.node.doors import Doors
 from ropewalk.node.exposure import warnings_of
 from ropewalk.node.instruments import Instruments
 from ropewalk.node.place import Place
@@ -58,7 +59,7 @@ from ropewalk.runtime.tasks import Supervisor
 
 @dataclass(slots=True)
 class Parts:
-    """Everything except the listeners, which come last and go first."""
+    """Everything, with the doors that are open by now."""
 
     config: Config
     ports: Ports
@@ -92,8 +93,8 @@ class Parts:
     budget: ByteBudget
     supervisor: Supervisor
     failed: asyncio.Future[BaseException]
-    endpoints: list[Endpoint]
-    """Where the node is reached; listeners add theirs."""
+    doors: Doors
+    """Those that are open: none before the node starts."""
 
     @property
     def cluster(self) -> Cluster:
@@ -144,7 +145,7 @@ def assemble(
     forwarding = None if place.link is None else Forwarding(cluster, place.link, errands, clock)
     if forwarding is not None:
         topics.forward_with(forwarding)
-    endpoints: list[Endpoint] = []
+    doors = Doors()
     registry = _registry(config, ports, place, topics)
     controller = ToController(cluster, clock, registry, place.link)
     vitals = Vitals(ports.process, ports.disk, place.directory.path, ports.pool, clock)
@@ -164,7 +165,7 @@ def assemble(
             config,
             ports,
             place,
-            endpoints,
+            doors.endpoints,
             damaged=wholeness.damaged() if is_first else wholeness.given_up(),
             process=process,
         ),
@@ -212,7 +213,6 @@ def assemble(
         membership=None if config.is_alone else membership,
         metadata_trouble=place.metadata_trouble,
         lack=lambda: knowledge.lack,
-        cluster_health=cluster_health,
         home=disk,
         housekeeping=housekeeping,
         failed=failed,
@@ -254,7 +254,7 @@ def assemble(
         budget=ByteBudget(NODE_BUFFER_BYTES_MAX),
         supervisor=supervisor,
         failed=failed,
-        endpoints=endpoints,
+        doors=doors,
     )
 
 

@@ -6,7 +6,7 @@ from typing import Final
 from ropewalk.base import metrics
 from ropewalk.base.metrics import Sheet
 from ropewalk.kafka.connections import Connections
-from ropewalk.kafka.peer.introduction import Door
+from ropewalk.kafka.peer.introduction import Admission
 from ropewalk.kafka.served import ServedApi
 from ropewalk.wire.error_code import ErrorCode
 
@@ -15,9 +15,11 @@ _PRIVATE_FROM: Final = 10_000
 
 
 class PeerFigures:
-    def __init__(self, connections: Connections, door: Door, served: Mapping[int, ServedApi]) -> None:
+    def __init__(
+        self, connections: Connections, admission: Admission, served: Mapping[int, ServedApi]
+    ) -> None:
         self._connections = connections
-        self._door = door
+        self._admission = admission
         self._served = [api for key, api in served.items() if key >= _PRIVATE_FROM]
         """Kafka's own APIs are counted by the door of the clients; one name cannot stand for both."""
 
@@ -25,7 +27,9 @@ class PeerFigures:
         connections = self._connections
         sheet.add(metrics.CONNECTIONS, len(connections), DOOR)
         sheet.add(metrics.CONNECTIONS_OPENED, connections.opened_count, DOOR)
-        sheet.add(metrics.CONNECTIONS_REFUSED, connections.refused_count + self._door.refused_count, DOOR)
+        sheet.add(
+            metrics.CONNECTIONS_REFUSED, connections.refused_count + self._admission.refused_count, DOOR
+        )
         sheet.add(metrics.RECEIVED_BYTES, connections.received_bytes, DOOR)
         sheet.add(metrics.SENT_BYTES, connections.sent_bytes, DOOR)
         for served in self._served:

@@ -36,7 +36,7 @@ _log = structlog.get_logger()
 _UNPROVED: Final = "this connection has not proved that it knows the cluster's secret"
 
 
-class Door:
+class Admission:
     """What all connections of the internal listener have in common."""
 
     def __init__(
@@ -90,50 +90,50 @@ class Door:
 class _Introduction:
     """Of one connection."""
 
-    __slots__ = ("_connection", "_door", "_handshake")
+    __slots__ = ("_admission", "_connection", "_handshake")
 
-    def __init__(self, door: Door, connection: Connection) -> None:
-        self._door = door
+    def __init__(self, admission: Admission, connection: Connection) -> None:
+        self._admission = admission
         self._connection = connection
         self._handshake: Handshake | None = None
 
     def served(self) -> dict[int, ServedApi]:
         first: Mapping[int, ServedApi] = {
-            API_VERSIONS.key: self._door.served[API_VERSIONS.key],
+            API_VERSIONS.key: self._admission.served[API_VERSIONS.key],
             hello.API.key: ServedApi(hello.API, 0, hello.API.version_max, self._on_hello),
             prove.API.key: ServedApi(prove.API, 0, prove.API.version_max, self._on_prove),
         }
-        return {**self._door.refusals, **first}
+        return {**self._admission.refusals, **first}
 
     async def _on_hello(self, request: hello.HelloRequest, caller: Caller) -> hello.HelloResponse:
-        door = self._door
-        ours = door.cluster_id()
+        admission = self._admission
+        ours = admission.cluster_id()
         if not is_nonce(request.nonce) or self._handshake is not None:
             raise Disconnect("a node did not introduce itself as nodes do")
         if request.cluster_id is not None and ours is not None and request.cluster_id != ours:
             reason = f"this is cluster {ours}, the caller belongs to {request.cluster_id}"
             self._refuse(caller, request.node_id, reason)
             return hello.HelloResponse(ErrorCode.INCONSISTENT_CLUSTER_ID, reason)
-        nonce = door.rng.randbytes(PEER_NONCE_BYTES)
-        handshake = Handshake(bytes(request.nonce), nonce, request.node_id, door.node_id)
+        nonce = admission.rng.randbytes(PEER_NONCE_BYTES)
+        handshake = Handshake(bytes(request.nonce), nonce, request.node_id, admission.node_id)
         self._handshake = handshake
-        proof = door.secret.prove(Side.ANSWERER, handshake)
-        return hello.HelloResponse(ErrorCode.NONE, None, door.node_id, ours, nonce, proof)
+        proof = admission.secret.prove(Side.ANSWERER, handshake)
+        return hello.HelloResponse(ErrorCode.NONE, None, admission.node_id, ours, nonce, proof)
 
     async def _on_prove(self, request: prove.ProveRequest, caller: Caller) -> prove.ProveResponse:
         handshake = self._handshake
         if handshake is None:
             raise Disconnect("a node proved something before it said Hello")
-        if not self._door.secret.accepts(bytes(request.proof), Side.CALLER, handshake):
-            reason = f"its cluster.secret is not that of node {self._door.node_id}"
+        if not self._admission.secret.accepts(bytes(request.proof), Side.CALLER, handshake):
+            reason = f"its cluster.secret is not that of node {self._admission.node_id}"
             self._refuse(caller, handshake.caller_id, reason)
             return prove.ProveResponse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, reason)
         self._connection.peer_id = NodeId(handshake.caller_id)
-        self._connection.serve(self._door.served, frame_bytes_max=self._door.frame_bytes_max)
+        self._connection.serve(self._admission.served, frame_bytes_max=self._admission.frame_bytes_max)
         return prove.ProveResponse(ErrorCode.NONE)
 
     def _refuse(self, caller: Caller, node_id: int, reason: str) -> None:
-        self._door.complain(caller.host, node_id, reason)
+        self._admission.complain(caller.host, node_id, reason)
         caller.close_when_answered()
 
 

@@ -8,7 +8,7 @@ from ropewalk.kafka.connection import Connection
 from ropewalk.kafka.connections import Connections
 from ropewalk.kafka.listener import KafkaListener
 from ropewalk.kafka.peer.apis import PEER_APIS
-from ropewalk.kafka.peer.introduction import Door
+from ropewalk.kafka.peer.introduction import Admission
 from ropewalk.metadata.image import Image
 from ropewalk.wire.messages.produce import API as PRODUCE
 from ropewalk.wire.peer.forward import API as FORWARD
@@ -29,13 +29,19 @@ def peer_connections(clock: Clock, *, request_bytes_max: int, idle_ms_max: int) 
 
 
 async def listen_to_peers(
-    network: Network, host: str, port: int, *, connections: Connections, door: Door, budget: ByteBudget
+    network: Network,
+    host: str,
+    port: int,
+    *,
+    connections: Connections,
+    admission: Admission,
+    budget: ByteBudget,
 ) -> KafkaListener:
     """Raises `OSError` where the address cannot be had."""
 
     def accept() -> Connection:
         connection = Connection(connections, {}, budget)
-        door.admit(connection)
+        admission.admit(connection)
         return connection
 
-    return KafkaListener(await network.listen(accept, host, port), connections)
+    return KafkaListener(await network.listen(accept, host, port), connections, budget)
