@@ -67,6 +67,10 @@ def test_an_option_that_changes_what_is_read_does_so(
     assert getattr(source(**options), field) == expected
 
 
+def test_tasks_are_told_where_they_are() -> None:
+    assert source(**{"kafka.client.rack": "north"}).client.client_rack == "north"
+
+
 def test_what_means_nothing_here_is_named_as_it_was_written() -> None:
     given = {
         "groupIdPrefix": "etl", "kafka.max.poll.records": "500", "kafka.sasl.mechanism": "PLAIN",

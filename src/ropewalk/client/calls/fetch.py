@@ -6,6 +6,8 @@ What a reader could get wrong
     The first batch may begin before the offset asked for: brokers send whole batches.
     A partition whose leader has moved, or that has none, is left out of the round and looked up anew for the
     next: one sick partition does not keep the others from being read.
+    A client with a rack reads from the copy that the leader names (`nearby.py`). The round in which the leader names it brings nothing of
+    that partition, and neither does one in which the copy fails.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,6 +20,7 @@ from ropewalk.base.ids import TOPIC_ID_NONE, LeaderEpoch, NodeId, TopicId, Topic
 from ropewalk.client.calls.list_offsets import Isolation
 from ropewalk.client.calls.together import together
 from ropewalk.client.connections.cluster import Lane, TopicView
+from ropewalk.client.connections.nearby import Reading
 from ropewalk.client.connections.session import Session, version_max_for
 from ropewalk.client.errors import STALE_METADATA, RemoteError, TopicReplaced
 from ropewalk.wire.error_code import ErrorCode
@@ -48,6 +51,10 @@ class _Wanted(Struct, frozen=True, gc=False):
     leader_epoch: LeaderEpoch
     offset: int
 
+    @property
+    def partition(self) -> TopicPartition:
+        return TopicPartition(self.topic.name, self.index)
+
 
 async def fetch(
     session: Session,
@@ -64,7 +71,8 @@ async def fetch(
     topics = sorted({partition.topic for partition in positions})
 
     async def once() -> list[Fetched]:
-        by_leader: dict[NodeId, list[_Wanted]] = {}
+        by_reading: dict[Reading, list[_Wanted]] = {}
+        nearby, now_ms = session.nearby, session.clock.monotonic_ms()
         leaderless: RemoteError | None = None
         for partition, offset in positions.items():
             try:
@@ -78,16 +86,17 @@ async def fetch(
                 continue
             _check_identity(topic, topic_ids.get(partition.topic))
             wanted = _Wanted(topic, view.index, view.leader_epoch, offset)
-            by_leader.setdefault(view.leader, []).append(wanted)
+            reading = nearby.reading(partition, view, session.cluster.knows, now_ms)
+            by_reading.setdefault(reading, []).append(wanted)
         if leaderless is not None:
             for name in topics:
                 session.cluster.forget(name)
-            if not by_leader:
+            if not by_reading:
                 raise leaderless
         answers = await together(
             [
-                _ask(session, node, wanted, wait_ms, bytes_min, isolation, deadline_ms)
-                for node, wanted in sorted(by_leader.items())
+                _ask_copy(session, reading, wanted, wait_ms, bytes_min, isolation, deadline_ms)
+                for reading, wanted in sorted(by_reading.items(), key=lambda each: each[0].node)
             ]
         )
         return [fetched for answer in answers for fetched in answer]
@@ -105,16 +114,41 @@ def _check_identity(topic: TopicView, expected: TopicId | None) -> None:
         raise TopicReplaced(topic.name, expected_id=format_id(expected), found_id=format_id(topic.topic_id))
 
 
-async def _ask(
+async def _ask_copy(
     session: Session,
-    node: NodeId,
+    reading: Reading,
     wanted: Sequence[_Wanted],
     wait_ms: int,
     bytes_min: int,
     isolation: Isolation,
     deadline_ms: float,
 ) -> list[Fetched]:
-    connection = await session.cluster.connection(node, deadline_ms=deadline_ms, lane=Lane.POLLS)
+    """The leader's, or one nearby: what that one refuses, the leader may have."""
+    if not reading.is_copy:
+        return await _ask(session, reading, wanted, wait_ms, bytes_min, isolation, deadline_ms)
+    try:
+        fetched = await _ask(session, reading, wanted, wait_ms, bytes_min, isolation, deadline_ms)
+    except RopewalkError as error:
+        session.on_retry(error)
+        fetched = []
+    brought = {each.partition for each in fetched if each.records}
+    for want in wanted:
+        if want.partition not in brought:
+            session.cluster.forget(want.topic.name)
+            session.nearby.on_failed(want.partition, session.clock.monotonic_ms())
+    return [each for each in fetched if each.records]
+
+
+async def _ask(
+    session: Session,
+    reading: Reading,
+    wanted: Sequence[_Wanted],
+    wait_ms: int,
+    bytes_min: int,
+    isolation: Isolation,
+    deadline_ms: float,
+) -> list[Fetched]:
+    connection = await session.cluster.connection(reading.node, deadline_ms=deadline_ms, lane=Lane.POLLS)
     by_topic: dict[str, list[_Wanted]] = {}
     for want in wanted:
         by_topic.setdefault(want.topic.name, []).append(want)
@@ -127,6 +161,7 @@ async def _ask(
         session_id=0,
         session_epoch=_SESSIONLESS,
         topics=tuple(_topic_request(session, wants) for wants in by_topic.values()),
+        rack_id=session.settings.client_rack if reading.names_rack else "",
     )
     topics = [wants[0].topic for wants in by_topic.values()]
     response = await connection.call(
@@ -144,6 +179,8 @@ async def _ask(
         for answer in topic.partitions:
             partition = TopicPartition(name, answer.index)
             if answer.error_code == ErrorCode.NONE:
+                if answer.preferred_read_replica >= 0 and not answer.records:
+                    _go_there(session, reading, partition, NodeId(answer.preferred_read_replica))
                 fetched.append(_fetched(partition, answer))
                 continue
             failure = RemoteError(answer.error_code, about=str(partition))
@@ -154,6 +191,15 @@ async def _ask(
         # A broker answers at once when a partition is in error: without a pause we would ask in a circle.
         raise failure
     return fetched
+
+
+def _go_there(session: Session, reading: Reading, partition: TopicPartition, copy: NodeId) -> None:
+    now_ms = session.clock.monotonic_ms()
+    if copy != reading.node and not reading.is_copy and session.cluster.knows(copy):
+        session.cluster.forget(partition.topic)  # the leader may know it to be in sync since a moment ago
+        session.nearby.on_sent(partition, copy, now_ms)
+    else:
+        session.nearby.on_failed(partition, now_ms)
 
 
 def _topic_request(session: Session, wants: Sequence[_Wanted]) -> wire.FetchTopic:

@@ -6,6 +6,7 @@ frame_buffer, versions, connection
 peer_connection     the same to another node's internal listener
 cluster, coordinators
                     who leads what, and who looks after which group or transactional id
+nearby              which copy of a partition to read from, for a reader that says where it is
 session             a cluster, and the rules for trying again
 backoff, single_flight
                     how long to wait, and how to ask once for everybody

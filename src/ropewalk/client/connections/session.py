@@ -14,6 +14,7 @@ from ropewalk.base.ports import Clock, Network, Rng
 from ropewalk.client.connections.address import Address
 from ropewalk.client.connections.backoff import Backoff
 from ropewalk.client.connections.cluster import Cluster, PartitionView, TopicView
+from ropewalk.client.connections.nearby import Nearby
 from ropewalk.client.connections.settings import ClientSettings
 from ropewalk.client.errors import STALE_METADATA, RemoteError, is_definite, is_retriable
 from ropewalk.wire.error_code import ErrorCode
@@ -44,6 +45,7 @@ class Session:
         self.clock: Final = clock
         self.rng: Final = rng
         self.cluster: Final = Cluster(network, clock, rng, bootstrap, settings)
+        self.nearby: Final = Nearby(settings.client_rack, copy_ms=settings.metadata_max_age_ms)
         self.on_retry: Callable[[RopewalkError], None] = _nobody
         """Hears why something is about to be tried again, for whoever waits for it."""
 

@@ -22,6 +22,8 @@ class ClientSettings(Struct, frozen=True, gc=False):
     fetch_max_wait_ms: int = 500
     batch_bytes: int = 500_000
     """Records of one partition gathered into one batch; below a broker's usual limit of 1,048,588."""
+    client_rack: str = ""
+    """Where this client is. A leader that knows of a copy there has it read from that one."""
 
 
 _FIELDS: Final = {
@@ -35,6 +37,7 @@ _FIELDS: Final = {
     "max.partition.fetch.bytes": "fetch_partition_max_bytes",
     "fetch.max.wait.ms": "fetch_max_wait_ms",
     "batch.size": "batch_bytes",
+    "client.rack": "client_rack",
 }
 
 
