@@ -22,6 +22,7 @@ from ropewalk.log.storage import Storage
 from ropewalk.records.batch import decode_header, iterate
 from ropewalk.records.record import Record, build, decode_records
 from ropewalk.records.validate import Rules
+from ropewalk.runtime.steps import Pace
 from ropewalk.sim.machines.platters import Platters
 from ropewalk.sim.machines.world import EPOCH_MS, NodePorts, World
 from tests.broker.reading import read
@@ -50,7 +51,9 @@ class Bench:
             clock=ports.clock,
         )
         self.work = LogWork()
-        self.compactor = Compactor([self.partition], self.work, ports.pool, BelievedClock(ports.clock))
+        self.compactor = Compactor(
+            [self.partition], self.work, ports.pool, BelievedClock(ports.clock), Pace(1)
+        )
 
     async def write(self, count: int) -> None:
         for _ in range(count):

@@ -8,6 +8,8 @@ from ropewalk.base.errors import StorageFailed
 from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, TopicId
 from ropewalk.base.limits import PARTITIONS_PER_TURN
 from ropewalk.broker.partitions.cutting import Cutting
+from ropewalk.broker.partitions.log_work import LogWork
+from ropewalk.log.log import Log
 from ropewalk.metadata.records import PartitionChanged
 from ropewalk.wire.messages import delete_topics
 from tests.kafka.door import Door, at_the_door, batch_of
@@ -57,6 +59,32 @@ def test_a_node_that_nobody_writes_to_writes_nothing(monkeypatch: pytest.MonkeyP
         written_count = len(changes)
         await asyncio.sleep(3)
         assert len(changes) > written_count > 0  # the record itself, and then its recovery point
+
+    at_the_door(story)
+
+
+def test_a_tick_holds_the_loop_no_longer_for_all_that_it_does_than_for_one_thing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Found by clusters of whole nodes, seed 461: high watermarks, snapshots, retention and compaction were due at once."""
+    asked: list[int] = [0]
+    is_wanted = LogWork.is_wanted
+
+    def counting(work: LogWork, log: Log) -> bool:
+        """The walks ask once or twice of each partition, and each turn is counted by itself."""
+        if not asked[-1]:
+            asyncio.get_running_loop().call_soon(asked.append, 0)
+        asked[-1] += 1
+        return is_wanted(work, log)
+
+    async def story(door: Door) -> None:
+        await door.create("t", PARTITIONS_PER_TURN - 10)
+        housekeeping = door.node.housekeeping
+        housekeeping._retention_due_ms = housekeeping._compaction_due_ms = housekeeping._scrub_due_ms = 0.0
+        monkeypatch.setattr(LogWork, "is_wanted", counting)
+        await housekeeping.tick()
+        assert sum(asked) > 4 * (PARTITIONS_PER_TURN - 10)
+        assert max(asked) <= 2 * PARTITIONS_PER_TURN
 
     at_the_door(story)
 

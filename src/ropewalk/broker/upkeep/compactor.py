@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 import structlog
 from msgspec import Struct
 
-from ropewalk.base.limits import COMPACTION_BYTES_PER_TICK, PARTITIONS_PER_TURN
+from ropewalk.base.limits import COMPACTION_BYTES_PER_TICK
 from ropewalk.base.ports import Pool
 from ropewalk.broker.partitions.believed_clock import BelievedClock
 from ropewalk.broker.partitions.hosted import Hosted
@@ -33,11 +33,14 @@ class _Pass(Struct):
 
 
 class Compactor:
-    def __init__(self, partitions: Iterable[Hosted], work: LogWork, pool: Pool, clock: BelievedClock) -> None:
+    def __init__(
+        self, partitions: Iterable[Hosted], work: LogWork, pool: Pool, clock: BelievedClock, pace: Pace
+    ) -> None:
         self._partitions = partitions
         self._work = work
         self._pool = pool
         self._clock = clock
+        self._pace = pace
         self._candidates: Iterator[Hosted] = iter(partitions)
         self._pass: _Pass | None = None
         self.pass_count = 0
@@ -62,9 +65,8 @@ class Compactor:
 
     async def _begin(self) -> _Pass | None:
         """A pass over the next partition that needs one; None when all have been asked."""
-        pace = Pace(PARTITIONS_PER_TURN)
         for partition in self._candidates:
-            await pace.next()
+            await self._pace.next()
             log, now_ms = partition.log, self._clock.expiry_ms()
             if partition.is_over or self._work.is_wanted(log):
                 continue  # what a role that has ended knows to be committed may have been cut since

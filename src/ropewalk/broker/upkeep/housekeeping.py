@@ -7,7 +7,8 @@ What a reader could get wrong
     A full disk stops none of this but what would fill it further, snapshots and compaction: what could not be written is tried again at
     the next tick. Retention is in more of a hurry then. Any other failure to write ends the node.
     A node may hold thousands of partitions that nobody touches. What a tick does for all of them, it does in turns, and
-    a topic may be deleted between two of them.
+    a topic may be deleted between two of them. All that a tick does goes at one pace: walks that each stay within a turn
+    would together hold the loop for many of them.
 """
 
 import asyncio
@@ -66,7 +67,8 @@ class Housekeeping:
         self._retained_ms = 0.0
         """When retention looked last."""
         self._work = partitions.log_work
-        self.compactor = Compactor(partitions, self._work, pool, clock)
+        self._pace = Pace(PARTITIONS_PER_TURN)
+        self.compactor = Compactor(partitions, self._work, pool, clock, self._pace)
         self._compaction_due_ms = 0.0
         self._high_watermarks_due_ms = 0.0
         self._scrub_due_ms = 0.0
@@ -115,9 +117,8 @@ class Housekeeping:
         """Delete what has expired, in all partitions."""
         expired: list[Hosted] = []
         now_ms = self._clock.expiry_ms()
-        pace = Pace(PARTITIONS_PER_TURN)
         for partition in self._partitions:
-            await pace.next()
+            await self._pace.next()
             if not self._may_work_at(partition):
                 continue
             try:
@@ -165,18 +166,16 @@ class Housekeeping:
 
     async def _sync_unflushed(self) -> None:
         """Have everything synced that nobody waits for (`flush=os`), so that its files need not be kept open."""
-        pace = Pace(PARTITIONS_PER_TURN)
         for partition in self._partitions:
-            await pace.next()
+            await self._pace.next()
             if partition.log.dirty and not partition.in_memory and self._may_work_at(partition):
                 self._disk.commits.note(partition)
 
     async def _save_high_watermarks(self) -> None:
         """Of replicated partitions: where a leader begins that knows no better."""
         directory, has_moved = self._disk.directory, False
-        pace = Pace(PARTITIONS_PER_TURN)
         for partition in self._partitions:
-            await pace.next()
+            await self._pace.next()
             if partition.is_replicated and not partition.in_memory and self._partitions.hosts(partition):
                 has_moved |= directory.note_high_watermark(
                     partition.name, partition.topic_id, partition.high_watermark
@@ -190,6 +189,7 @@ class Housekeeping:
         if len(some) < PARTITIONS_PER_TURN:
             self._snapshotting = iter(self._partitions)
         for partition in some:
+            await self._pace.next()
             if self._may_work_at(partition):
                 await self._write_snapshot(partition)
 
@@ -213,6 +213,7 @@ class Housekeeping:
     async def scrub(self) -> bool:
         """Verify the next stretch of closed segments; False when a round is over."""
         for partition in self._scrubbing:
+            await self._pace.next()
             if self._work.is_wanted(partition.log):
                 continue
             scrub = partition.log.maintenance.take_scrub(SCRUB_BYTES_PER_TICK)
