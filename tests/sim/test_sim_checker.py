@@ -53,10 +53,17 @@ def keyed(send: int, *records: tuple[int, str], deletes: Sequence[int] = (), at_
     return Sent(send, "p", P, values, -1, False, 1, at_ms, keys, frozenset(deletes))
 
 
-def compacted(*, delete_retention_ms: int = 100, retention_ms: int | None = None) -> Created:
+def compacted(
+    *, delete_retention_ms: int = 100, retention_ms: int | None = None, has_copies: bool = False
+) -> Created:
     return Created(
         P.topic,
-        Promise(is_compacted=True, delete_retention_ms=delete_retention_ms, retention_ms=retention_ms),
+        Promise(
+            is_compacted=True,
+            delete_retention_ms=delete_retention_ms,
+            retention_ms=retention_ms,
+            has_copies=has_copies,
+        ),
     )
 
 
@@ -121,6 +128,17 @@ def final(*values: int | None, start: int = 0, end: int | None = None) -> FinalR
 
 
 GOOD: list[tuple[str, list[Event]]] = [
+    (
+        "a copy that has neither a value nor its deletion, and another that has both still",
+        [
+            compacted(has_copies=True),
+            keyed(1, (10, "a"), (11, "a"), deletes=[11]),
+            acked(1, 0),
+            swept(covers=(1, 2), at_ms=100),
+            swept((0, 10), covers=(0, 1), at_ms=100),
+            swept((1, 11), covers=(1, 2), at_ms=100),
+        ],
+    ),
     ("nothing happened", []),
     ("sent, acknowledged, read", [sent(1, 10, 11), acked(1, 0), fetched(0, (0, 10), (1, 11)), final(10, 11)]),
     ("an unknown outcome may be there", [sent(1, 10), failed(1), final(10)]),
@@ -365,6 +383,16 @@ BAD: list[tuple[str, str, list[Event]]] = [
             keyed(1, (10, "a"), (11, "a"), deletes=[11]),
             acked(1, 0),
             swept(covers=(1, 2), at_ms=100),
+            swept((0, 10), covers=(0, 2), at_ms=100),
+        ],
+    ),
+    (
+        "resurrected",
+        "deleted by a tombstone that is gone from the same copy",
+        [
+            compacted(has_copies=True),
+            keyed(1, (10, "a"), (11, "a"), deletes=[11]),
+            acked(1, 0),
             swept((0, 10), covers=(0, 2), at_ms=100),
         ],
     ),

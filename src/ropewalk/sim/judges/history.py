@@ -32,6 +32,9 @@ class Promise(Struct, frozen=True):
     survives_power_cuts: bool = True
     """False for `flush=os`: a power cut, or a disk that fails, may take any end of the log."""
 
+    has_copies: bool = False
+    """Several nodes keep it, and each compacts its copy by itself: what one of them has removed another may still have."""
+
 
 class Created(Struct, frozen=True):
     """A topic was made. Of topics that were not, the promise is the default one."""

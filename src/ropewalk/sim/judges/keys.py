@@ -5,7 +5,9 @@ What a reader could get wrong
     absence of any other record of its key. At the end all that is left has been read, and that excuse is gone.
     A tombstone is owed for `delete.retention.ms` from the time of its record on, which is the earliest a pass can
     have met it. When the node's clock jumped meanwhile, nothing is owed.
-    Once a tombstone is gone, what it deleted must be gone too, and for good.
+    Once a tombstone is gone, what it deleted must be gone too, and for good. Where there are copies that holds of each of them: one
+    may still have both when the other has neither. Which of them answered nobody knows here, so only what one answer shows is judged;
+    what copies have in the end is compared by `sim/runs/cluster/rest.py`.
 """
 
 from collections import defaultdict
@@ -38,7 +40,7 @@ class Keys:
         self._unplaced: dict[str, dict[int, int]] = defaultdict(dict)
         """By key, the values that may stand somewhere, by send."""
         self._gone: dict[str, tuple[int, int]] = {}
-        """By key, the last tombstone that was found missing, and when."""
+        """By key, the last tombstone that was found missing, and when; where there are copies, in the answer that is looked at."""
 
     def on_sent(self, index: int, sent: Sent) -> None:
         self._sends[sent.send] = sent
@@ -68,6 +70,8 @@ class Keys:
     def judge_fetched(self, index: int, event: Fetched) -> None:
         """Whatever is known to have been written there and is not in the answer must have been allowed to go."""
         held = dict(event.records)
+        if self._promise.has_copies:
+            self._gone.clear()
         for start_offset, end_offset in event.covered:
             for offset in range(start_offset, end_offset):
                 value = self._value_at.get(offset)
@@ -75,7 +79,7 @@ class Keys:
                     self._judge_missing(index, event, offset, value)
         for offset, value in event.records:
             when, gone_offset = self._gone.get(self._key_of.get(value, ""), (index, -1))
-            if when < event.began and offset < gone_offset:
+            if offset < gone_offset and (when < event.began or self._promise.has_copies):
                 self._report(
                     "resurrected",
                     f"{event.consumer} got {self._name(offset)}, deleted by {gone_offset}, which is gone already",

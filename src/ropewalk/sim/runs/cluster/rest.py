@@ -1,11 +1,11 @@
 """A cluster at rest: everything is led, in step, known to everybody, and equal on all disks."""
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from itertools import pairwise
 
 from ropewalk.base.ids import NodeId, TopicPartition
 from ropewalk.metadata.image import Image, Partition
-from ropewalk.records.batch import iterate
+from ropewalk.records.batch import decode_header, iterate
 from ropewalk.records.record import decode_records
 from ropewalk.sim.judges.checker import Violation
 from ropewalk.sim.machines.world import Machine
@@ -67,7 +67,8 @@ def differences(
     """Copies of one partition that are not the same, byte by byte, from the latest of their starts on.
 
     `damaged` are those that have rotted, which nobody has found yet.
-    Each node compacts by itself: of a compacted topic the records must be the same that both still have.
+    Each node compacts by itself: of a compacted topic the records must be the same that both still have, and no copy may
+    have a value whose deletion it has not.
     """
     compacted = {
         led.name for node in members.serving for led in node.partitions.all_led() if led.log.settings.compacts
@@ -87,6 +88,36 @@ def differences(
                 if odd is not None:
                     text = f"{name}: the copies of {one} and {other} differ from {odd} on"
                     found.append(Violation("P5", text))
+            if name in compacted:
+                found += [
+                    Violation("resurrected", f"{name}: {text}") for text in revived(dict(copies), start)
+                ]
+    return found
+
+
+def revived(copies: Mapping[NodeId, dict[int, bytes]], start: int) -> list[str]:
+    """Values in copies of a compacted partition which others know to be deleted, or replaced, by what that copy has not got.
+
+    Of keys that were written in a transaction nothing is said: a copy may still have what was aborted.
+    """
+    transactional = {
+        record.key
+        for batches in copies.values()
+        for batch in batches.values()
+        if decode_header(batch).is_transactional
+        for record in decode_records(batch)
+    }
+    last = {node_id: _last_records(batches, start) for node_id, batches in copies.items()}
+    found: list[str] = []
+    for node_id, ours in last.items():
+        for key, (offset, value) in ours.items():
+            if value is None or key in transactional:
+                continue
+            for other, theirs in last.items():
+                known = theirs.get(key)
+                if known is None or known[0] > offset:
+                    text = f"the copy of {node_id} ends with a value of {key!r} at {offset}, that of {other} "
+                    found.append(text + ("has none" if known is None else f"with one at {known[0]}"))
     return found
 
 
@@ -106,6 +137,12 @@ def _odd_batch(former: dict[int, bytes], latter: dict[int, bytes], start: int) -
 def _odd_record(former: dict[int, bytes], latter: dict[int, bytes]) -> int | None:
     ours, theirs = _records(former), _records(latter)
     return min((each for each in ours.keys() & theirs.keys() if ours[each] != theirs[each]), default=None)
+
+
+def _last_records(batches: dict[int, bytes], start: int) -> dict[bytes | None, tuple[int, bytes | None]]:
+    """By key: where its last record is, and the value."""
+    records = sorted(_records(batches).items())
+    return {key: (offset, value) for offset, (key, value) in records if offset >= start}
 
 
 def _records(batches: dict[int, bytes]) -> dict[int, tuple[bytes | None, bytes | None]]:

@@ -3,6 +3,7 @@
 import random
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ropewalk.sim.clients.topic_kinds import Kind, draw_settings
 from ropewalk.sim.judges.history import Promise
@@ -48,6 +49,7 @@ def draw_topics(rng: random.Random, node_count: int) -> list[TopicSort]:
     match rng.choice([KEPT, BRIEF, FLEETING, WATCHED, None]):
         case "kept":
             settings, promise = draw_settings(rng, Kind.COMPACTED)
+            promise = replace(promise, has_copies=True)
             topics.append(TopicSort(KEPT, {**_MINIMUM, **settings}, promise=promise))
         case "brief":
             settings, promise = draw_settings(rng, Kind.EXPIRING)
