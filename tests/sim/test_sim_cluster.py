@@ -20,8 +20,24 @@ EXPIRED_BY_A_FAST_CLOCK = 142
 MISSED_A_DELETION = 287
 """A replica was away while the others removed values together with their deletions, kept the values, and led."""
 
+COMPACTED_BY_ONE = 384
+"""A copy had removed values together with their deletion when another still had all of them."""
 
-@pytest.mark.parametrize("seed", [*range(10), STARTED_NEXT_WEEK, EXPIRED_BY_A_FAST_CLOCK, MISSED_A_DELETION])
+HELD_DOWN = 332
+"""Two nodes were held down until the work was over, while faults kept the third busy."""
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *range(10),
+        STARTED_NEXT_WEEK,
+        EXPIRED_BY_A_FAST_CLOCK,
+        MISSED_A_DELETION,
+        COMPACTED_BY_ONE,
+        HELD_DOWN,
+    ],
+)
 def test_a_cluster_of_whole_nodes_loses_nothing(seed: int) -> None:
     outcome = run_seed(seed)
     assert outcome.violations == ()

@@ -1,7 +1,9 @@
 """What all simulated clients share: whom they call, what they may use, and where they write down what happened."""
 
 import asyncio
+import math
 import random
+from collections.abc import Callable
 from typing import Final, TypeVar
 
 from ropewalk.base.ids import TopicId, TopicPartition
@@ -79,6 +81,15 @@ class Workload:
     @property
     def is_over(self) -> bool:
         return self.world.now_s >= self.until_s
+
+    async def until(self, condition: Callable[[], bool], *, within_s: float = math.inf) -> bool:
+        """Wait for it; False when time is up, or the work is over, before."""
+        until_s = self.world.now_s + within_s
+        while not condition():
+            if self.is_over or self.world.now_s >= until_s:
+                return False
+            await asyncio.sleep(0.1)
+        return True
 
     def draw_partition(self, rng: random.Random) -> TopicPartition:
         """Any partition, one of a compacted topic more often than others: only what is written again is compacted."""

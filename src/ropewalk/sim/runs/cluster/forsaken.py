@@ -5,14 +5,13 @@ it, and nobody tells it before it leads. So what it begins with is what the meta
 """
 
 import asyncio
-from collections.abc import Callable
 from typing import Final
 
 from ropewalk.base.ids import NodeId, TopicPartition
 from ropewalk.metadata.image import Image, Partition
 from ropewalk.sim.clients.link import LinkLost
 from ropewalk.sim.runs.cluster.guide import Guide
-from ropewalk.sim.runs.cluster.members import Member, Members, put_down
+from ropewalk.sim.runs.cluster.members import HELD_S_MAX, Member, Members, put_down
 from ropewalk.sim.runs.cluster.trimmer import Trimmer
 
 BEGIN_S: Final = (1.0, 6.0)
@@ -50,14 +49,18 @@ class Forsaken:
         for member in followers:
             put_down(member)
             await asyncio.sleep(self._rng.uniform(0.0, 0.5))  # or both are fenced at once
-        if not await self._until(lambda: self._is_alone(partition, leader.node_id)):
+        if not await self._workload.until(
+            lambda: self._is_alone(partition, leader.node_id), within_s=HELD_S_MAX
+        ):
             return
         if not await self._delete(partition):
             return
         put_down(leader)
         for member in followers:
             member.is_held_down = False
-        if await self._until(lambda: self._facts(partition).leader not in (None, leader.node_id)):
+        if await self._workload.until(
+            lambda: self._facts(partition).leader not in (None, leader.node_id), within_s=HELD_S_MAX
+        ):
             self._workload.sometimes.note("a replica led that was away when records were deleted")
             await asyncio.sleep(1.0)  # for others to look at what it begins with
 
@@ -80,10 +83,3 @@ class Forsaken:
 
     def _facts(self, partition: TopicPartition) -> Partition:
         return self._image.topics[partition.topic].partitions[partition.partition]
-
-    async def _until(self, condition: Callable[[], bool]) -> bool:
-        while not condition():
-            if self._workload.is_over:
-                return False
-            await asyncio.sleep(0.1)
-        return True

@@ -28,6 +28,9 @@ RACK_COUNT: Final = 3
 SCRUBS_MAX: Final = 300
 """More than there are partitions."""
 
+HELD_S_MAX: Final = 8.0
+"""How long whoever holds nodes down waits for something to come of it. It is more than a session; for longer, nobody gets anything done."""
+
 T = TypeVar("T")
 
 _SETTINGS: Final = (

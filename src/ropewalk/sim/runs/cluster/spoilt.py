@@ -10,7 +10,7 @@ from typing import Final
 from ropewalk.base.ids import NodeId
 from ropewalk.metadata.image import Image
 from ropewalk.sim.clients.workload import Workload
-from ropewalk.sim.runs.cluster.members import Member, Members, put_down
+from ropewalk.sim.runs.cluster.members import HELD_S_MAX, Member, Members, put_down
 from ropewalk.sim.runs.cluster.rot import Rot
 
 BEGIN_S: Final = (1.0, 6.0)
@@ -50,7 +50,7 @@ class Spoilt:
                 member.is_held_down = False
 
     async def _play(self, victim: Member, others: list[Member]) -> None:
-        if not await self._until(lambda: self._is_spare(victim.node_id)):
+        if not await self._workload.until(lambda: self._is_spare(victim.node_id)):
             return
         put_down(victim)
         partition = self._rot.strike(victim, self._rng, [self._topic])
@@ -60,7 +60,7 @@ class Spoilt:
         for member in others:
             put_down(member)
         victim.is_held_down = False
-        if not await self._until(lambda: victim.serving is not None):
+        if not await self._workload.until(lambda: victim.serving is not None, within_s=HELD_S_MAX):
             return
         await victim.scrub()
         if partition not in victim.damaged():
@@ -69,10 +69,3 @@ class Spoilt:
         await asyncio.sleep(self._rng.uniform(0.1, 3.0))
         for member in others:
             member.is_held_down = False
-
-    async def _until(self, condition: Callable[[], bool]) -> bool:
-        while not condition():
-            if self._workload.is_over:
-                return False
-            await asyncio.sleep(0.1)
-        return True
