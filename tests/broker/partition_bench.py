@@ -63,7 +63,9 @@ def open_log(ports: NodePorts) -> Log:
     return directory.open_log(NAME, TOPIC_ID, settings, now_ms=ports.clock.now_ms())
 
 
-def at_the_bench(story: Callable[[Bench], Awaitable[T]], *, durable_first: bool = True) -> T:
+def at_the_bench(
+    story: Callable[[Bench], Awaitable[T]], *, durable_first: bool = True, kernel_syncs: bool = False
+) -> T:
     async def main(world: World) -> T:
         machine = world.machine("node")
 
@@ -75,5 +77,5 @@ def at_the_bench(story: Callable[[Bench], Awaitable[T]], *, durable_first: bool 
 
         return await machine.start(life)
 
-    with World(0) as world:
+    with World(0, kernel_syncs=kernel_syncs) as world:
         return world.run(main(world), limit_s=100)

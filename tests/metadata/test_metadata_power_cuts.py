@@ -1,7 +1,7 @@
 """The local metadata log through power cuts at any disk operation, with any part of the unsynced bytes and names kept."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from random import Random
 from typing import TypeVar
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from typing_extensions import Buffer
 
 from ropewalk.base.ids import NodeId, ProducerId
-from ropewalk.base.ports import Everything
+from ropewalk.base.ports import Everything, File
 from ropewalk.base.syncs import Syncs
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.local import LocalMetadataLog
@@ -75,6 +75,12 @@ class TreeDisk:
         self.count()
         if self.exists(path):
             self.tree.remove(path)
+
+    def begin_sync(self, files: Sequence[File]) -> None:
+        return None
+
+    async def drain(self) -> None:
+        pass
 
     def sync_directory(self, path: str) -> None:
         self.count()

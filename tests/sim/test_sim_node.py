@@ -10,7 +10,9 @@ import pytest
 from ropewalk.sim.runs.node.boot import boot
 from ropewalk.sim.runs.node.scenario import FAULTS_MIN, OPERATIONS_MIN, WORK_S, run_seed
 
-MUTANTS = sorted((Path(__file__).parent.parent / "mutants").glob("*.patch"))
+_MUTANTS = Path(__file__).parent.parent / "mutants"
+MUTANTS = sorted(_MUTANTS.glob("*.patch"))
+MUTANTS_OF_KERNEL_SYNCS = sorted((_MUTANTS / "kernel-syncs").glob("*.patch"))
 
 
 @pytest.mark.parametrize("seed", [*range(12), 242, 478, 598, 896])
@@ -20,6 +22,13 @@ def test_nothing_promised_is_lost(seed: int) -> None:
     assert outcome.simulated_s >= WORK_S
     assert outcome.operation_count >= OPERATIONS_MIN
     assert outcome.fault_count >= FAULTS_MIN
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_nothing_promised_is_lost_where_the_kernel_syncs_by_itself(seed: int) -> None:
+    outcome = run_seed(seed, boot, kernel_syncs=True)
+    assert outcome.violations == ()
+    assert outcome.sometimes["files were synced without a thread"] > 0
 
 
 def test_the_real_node_gives_the_same_trace_under_any_hash_seed() -> None:
@@ -59,7 +68,17 @@ def test_there_is_a_mutant_for_every_promise() -> None:
     assert wanted <= {patch.stem for patch in MUTANTS}
 
 
-@pytest.mark.parametrize("patch", MUTANTS, ids=[patch.stem for patch in MUTANTS])
+def test_there_is_a_mutant_for_every_promise_of_syncs_without_a_thread() -> None:
+    wanted = {
+        "end_noted_after_the_sync",
+        "failed_file_ignored",
+        "part_taken_for_whole",
+        "reported_before_its_event",
+    }
+    assert wanted <= {patch.stem for patch in MUTANTS_OF_KERNEL_SYNCS}
+
+
+@pytest.mark.parametrize("patch", [*MUTANTS, *MUTANTS_OF_KERNEL_SYNCS], ids=lambda patch: Path(patch).stem)
 def test_a_mutant_still_fits_the_source(patch: Path) -> None:
-    root = patch.parent.parent.parent
+    root = _MUTANTS.parent.parent
     subprocess.run(["git", "apply", "--check", str(patch)], cwd=root, check=True)

@@ -112,6 +112,10 @@ SYNC_FILES_SINGLY_MAX: Final = 1
 """Up to so many dirty files are synced one by one even where `syncfs` works: it is as quick, and it does
 not wait for bytes that other programs have written to the same file system."""
 
+SYNC_FILES_AT_ONCE_MAX: Final = 4
+"""Up to so many dirty files are synced side by side without a thread, where the kernel can. On the machine this was measured on, one file took 0.16 ms
+against 0.22 in a thread, four as long as one `syncfs` (0.30 ms) at less than half of its CPU, and six longer."""
+
 METADATA_LOG_BYTES_MAX: Final = 1 << 22
 """Size at which the metadata log is folded into a snapshot. Start-up replays at most this, in some 50 ms."""
 

@@ -126,6 +126,16 @@ class Disk(Protocol):
 
     def sync_directory(self, path: str) -> None: ...
 
+    def begin_sync(self, files: Sequence[File]) -> "asyncio.Future[None] | None":
+        """Sync these few files without a thread: called on the event loop, answered there; up to `SYNC_FILES_AT_ONCE_MAX`.
+
+        None where that cannot be done, here or just now; the caller syncs them in the `Pool` then. As after `File.sync`, `SyncFailed`,
+        raised or in the future, means that the node must stop. To cancel the future does not end the sync.
+        """
+
+    async def drain(self) -> None:
+        """Return when no sync that `begin_sync` began is under way; what became of it is known to `syncs`."""
+
     def open_everything(self) -> Everything:
         """Open it before anything is written that is to be synced with it. Only where `can_sync_everything`."""
 

@@ -185,6 +185,7 @@ class Node:
         """Make everything durable, release those who wait for that, and say that it was clean, if it was."""
         parts = self._parts
         await parts.ports.pool.drain()
+        await parts.ports.disk.drain()
         for partition in parts.partitions:
             if not partition.in_memory and partition.log.dirty:
                 parts.disk.commits.note(partition)

@@ -5,22 +5,28 @@ What a reader could get wrong
     older than what it is to sync.
     On file systems outside the tested list (FUSE, overlay, network) `syncfs` may reach nothing, and before Linux 5.8 it reports
     nothing: there every file is synced by itself.
-    `read_cached` belongs to the event loop's thread: its buffers are recycled without a lock.
+    `read_cached` belongs to the event loop's thread: its buffers are recycled without a lock. So does `begin_sync`, which is bound
+    to the loop that it was first called on.
 """
 
+import asyncio
 import ctypes
 import errno
 import fcntl
 import os
 import re
 import shutil
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
 from typing_extensions import Buffer
 
+from ropewalk.base.ports import File
 from ropewalk.base.syncs import Syncs
+from ropewalk.runtime.aio import open_queue
 from ropewalk.runtime.buffers import ReadBuffers
+from ropewalk.runtime.kernel_sync import KernelSync
 
 SYNCFS_FILE_SYSTEMS: Final = frozenset({"ext4", "xfs", "btrfs"})
 _SYNCFS_REPORTS_SINCE: Final = (5, 8)
@@ -40,6 +46,9 @@ class OsFile:
 
     def __del__(self) -> None:
         os.close(self._descriptor)
+
+    def fileno(self) -> int:
+        return self._descriptor
 
     def append(self, data: Buffer) -> int:
         return os.write(self._descriptor, data)
@@ -130,6 +139,7 @@ class OsDisk:
         self._everything = OsEverything(root, self.syncs)
         self._locks: list[int] = []
         self._buffers = ReadBuffers()
+        self._kernel_syncs: _KernelSyncs | None = None
 
     @property
     def can_be_full(self) -> bool:
@@ -170,6 +180,16 @@ class OsDisk:
         finally:
             os.close(descriptor)
 
+    def begin_sync(self, files: Sequence[File]) -> "asyncio.Future[None] | None":
+        loop = asyncio.get_running_loop()
+        if self._kernel_syncs is None or self._kernel_syncs.loop is not loop:
+            self._kernel_syncs = _KernelSyncs(loop, self.syncs)
+        return self._kernel_syncs.begin(files)
+
+    async def drain(self) -> None:
+        if self._kernel_syncs is not None:
+            await self._kernel_syncs.drain()
+
     def open_everything(self) -> OsEverything:
         assert self.can_sync_everything, f"syncfs is not trusted on {self.file_system}"
         return OsEverything(self._root, self.syncs)
@@ -203,6 +223,37 @@ class OsDisk:
         for descriptor in self._locks:
             os.close(descriptor)
         self._locks.clear()
+        if self._kernel_syncs is not None:
+            self._kernel_syncs.close()
+            self._kernel_syncs = None
+
+
+class _KernelSyncs:
+    """Syncs without a thread on one event loop, where the machine has them."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, syncs: Syncs) -> None:
+        self.loop = loop
+        self._queue = open_queue()
+        self._sync: KernelSync[int] | None = None
+        if self._queue is not None:
+            self._sync = KernelSync(self._queue, syncs)
+            loop.add_reader(self._queue.eventfd, self._sync.on_ended)
+
+    def begin(self, files: Sequence[File]) -> "asyncio.Future[None] | None":
+        if self._sync is None:
+            return None
+        descriptors = [file.fileno() for file in files if isinstance(file, OsFile)]
+        return self._sync.begin(descriptors) if len(descriptors) == len(files) else None
+
+    async def drain(self) -> None:
+        if self._sync is not None:
+            await self._sync.drain()
+
+    def close(self) -> None:
+        if self._queue is not None:
+            if not self.loop.is_closed():
+                self.loop.remove_reader(self._queue.eventfd)
+            self._queue.close()
 
 
 def kernel_reports_syncfs(release: str) -> bool:

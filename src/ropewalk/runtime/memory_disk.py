@@ -7,6 +7,7 @@ The loop and the threads of the pool use it at the same time, hence the locks. A
 grow while somebody else's view of them is open.
 """
 
+from collections.abc import Sequence
 from errno import EEXIST, ENOENT
 from os import strerror
 from threading import Lock
@@ -14,6 +15,7 @@ from typing import Final
 
 from typing_extensions import Buffer
 
+from ropewalk.base.ports import File
 from ropewalk.base.syncs import Syncs
 
 FREE_BYTES: Final = 1 << 40  # memory has no free-space figure of its own; retention bounds it
@@ -154,6 +156,12 @@ class MemoryDisk:
         return inside if isinstance(inside, _Directory) else None, name
 
     def sync_directory(self, path: str) -> None:
+        pass
+
+    def begin_sync(self, files: Sequence[File]) -> None:  # noqa: ARG002  a thread does, there is nothing to wait for
+        return None
+
+    async def drain(self) -> None:
         pass
 
     def open_everything(self) -> MemoryEverything:

@@ -13,7 +13,8 @@ What a reader could get wrong
     The disk pool and the event loop use it at the same time, hence the lock. It is held for one write of a piece at most.
 """
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TypeVar
 
@@ -243,6 +244,12 @@ class ReservedDisk:
 
     def sync_directory(self, path: str) -> None:
         self._disk.sync_directory(path)
+
+    def begin_sync(self, files: Sequence[File]) -> "asyncio.Future[None] | None":
+        return self._disk.begin_sync(files)
+
+    async def drain(self) -> None:
+        await self._disk.drain()
 
     def open_everything(self) -> Everything:
         return self._disk.open_everything()

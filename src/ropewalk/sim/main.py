@@ -5,7 +5,7 @@ import logging
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
@@ -13,7 +13,7 @@ from typing import Final, NoReturn
 
 import structlog
 
-from ropewalk.sim.machines.sometimes import EXPECTED, never
+from ropewalk.sim.machines.sometimes import EXPECTED, EXPECTED_OF_KERNEL_SYNCS, never
 from ropewalk.sim.runs.cluster.scenario import run_seed as run_cluster
 from ropewalk.sim.runs.cluster.sometimes import EXPECTED as EXPECTED_OF_CLUSTERS
 from ropewalk.sim.runs.cores.scenario import run_seed as run_cores
@@ -39,17 +39,18 @@ def main() -> NoReturn:
     outcomes: list[Outcome] = []
     failed: list[Outcome] = []
     level = next((level for level in ("cores", "cluster", "eos") if getattr(options, level)), "node")
-    for outcome in _run_all(seeds, options.jobs, level, show_log=options.log):
+    run = partial(_run, level=level, kernel_syncs=options.kernel_syncs, show_log=options.log)
+    for outcome in _run_all(run, seeds, options.jobs, level):
         outcomes.append(outcome)
         if options.verbose:
             print(_line(outcome), flush=True)
         if outcome.violations:
             failed.append(outcome)
-            _print_failure(outcome, level)
+            _print_failure(outcome, level, kernel_syncs=options.kernel_syncs)
             if options.fail_fast:
                 break
     counts = total(outcomes)
-    expected = _EXPECTED[level]
+    expected = (*_EXPECTED[level], *(EXPECTED_OF_KERNEL_SYNCS if options.kernel_syncs else ()))
     _print_totals(outcomes, counts, expected, time.monotonic() - began_s)
     is_enough = len(outcomes) >= (options.sometimes_from or (1000 if options.cores else 100))
     missing = never(counts, expected) if is_enough else []
@@ -74,6 +75,11 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="transactions and groups over clusters of whole nodes under faults, judged as exactly once",
     )
+    parser.add_argument(
+        "--kernel-syncs",
+        action="store_true",
+        help="the machines sync a few files without a thread (not with --cores, which have no files)",
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes (default %(default)s)")
     parser.add_argument("--fail-fast", action="store_true", help="stop at the first violation")
     parser.add_argument("--verbose", action="store_true", help="one line per seed")
@@ -95,8 +101,7 @@ def _parse_seeds(text: str) -> range:
         sys.exit(f"ropewalk-sim: {text!r} is neither a seed nor FIRST..LAST")
 
 
-def _run_all(seeds: Iterable[int], jobs: int, level: str, *, show_log: bool) -> Iterator[Outcome]:
-    run = run_cores if level == "cores" else partial(_run, level=level, show_log=show_log)
+def _run_all(run: Callable[[int], Outcome], seeds: Iterable[int], jobs: int, level: str) -> Iterator[Outcome]:
     if jobs <= 1:
         yield from map(run, seeds)
         return
@@ -104,16 +109,18 @@ def _run_all(seeds: Iterable[int], jobs: int, level: str, *, show_log: bool) -> 
         yield from pool.map(run, seeds, chunksize=8 if level == "cores" else 1)
 
 
-def _run(seed: int, *, level: str, show_log: bool) -> Outcome:
+def _run(seed: int, *, level: str, kernel_syncs: bool, show_log: bool) -> Outcome:
     least_serious = logging.DEBUG if show_log else logging.CRITICAL
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(least_serious))
     match level:
+        case "cores":
+            return run_cores(seed)
         case "cluster":
-            return run_cluster(seed)
+            return run_cluster(seed, kernel_syncs=kernel_syncs)
         case "eos":
-            return run_eos(seed)
+            return run_eos(seed, kernel_syncs=kernel_syncs)
         case _:
-            return run_seed(seed, boot)
+            return run_seed(seed, boot, kernel_syncs=kernel_syncs)
 
 
 def _line(outcome: Outcome) -> str:
@@ -123,15 +130,15 @@ def _line(outcome: Outcome) -> str:
     )
 
 
-def _print_failure(outcome: Outcome, level: str) -> None:
+def _print_failure(outcome: Outcome, level: str, *, kernel_syncs: bool) -> None:
     for violation in outcome.violations[:5]:
         print(f"seed {outcome.seed}: {violation}")
     if len(outcome.violations) > 5:
         print(f"seed {outcome.seed}: and {len(outcome.violations) - 5} more")
     for line in outcome.last_words:
         print(f"    {line}")
-    option = "" if level == "node" else f"--{level} "
-    print(f"reproduce: ropewalk-sim {option}--seeds {outcome.seed}", flush=True)
+    options = ("" if level == "node" else f"--{level} ") + ("--kernel-syncs " if kernel_syncs else "")
+    print(f"reproduce: ropewalk-sim {options}--seeds {outcome.seed}", flush=True)
 
 
 def _print_totals(

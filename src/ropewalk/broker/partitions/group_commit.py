@@ -1,8 +1,9 @@
 """Group commit: one sync for all the writes that wait, over all partitions of the node.
 
 While one sync runs, writes gather for the next; nobody waits longer than two syncs, and the number of
-syncs does not depend on the number of writers. On a file system where `syncfs` is trusted one call covers
-every partition; elsewhere each dirty file is synced by itself (ADR 0003).
+syncs does not depend on the number of writers. A few files are synced by the kernel side by side, without a thread (ADR 0016).
+More of them, and names, are synced in the pool: on a file system where `syncfs` is trusted one call covers every partition;
+elsewhere each dirty file is synced by itself (ADR 0003).
 
 What a reader could get wrong
     A sync covers what was written before it began: the end offsets are noted first.
@@ -19,8 +20,8 @@ What a reader could get wrong
 import asyncio
 
 from ropewalk.base.durations import Durations
-from ropewalk.base.limits import SYNC_FILES_SINGLY_MAX
-from ropewalk.base.ports import Clock, Disk, Pool
+from ropewalk.base.limits import SYNC_FILES_AT_ONCE_MAX, SYNC_FILES_SINGLY_MAX
+from ropewalk.base.ports import Clock, Disk, File, Pool
 from ropewalk.broker.partitions.hosted import Hosted
 from ropewalk.log.log import Log, SyncTargets
 
@@ -101,7 +102,7 @@ class GroupCommit:
         covered, self._covered = self._covered, []
         targets = list(self._syncing.values())
         began_ms = self._clock.monotonic_ms()
-        await self._pool.run(self._sync, targets)
+        await (self._begin(targets) or self._pool.run(self._sync, targets))
         self._disk.syncs.check()
         self.durations.add(self._clock.monotonic_ms() - began_ms)
         synced, self._syncing, self._at_disk = self._syncing, {}, frozenset()
@@ -116,6 +117,17 @@ class GroupCommit:
             waiting, self._settled = self._settled, []
             for settled in waiting:
                 settled.set_result(None)
+
+    def _begin(self, targets: list[SyncTargets]) -> "asyncio.Future[None] | None":
+        """Without a thread; None where that is not possible, or where one sync of everything is the better one."""
+        files: list[File] = []
+        for target in targets:
+            if target.has_reopened or target.directories:
+                return None
+            files += target.files
+        if not 0 < len(files) <= SYNC_FILES_AT_ONCE_MAX:
+            return None
+        return self._disk.begin_sync(files)
 
     def _sync(self, targets: list[SyncTargets]) -> None:
         try:

@@ -6,13 +6,18 @@ answered at a later one; waiting for the disk on the event loop is an error, not
 
 import asyncio
 import errno
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from typing_extensions import Buffer
 
+from ropewalk.base.ports import File
 from ropewalk.base.syncs import Syncs
+from ropewalk.runtime.kernel_sync import KernelSync
+from ropewalk.sim.machines.kernel import SimulatedSyncQueue
 from ropewalk.sim.machines.platters import CAPACITY_BYTES, Platters
 from ropewalk.sim.machines.process import CURRENT, PowerCut, Process
 from ropewalk.sim.machines.storage import Directory, Hearing, StoredFile
@@ -98,6 +103,16 @@ class SimulatedFile:
         self._disk.syncs.carry_out(self._sync)
         self._platters.trace.note("sync", self._file.number)
 
+    def sync_by_kernel(self) -> int:
+        """As `sync`, by the kernel itself: the `errno` of what went wrong, or 0."""
+        self._disk.before_change()
+        try:
+            self._sync()
+        except OSError as error:
+            return error.errno or errno.EIO
+        self._platters.trace.note("sync by kernel", self._file.number)
+        return 0
+
     def _sync(self) -> None:
         self._platters.sync_file(self._file)
         self._platters.tell(self._hearing)
@@ -136,6 +151,9 @@ class SimulatedDisk:
         self._process = process
         self._loop = loop
         self._everything = SimulatedEverything(self)
+        queue = SimulatedSyncQueue(platters.draw_taken, self._carry_out_later, self._report_later)
+        self._kernel_sync: KernelSync[SimulatedFile] = KernelSync(queue, self.syncs)
+        queue.on_ended = self._kernel_sync.on_ended
 
     @property
     def can_be_full(self) -> bool:
@@ -187,6 +205,16 @@ class SimulatedDisk:
         self.syncs.carry_out(self.platters.find_directory(path).sync)
         self.platters.trace.note("sync directory", path)
 
+    def begin_sync(self, files: Sequence[File]) -> "asyncio.Future[None] | None":
+        self.before_use()
+        own = [file for file in files if isinstance(file, SimulatedFile)]
+        if not self.platters.has_kernel_syncs or len(own) < len(files):
+            return None
+        return self._kernel_sync.begin(own)
+
+    async def drain(self) -> None:
+        await self._kernel_sync.drain()
+
     def open_everything(self) -> SimulatedEverything:
         self.before_use()
         return SimulatedEverything(self)
@@ -229,6 +257,20 @@ class SimulatedDisk:
         self.before_use()
         self.platters.on_change(self._process)
 
+    def _carry_out_later(self, sync: Callable[[], None]) -> None:
+        wait_s = draw_s(self.platters.rng, POOL_WORK_S_MAX)
+        if self.platters.rng.random() < 0.7:
+            wait_s += self.platters.stall_s(self._loop.time())
+        self._loop.call_later(wait_s, self._carry_out, sync)
+
+    def _carry_out(self, sync: Callable[[], None]) -> None:
+        with suppress(PowerCut):
+            sync()
+
+    def _report_later(self, report: Callable[[], None]) -> None:
+        delay_s = self.platters.stall_s(self._loop.time()) + draw_s(self.platters.rng, POOL_WORK_S_MAX)
+        self._loop.call_later(delay_s, report)
+
     def before_wait(self, what: str) -> None:
         self.before_use()
         if not self.platters.is_waiting_allowed:
@@ -249,9 +291,9 @@ class SimulatedPool:
         if self._loop.exertion is not None:
             self._loop.exertion.on_errand(CURRENT.get(), function, arguments)
         future: asyncio.Future[T] = self._loop.create_future()
-        wait_s = self._draw_s(POOL_WAIT_S_MAX)
+        wait_s = draw_s(self._platters.rng, POOL_WAIT_S_MAX)
         if self._platters.rng.random() < 0.7:  # a stall may come before the work or between it and its answer
-            wait_s += self._stall_s()
+            wait_s += self._platters.stall_s(self._loop.time())
         ended: asyncio.Future[None] = self._loop.create_future()
         self._under_way[ended] = None
         self._loop.call_later(wait_s, self._execute, future, ended, function, arguments)
@@ -287,12 +329,10 @@ class SimulatedPool:
             if not future.cancelled():
                 settle()
 
-        self._loop.call_later(self._stall_s() + self._draw_s(POOL_WORK_S_MAX), deliver)
+        delay_s = self._platters.stall_s(self._loop.time()) + draw_s(self._platters.rng, POOL_WORK_S_MAX)
+        self._loop.call_later(delay_s, deliver)
 
-    def _stall_s(self) -> float:
-        return max(0.0, self._platters.stalled_until_s - self._loop.time())
 
-    def _draw_s(self, seconds_max: float) -> float:
-        rng = self._platters.rng
-        slow = POOL_SLOW_FACTOR if rng.random() < POOL_SLOW_PROBABILITY else 1.0
-        return rng.uniform(0.0, seconds_max) * slow
+def draw_s(rng: random.Random, seconds_max: float) -> float:
+    slow = POOL_SLOW_FACTOR if rng.random() < POOL_SLOW_PROBABILITY else 1.0
+    return rng.uniform(0.0, seconds_max) * slow

@@ -43,6 +43,8 @@ class Platters:
         self.trace = trace
         self.sometimes = sometimes
         self.can_sync_everything = can_sync_everything
+        self.has_kernel_syncs = False
+        """Whether the machine syncs a few files by itself, without a thread of the process."""
         self.capacity_bytes = CAPACITY_BYTES
         """Set it near `used_bytes` and the disk is full, set it back and there is room again."""
         self.stalled_until_s = 0.0
@@ -271,6 +273,24 @@ class Platters:
             self._lose(file)
         else:
             file.sync()
+
+    def draw_taken(self, count: int) -> int:
+        """How many of so many syncs the kernel takes at once: all, unless one is to fail, and then sometimes fewer."""
+        self.sometimes.note("files were synced without a thread")
+        if count > 1:
+            self.sometimes.note("several files were synced without a thread")
+        is_due = self._sync_failures_armed > 0 and self._syncs_until_failure < count
+        if not is_due or self.rng.random() < 0.5:
+            return count
+        self._sync_failures_armed -= 1
+        self.sync_failure_count += 1
+        self.sometimes.note("the kernel took a part of the syncs")
+        self.trace.note("syncs taken in part")
+        return self.rng.randrange(count)
+
+    def stall_s(self, now_s: float) -> float:
+        """How long the disk stands still yet."""
+        return max(0.0, self.stalled_until_s - now_s)
 
     def sync_everything(self) -> None:
         """As `sync_file`, for all files and names."""

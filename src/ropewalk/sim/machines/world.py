@@ -196,8 +196,11 @@ class Machine:
 class World:
     """Everything that follows from a seed. Use it as a context manager: leaving it unwinds what is left."""
 
-    def __init__(self, seed: int | str, sometimes: Sometimes | None = None) -> None:
+    def __init__(
+        self, seed: int | str, sometimes: Sometimes | None = None, *, kernel_syncs: bool = False
+    ) -> None:
         self.seed = seed
+        self._kernel_syncs = kernel_syncs
         self.trace = Trace()
         self.sometimes = sometimes or Sometimes()
         self.loop = new_loop(seed, trace=self.trace)
@@ -226,6 +229,7 @@ class World:
     def machine(self, name: str, *, can_sync_everything: bool = True) -> Machine:
         assert name not in self._machines
         machine = self._machines[name] = Machine(self, name, can_sync_everything=can_sync_everything)
+        machine.platters.has_kernel_syncs = self._kernel_syncs
         return machine
 
     def run(self, main: Coroutine[Any, Any, T], *, limit_s: float | None = None) -> T:

@@ -45,8 +45,9 @@ SPOILT_SHARE: Final = 0.25
 _BROAD_PARTITIONS: Final = 200
 
 
-def run_seed(seed: int) -> Outcome:
-    with World(f"cluster {seed}", Sometimes((*EXPECTED, *EXPECTED_OF_A_NODE))) as world:
+def run_seed(seed: int, *, kernel_syncs: bool = False) -> Outcome:
+    sometimes = Sometimes((*EXPECTED, *EXPECTED_OF_A_NODE))
+    with World(f"cluster {seed}", sometimes, kernel_syncs=kernel_syncs) as world:
         world.loop.sorts_steps = True
         world.loop.exertion = Exertion(weighs_turns=world.rng_for("exertion").random() < WEIGHED_SHARE)
         return run_on_stage(seed, world, ClusterScenario(world))

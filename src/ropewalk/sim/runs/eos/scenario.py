@@ -69,9 +69,9 @@ _COMPACTING: Final = ("log.roll.ms=2000", "log.cleaner.min.cleanable.ratio=0.05"
 """The topics of coordinators are compacted while they are written, and read again after."""
 
 
-def run_seed(seed: int) -> Outcome:
+def run_seed(seed: int, *, kernel_syncs: bool = False) -> Outcome:
     expected = dict.fromkeys((*EXPECTED, *EXPECTED_OF_CLUSTERS, *EXPECTED_OF_A_NODE))
-    with World(f"eos {seed}", Sometimes(tuple(expected))) as world:
+    with World(f"eos {seed}", Sometimes(tuple(expected)), kernel_syncs=kernel_syncs) as world:
         world.loop.sorts_steps = True
         world.network.weather = replace(world.network.weather, late_probability=0.5)
         return run_on_stage(seed, world, EosScenario(world))

@@ -39,8 +39,8 @@ NODE_NAME: Final = "node"
 NODE_PORT: Final = 9092
 
 
-def run_seed(seed: int, boot: Boot) -> Outcome:
-    with World(seed) as world:
+def run_seed(seed: int, boot: Boot, *, kernel_syncs: bool = False) -> Outcome:
+    with World(seed, kernel_syncs=kernel_syncs) as world:
         scenario = Scenario(world, boot)
         violations: list[Violation] = []
         try:
