@@ -12,6 +12,7 @@ from ropewalk.base.limits import CONNECTION_GRACE_MS, TAKE_OVER_GRACE_MS
 from ropewalk.broker.cluster.metadata_feed import MetadataFeed
 from ropewalk.broker.cluster.registry import Registry
 from ropewalk.controller.brokers import Registration
+from ropewalk.controller.load import NodeLoad
 from ropewalk.controller.membership import Heartbeat
 from ropewalk.controller.sessions import Sessions
 from ropewalk.metadata.lineage import Position
@@ -20,7 +21,6 @@ from ropewalk.metadata.settings.applied import AppliedSettings
 from ropewalk.metadata.settings.effective import SettingsView
 from ropewalk.runtime.tasks import Supervisor
 from ropewalk.sim.machines.world import World
-from ropewalk.wire.peer.node_heartbeat import NodeLoad
 from tests.broker.shared_log import SharedLog
 from tests.broker.test_controller_seat import Candidate, allocate
 

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from ropewalk.base.ids import NodeId
 from ropewalk.controller.balance import Plan, decide_balance, plan_balance
 from ropewalk.controller.leadership import decide_balance_leaders
-from ropewalk.controller.load import ClusterLoad, gather
+from ropewalk.controller.load import ClusterLoad, NodeLoad, PartitionLoad, gather
 from ropewalk.controller.reassignment import moves
 from ropewalk.metadata.image import Image
-from ropewalk.wire.peer.node_heartbeat import NodeLoad, PartitionLoad
 from tests.controller.imagined import NOW_MS, ImaginedCluster, alter
 
 

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from ropewalk.base.ids import NodeId, TopicId
 from ropewalk.controller.growth import Growth
 from ropewalk.controller.hot import HotKeys, hot_partitions
-from ropewalk.controller.load import ClusterLoad, gather
+from ropewalk.controller.load import ClusterLoad, NodeLoad, PartitionLoad, gather
 from ropewalk.controller.scale_signal import ScaleSignal
 from ropewalk.controller.topics import decide_create_partitions
 from ropewalk.metadata.internal_topics import OFFSETS_TOPIC
-from ropewalk.wire.peer.node_heartbeat import NodeLoad, PartitionLoad
 from tests.controller.imagined import NOW_MS, ImaginedCluster
 
 GROWTH_PARTITION_BYTES = 1 << 22

@@ -18,6 +18,7 @@ from ropewalk.client.connections.address import Address
 from ropewalk.controller.alter_partition import AlteredPartition, PartitionAlteration
 from ropewalk.controller.brokers import Registration
 from ropewalk.controller.health import Trouble
+from ropewalk.controller.load import NodeLoad
 from ropewalk.controller.membership import Heartbeat
 from ropewalk.controller.producer_ids import ProducerIdBlock
 from ropewalk.kafka.caller import Caller
@@ -34,7 +35,6 @@ from ropewalk.runtime.tasks import Supervisor
 from ropewalk.security.cluster_secret import ClusterSecret
 from ropewalk.sim.machines.world import Machine, NodePorts, World
 from ropewalk.wire.messages import fetch, list_offsets, offset_for_leader_epoch
-from ropewalk.wire.peer.node_heartbeat import NodeLoad
 from ropewalk.wire.types import Message
 
 T = TypeVar("T")

@@ -6,7 +6,25 @@ from msgspec import Struct
 
 from ropewalk.base.ids import NodeId, TopicId
 from ropewalk.metadata.image import Image
-from ropewalk.wire.peer.node_heartbeat import NodeLoad
+
+
+class PartitionLoad(Struct, frozen=True, gc=False):
+    """Of one partition that the node leads, per second, over the last minute or so."""
+
+    topic_id: TopicId
+    index: int
+    bytes_in: int
+    bytes_out: int
+    records_in: int
+
+
+class NodeLoad(Struct, frozen=True):
+    """What one node carries. Only the busiest of its partitions are in it."""
+
+    cpu_permille: int = 0
+    disk_used_bytes: int = 0
+    disk_total_bytes: int = 0
+    partitions: tuple[PartitionLoad, ...] = ()
 
 
 class Traffic(Struct, frozen=True):
@@ -34,7 +52,7 @@ def gather(image: Image, loads: Mapping[NodeId, NodeLoad]) -> ClusterLoad:
     traffic: dict[tuple[TopicId, int], Traffic] = {}
     for node_id in sorted(loads):
         for told in loads[node_id].partitions:
-            topic = image.topics_by_id.get(TopicId(told.topic_id))
+            topic = image.topics_by_id.get(told.topic_id)
             if topic is None or not 0 <= told.index < len(topic.partitions):
                 continue
             if topic.partitions[told.index].leader == node_id:

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from ropewalk.base.ids import NodeId
+from ropewalk.controller.load import NodeLoad
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.settings.applied import BrokerSettings
-from ropewalk.wire.peer.node_heartbeat import NodeLoad
 
 
 class Reason(Struct, frozen=True):

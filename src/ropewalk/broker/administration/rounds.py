@@ -28,7 +28,7 @@ from ropewalk.broker.upkeep.load_meter import LoadMeter
 from ropewalk.controller.departure import Departures, decide_leave, leavers
 from ropewalk.controller.growth import Growth
 from ropewalk.controller.leadership import decide_balance_leaders
-from ropewalk.controller.load import ClusterLoad, gather
+from ropewalk.controller.load import ClusterLoad, NodeLoad, gather
 from ropewalk.controller.membership import decide_remove_broker
 from ropewalk.controller.relocation import decide_raise_internal_topics
 from ropewalk.controller.scale_signal import Reason, ScaleSignal
@@ -36,7 +36,6 @@ from ropewalk.controller.sessions import Sessions
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import MetadataRecord
 from ropewalk.metadata.settings.applied import AppliedSettings
-from ropewalk.wire.peer.node_heartbeat import NodeLoad
 
 _log = structlog.get_logger()
 

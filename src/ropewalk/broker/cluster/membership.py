@@ -41,8 +41,8 @@ from ropewalk.broker.cluster.to_controller import ToController
 from ropewalk.client.errors import ConnectionLost
 from ropewalk.controller.brokers import Registration
 from ropewalk.controller.health import Complaint
+from ropewalk.controller.load import NodeLoad
 from ropewalk.controller.membership import Heartbeat
-from ropewalk.wire.peer.node_heartbeat import NodeLoad
 
 _log = structlog.get_logger()
 

@@ -31,6 +31,7 @@ from ropewalk.controller.alter_partition import (
 from ropewalk.controller.brokers import Registration, decide_register_broker, registered_broker
 from ropewalk.controller.elections import InTurns
 from ropewalk.controller.health import NodeReports
+from ropewalk.controller.load import NodeLoad
 from ropewalk.controller.membership import (
     Heartbeat,
     check_history,
@@ -44,7 +45,6 @@ from ropewalk.controller.sessions import Sessions
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import BrokerRegistered, BrokerState, MetadataRecord, ProducerIdsAllocated
 from ropewalk.metadata.settings.applied import AppliedSettings
-from ropewalk.wire.peer.node_heartbeat import NodeLoad
 
 _log = structlog.get_logger()
 

@@ -18,6 +18,7 @@ from ropewalk.broker.peers.peers import Lane
 from ropewalk.client.errors import ConnectionLost, RemoteError, Unreachable
 from ropewalk.controller.alter_partition import AlteredPartition, PartitionAlteration
 from ropewalk.controller.brokers import Registration
+from ropewalk.controller.load import NodeLoad
 from ropewalk.controller.membership import Heartbeat
 from ropewalk.controller.producer_ids import ProducerIdBlock
 from ropewalk.metadata.image import Partition
@@ -93,9 +94,7 @@ class ToController:
         answer = await self._call(register_node.API, request, timeout_ms)
         return Registered(answer.broker_epoch, answer.cluster_id)
 
-    async def heartbeat(
-        self, heartbeat: Heartbeat, load: node_heartbeat.NodeLoad | None, *, timeout_ms: float
-    ) -> Pulse:
+    async def heartbeat(self, heartbeat: Heartbeat, load: NodeLoad | None, *, timeout_ms: float) -> Pulse:
         if (registry := self.local) is not None:
             return await registry.heartbeat(heartbeat, load)
         request = node_heartbeat.NodeHeartbeatRequest(
@@ -103,7 +102,7 @@ class ToController:
             heartbeat.broker_epoch,
             heartbeat.metadata_offset,
             heartbeat.wants_to_stop,
-            load,
+            _load_in_words(load),
             tuple(node_heartbeat.NodeComplaint(each.check, each.problem) for each in heartbeat.complaints),
             heartbeat.position.end_offset,
             heartbeat.position.epoch,
@@ -185,6 +184,18 @@ class ToController:
             partition_epoch=answer.partition_epoch,
         )
         return AlteredPartition(topic_id, answer.index, partition)
+
+
+def _load_in_words(load: NodeLoad | None) -> node_heartbeat.NodeLoad | None:
+    if load is None:
+        return None
+    partitions = tuple(
+        node_heartbeat.PartitionLoad(
+            each.topic_id, each.index, each.bytes_in, each.bytes_out, each.records_in
+        )
+        for each in load.partitions
+    )
+    return node_heartbeat.NodeLoad(load.cpu_permille, load.disk_used_bytes, load.disk_total_bytes, partitions)
 
 
 _REFUSALS: Final[dict[ErrorCode, type[RopewalkError]]] = {

@@ -16,8 +16,8 @@ from ropewalk.base.ports import Clock
 from ropewalk.broker.partitions.partition import Partition
 from ropewalk.broker.partitions.partitions import Partitions
 from ropewalk.broker.upkeep.vitals import Vitals
+from ropewalk.controller.load import NodeLoad, PartitionLoad
 from ropewalk.runtime.steps import Pace
-from ropewalk.wire.peer.node_heartbeat import NodeLoad, PartitionLoad
 
 H = TypeVar("H")
 

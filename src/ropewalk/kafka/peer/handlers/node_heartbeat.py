@@ -8,16 +8,18 @@ Behaviour worth knowing
 from typing import Protocol
 
 from ropewalk.base.errors import RopewalkError
-from ropewalk.base.ids import NodeId
+from ropewalk.base.ids import NodeId, TopicId
 from ropewalk.base.limits import COMPLAINTS_MAX
 from ropewalk.controller.health import Complaint
+from ropewalk.controller.load import NodeLoad, PartitionLoad
 from ropewalk.controller.membership import Heartbeat
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.peer.controller_codes import code_for
 from ropewalk.kafka.peer.identity import check_identity
 from ropewalk.metadata.lineage import Position
 from ropewalk.wire.error_code import ErrorCode
-from ropewalk.wire.peer.node_heartbeat import NodeHeartbeatRequest, NodeHeartbeatResponse, NodeLoad
+from ropewalk.wire.peer import node_heartbeat as wire
+from ropewalk.wire.peer.node_heartbeat import NodeHeartbeatRequest, NodeHeartbeatResponse
 
 
 class Pulse(Protocol):
@@ -59,7 +61,7 @@ class Heartbeats:
         try:
             check_identity(caller, request.node_id)
             self._remember(request.node_id, caller)
-            pulse = await self._sessions.heartbeat(_heartbeat(request), request.load)
+            pulse = await self._sessions.heartbeat(_heartbeat(request), _load(request.load))
         except RopewalkError as error:
             return NodeHeartbeatResponse(code_for(error), str(error))
         return NodeHeartbeatResponse(
@@ -95,3 +97,15 @@ def _heartbeat(request: NodeHeartbeatRequest) -> Heartbeat:
         complaints=tuple(Complaint(each.check, each.problem) for each in request.complaints[:COMPLAINTS_MAX]),
         position=Position(request.applied_offset, request.applied_epoch, request.applied_reign),
     )
+
+
+def _load(told: wire.NodeLoad | None) -> NodeLoad | None:
+    if told is None:
+        return None
+    partitions = tuple(
+        PartitionLoad(
+            TopicId(bytes(each.topic_id)), each.index, each.bytes_in, each.bytes_out, each.records_in
+        )
+        for each in told.partitions
+    )
+    return NodeLoad(told.cpu_permille, told.disk_used_bytes, told.disk_total_bytes, partitions)
