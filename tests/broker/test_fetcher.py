@@ -6,24 +6,24 @@ from typing import Any
 
 import pytest
 
-from ropewalk.base.errors import FencedEpoch
+from ropewalk.base.errors import FencedEpoch, RopewalkError
 from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, TopicId
 from ropewalk.base.limits import REPLICA_RETRY_MS
 from ropewalk.broker.copying.fetcher import Fetcher
 from ropewalk.broker.partitions.catch_up import CatchUpBudget
 from ropewalk.broker.partitions.replica import Replica
+from ropewalk.broker.peers.calls.fetch import Fetched, ReplicaFetch, understood
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.settings.applied import AppliedSettings
 from ropewalk.metadata.settings.effective import SettingsView
 from ropewalk.records.batch import BatchHeader, stamp
 from ropewalk.records.record import Record, build
-from ropewalk.replication.follower import Restart, Truncate
+from ropewalk.replication.follower import Question, Restart, Truncate
 from ropewalk.sim.machines.world import EPOCH_MS
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.fetch import (
     EpochEndOffset,
     FetchableTopicResponse,
-    FetchRequest,
     FetchResponse,
     PartitionData,
 )
@@ -54,9 +54,14 @@ class Copier:
     def counts_on(self, _topic_id: TopicId, _index: int) -> bool:
         return True
 
-    async def fetch(self, leader: NodeId, request: FetchRequest, *, deadline_ms: float) -> FetchResponse:
-        asked = [partition for topic in request.topics for partition in topic.partitions]
-        self.told += [(leader, partition.fetch_offset) for partition in asked]
+    async def fetch(
+        self, leader: NodeId, asked: ReplicaFetch, *, deadline_ms: float
+    ) -> Fetched | RopewalkError:
+        return understood(await self.answer(leader, asked))
+
+    async def answer(self, leader: NodeId, request: ReplicaFetch) -> FetchResponse:
+        asked = _questions(request)
+        self.told += [(leader, each.fetch_offset) for each in asked]
         await asyncio.sleep(0.01 if asked else 1)
         agrees = leader == PRESENT and self._present_agrees
         parted = EpochEndOffset() if agrees else EpochEndOffset(5, 12)
@@ -140,8 +145,8 @@ class TwoLeaders(Copier):
         self.parted_offset = 0
         self._place = 0
 
-    async def fetch(self, leader: NodeId, request: FetchRequest, *, deadline_ms: float) -> FetchResponse:
-        for asked in (partition for topic in request.topics for partition in topic.partitions):
+    async def answer(self, leader: NodeId, request: ReplicaFetch) -> FetchResponse:
+        for asked in _questions(request):
             self.told.append((leader, asked.fetch_offset))
             self._place = asked.fetch_offset
             if leader == PRESENT:
@@ -155,6 +160,10 @@ class TwoLeaders(Copier):
                 0, 0, 0, 0, 0, records=b"".join(_batch(at, epoch) for at in range(self._place, end_offset, 2))
             )
         )
+
+
+def _questions(request: ReplicaFetch) -> list[Question]:
+    return [question for named in request.named.values() for _, question in named]
 
 
 def _answer(data: PartitionData) -> FetchResponse:
@@ -220,12 +229,12 @@ class Refusing(Copier):
 
         copy.home.commits.commit = counted  # type: ignore[method-assign]  # to count them
 
-    async def fetch(self, leader: NodeId, request: FetchRequest, *, deadline_ms: float) -> FetchResponse:
+    async def answer(self, leader: NodeId, request: ReplicaFetch) -> FetchResponse:
         self.turn_count += 1
-        await asyncio.sleep(max(0.001, request.max_wait_ms / 1000 if not request.topics else 0))
+        await asyncio.sleep(max(0.001, request.wait_ms_max / 1000 if not request.named else 0))
         if self._session_error:
             return FetchResponse(0, self._session_error, 0, ())
-        if not request.topics:
+        if not request.named:
             return FetchResponse(0, 0, 1, ())
         return _answer(PartitionData(0, self._partition_error, -1, -1, -1))
 

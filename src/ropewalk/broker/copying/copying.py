@@ -2,36 +2,14 @@
 
 from collections.abc import Iterator
 
+from typing_extensions import Buffer
+
 from ropewalk.base.errors import CorruptBatch
-from ropewalk.base.ids import LeaderEpoch, Offset
+from ropewalk.base.ids import Offset
 from ropewalk.base.limits import REPLICA_RETRY_MS, REPLICA_RETRY_MS_MIN
 from ropewalk.broker.partitions.replica import Replica
-from ropewalk.log.epochs import EpochEnd
 from ropewalk.records.batch import BatchHeader, iterate, verify_crc
-from ropewalk.replication.follower import (
-    Answer,
-    Diverging,
-    Effect,
-    Elsewhere,
-    Follower,
-    Question,
-    Records,
-    Refusal,
-    Restart,
-    Truncate,
-)
-from ropewalk.wire.error_code import ErrorCode
-from ropewalk.wire.messages.fetch import PartitionData
-from ropewalk.wire.types import Buffer
-
-_FENCED = frozenset(
-    {
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    }
-)
+from ropewalk.replication.follower import Answer, Effect, Follower, Question, Restart, Truncate
 
 
 class Copying:
@@ -108,11 +86,11 @@ class Copying:
         self.question = self.core.ask(replica.log, settled_offset=replica.reached_offset)
         return self.question
 
-    def on_answer(self, data: PartitionData) -> list[Effect]:
+    def on_answer(self, answer: Answer) -> list[Effect]:
         """What is to be done about it; nothing if it answers no question that is open."""
         if self.question is None:
             return []
-        return self.core.on_answer(self.question, answer_in(data), self.replica.log)
+        return self.core.on_answer(self.question, answer, self.replica.log)
 
     def start_due(self) -> Offset | None:
         """Where the leader begins and this copy does not yet; None where there is nothing to move, or it is being moved."""
@@ -172,16 +150,3 @@ class Copying:
         self.is_behind = end_offset < told
         if is_counted_on and not self.is_behind:
             self.is_anew = False
-
-
-def answer_in(data: PartitionData) -> Answer:
-    if data.error_code == ErrorCode.NONE:
-        diverging = data.diverging_epoch
-        if diverging.epoch >= 0:
-            return Diverging(EpochEnd(LeaderEpoch(diverging.epoch), Offset(diverging.end_offset)))
-        return Records(Offset(data.high_watermark), Offset(data.log_start_offset))
-    if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and data.log_start_offset >= 0:
-        return Elsewhere(Offset(data.log_start_offset))
-    if data.error_code in _FENCED:
-        return Refusal.FENCED
-    return Refusal.NOT_YET if data.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH else Refusal.OTHER

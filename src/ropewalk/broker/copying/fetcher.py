@@ -16,12 +16,19 @@ What a reader could get wrong
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol
 
 import structlog
+from typing_extensions import Buffer
 
 from ropewalk.base.complaints import Complaints
-from ropewalk.base.errors import NotLeader, RopewalkError
+from ropewalk.base.errors import (
+    FetchSessionEpochInvalid,
+    FetchSessionTopicsMixed,
+    FetchSessionUnknown,
+    NotLeader,
+    RopewalkError,
+)
 from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, TopicId
 from ropewalk.base.limits import (
     CATCH_UP_PARTITIONS_MAX,
@@ -36,32 +43,25 @@ from ropewalk.broker.copying.copying import Copying
 from ropewalk.broker.partitions.catch_up import CatchUpBudget
 from ropewalk.broker.partitions.group_commit import GroupCommit
 from ropewalk.broker.partitions.replica import Replica
+from ropewalk.broker.peers.calls.fetch import Fetched, Key, ReplicaFetch
 from ropewalk.metadata.settings.applied import BrokerSettings
 from ropewalk.records.batch import BatchHeader
-from ropewalk.replication.follower import Append, Effect, MoveStart, Refusal, Restart, Truncate, Wait
-from ropewalk.runtime.steps import Pace
-from ropewalk.wire.error_code import ErrorCode
-from ropewalk.wire.messages.fetch import (
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    FetchTopic,
-    ForgottenTopic,
-    PartitionData,
-    ReplicaState,
+from ropewalk.replication.follower import (
+    Answer,
+    Append,
+    Effect,
+    MoveStart,
+    Question,
+    Refusal,
+    Restart,
+    Truncate,
+    Wait,
 )
+from ropewalk.runtime.steps import Pace
 
 _log = structlog.get_logger()
 
-Key: TypeAlias = tuple[TopicId, int]
-
-_SESSION_ERRORS: Final = frozenset(
-    {
-        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
-        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
-        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
-    }
-)
+_SESSION_ERRORS: Final = (FetchSessionUnknown, FetchSessionEpochInvalid, FetchSessionTopicsMixed)
 
 
 class Copier(Protocol):
@@ -81,7 +81,9 @@ class Copier(Protocol):
     def counts_on(self, topic_id: TopicId, index: int) -> bool:
         """Whether the cluster takes this node's copy for complete: it is in sync, or eligible."""
 
-    async def fetch(self, leader: NodeId, request: FetchRequest, *, deadline_ms: float) -> FetchResponse: ...
+    async def fetch(
+        self, leader: NodeId, asked: ReplicaFetch, *, deadline_ms: float
+    ) -> Fetched | RopewalkError: ...
 
     async def hurry(self, leader: NodeId, session_id: int, session_epoch: int) -> None:
         """Have the leader answer that fetch, if it is holding it. Where that fails it ends by itself."""
@@ -155,29 +157,29 @@ class Fetcher:
 
     async def run(self) -> None:
         while True:
-            request = self._next_request()
-            if request is None:
+            asked = self._next_fetch()
+            if asked is None:
                 await self._wait()
                 continue
-            self._can_be_hurried = request.max_wait_ms > 0 and request.session_id > 0
+            self._can_be_hurried = asked.wait_ms_max > 0 and asked.session_id > 0
             try:
-                response = await self._copier.fetch(
-                    self.leader, request, deadline_ms=self._now_ms() + REPLICA_FETCH_MS_MAX
+                fetched = await self._copier.fetch(
+                    self.leader, asked, deadline_ms=self._now_ms() + REPLICA_FETCH_MS_MAX
                 )
             except RopewalkError as error:
                 await self._on_failed(str(error))
                 continue
             finally:
                 self._can_be_hurried = False
-            if response.error_code != ErrorCode.NONE:
-                await self._on_refused(response.error_code)
+            if isinstance(fetched, RopewalkError):
+                await self._on_refused(fetched)
                 continue
             self._is_beginning = False
-            await self._take(response)
+            await self._take(fetched)
 
     # Asking
 
-    def _next_request(self) -> FetchRequest | None:
+    def _next_fetch(self) -> ReplicaFetch | None:
         """None if there is nothing to ask for at the moment."""
         now_ms = self._now_ms()
         if self._broker_epoch != self._copier.broker_epoch:
@@ -187,7 +189,7 @@ class Fetcher:
         if not self._session_id:
             self._to_name.update(dict.fromkeys(self._copyings))
             self._in_session, self._to_forget = {}, {}
-        topics: dict[TopicId, list[FetchPartition]] = {}
+        named: dict[TopicId, list[tuple[int, Question]]] = {}
         settings = self._copier.settings
         behind_count = named_count = 0
         for key in list(self._to_name):
@@ -213,40 +215,33 @@ class Fetcher:
                 self._copier.commits.note(copying.replica)
                 continue
             named_count += 1
-            topics.setdefault(key[0], []).append(
-                FetchPartition(
-                    key[1],
-                    question.leader_epoch,
-                    question.fetch_offset,
-                    question.last_fetched_epoch,
-                    question.log_start_offset,
-                    settings.replica_fetch_max_bytes,
-                )
-            )
+            named.setdefault(key[0], []).append((key[1], question))
             del self._to_name[key]
             self._to_forget.pop(key, None)
             self._in_session[key] = None
         if not self._in_session:
             return None
-        return FetchRequest(
-            replica_state=ReplicaState(self._copier.node_id, self._broker_epoch),
-            max_wait_ms=0
-            if self._is_beginning
-            else int(min(settings.replica_fetch_wait_max_ms, self._rest_ms(now_ms))),
-            min_bytes=settings.replica_fetch_min_bytes,
-            max_bytes=settings.replica_fetch_response_max_bytes,
+        return ReplicaFetch(
+            node_id=self._copier.node_id,
+            broker_epoch=self._broker_epoch,
             session_id=self._session_id,
             session_epoch=self._session_epoch,
-            topics=tuple(FetchTopic("", topic_id, tuple(asked)) for topic_id, asked in topics.items()),
-            forgotten_topics=self._forgotten(),
+            named=named,
+            forgotten=self._forgotten(),
+            wait_ms_max=0
+            if self._is_beginning
+            else int(min(settings.replica_fetch_wait_max_ms, self._rest_ms(now_ms))),
+            bytes_min=settings.replica_fetch_min_bytes,
+            bytes_max=settings.replica_fetch_response_max_bytes,
+            partition_bytes_max=settings.replica_fetch_max_bytes,
         )
 
-    def _forgotten(self) -> tuple[ForgottenTopic, ...]:
+    def _forgotten(self) -> dict[TopicId, list[int]]:
         forgotten: dict[TopicId, list[int]] = {}
         for topic_id, index in self._to_forget:
             forgotten.setdefault(topic_id, []).append(index)
         self._to_forget = {}
-        return tuple(ForgottenTopic("", topic_id, tuple(indexes)) for topic_id, indexes in forgotten.items())
+        return forgotten
 
     def _rest_ms(self, now_ms: float) -> float:
         """How long until something can be asked for that cannot now."""
@@ -290,28 +285,26 @@ class Fetcher:
 
     # Being answered
 
-    async def _take(self, response: FetchResponse) -> None:
-        self._session_id = response.session_id
-        self._session_epoch = self._session_epoch + 1 if response.session_id else 0
+    async def _take(self, fetched: Fetched) -> None:
+        self._session_id = fetched.session_id
+        self._session_epoch = self._session_epoch + 1 if fetched.session_id else 0
         waits_for_disk = False
         pace = Pace(ROLES_PER_TURN)
-        for topic in response.topics:
-            for data in topic.partitions:
-                key = TopicId(topic.topic_id), data.index
-                copying = self._copyings.get(key)
-                if copying is not None and not copying.replica.is_over:
-                    await pace.next()
-                    await self._take_one(key, copying, data)
-                    replica = copying.replica
-                    waits_for_disk |= replica.durable_first and replica.log.dirty
+        for key, answer, records in fetched.partitions():
+            copying = self._copyings.get(key)
+            if copying is not None and not copying.replica.is_over:
+                await pace.next()
+                await self._take_one(key, copying, answer, records)
+                replica = copying.replica
+                waits_for_disk |= replica.durable_first and replica.log.dirty
         if waits_for_disk:
             await self._copier.commits.covered()
 
-    async def _take_one(self, key: Key, copying: Copying, data: PartitionData) -> None:
+    async def _take_one(self, key: Key, copying: Copying, answer: Answer, records: Buffer) -> None:
         before_offset = copying.replica.log.end_offset
-        for effect in copying.on_answer(data):
+        for effect in copying.on_answer(answer):
             try:
-                await self._carry_out(key, copying, effect, data)
+                await self._carry_out(key, copying, effect, records)
             except RopewalkError as error:
                 self._complain(f"{copying.replica.name}: {error}")
                 self._rest(key, copying, self._copier.settings.replica_fetch_backoff_ms)
@@ -326,10 +319,10 @@ class Fetcher:
             if copying.ask() != asked:  # the same words the leader need not hear again
                 self._to_name[key] = None
 
-    async def _carry_out(self, key: Key, copying: Copying, effect: Effect, data: PartitionData) -> None:
+    async def _carry_out(self, key: Key, copying: Copying, effect: Effect, records: Buffer) -> None:
         match effect:
             case Append():
-                await self._append(key, copying, data)
+                await self._append(key, copying, records)
             case MoveStart():
                 self._begin_moving_start(key, copying)
             case Truncate() | Restart():
@@ -342,10 +335,10 @@ class Fetcher:
                     copying.retry_ms() if is_soon else self._copier.settings.replica_fetch_backoff_ms,
                 )
 
-    async def _append(self, key: Key, copying: Copying, data: PartitionData) -> None:
+    async def _append(self, key: Key, copying: Copying, records: Buffer) -> None:
         copied_bytes = 0
         now_ms, is_counted_on = self._copier.clock.now_ms(), self._copier.counts_on(*key)
-        for batch, header in copying.batches(data.records or b""):
+        for batch, header in copying.batches(records):
             way = copying.make_way(header)
             if way is not None:
                 self._cut(key, copying, way, (bytes(batch), header))
@@ -434,11 +427,11 @@ class Fetcher:
         self._begin_anew()
         await asyncio.sleep(REPLICA_RETRY_MS / 1000)
 
-    async def _on_refused(self, error_code: int) -> None:
-        if error_code in _SESSION_ERRORS and not self._is_beginning:
+    async def _on_refused(self, error: RopewalkError) -> None:
+        if isinstance(error, _SESSION_ERRORS) and not self._is_beginning:
             self._begin_anew()  # at once; a leader that refuses a session to begin with is asked again after a while
         else:
-            await self._on_failed(f"node {self.leader} refused a fetch with error {error_code}")
+            await self._on_failed(f"node {self.leader} refused a fetch: {error}")
 
     def _begin_anew(self) -> None:
         self._session_id = self._session_epoch = 0

@@ -21,19 +21,14 @@ from ropewalk.broker.partitions.cutting import Cutting
 from ropewalk.broker.partitions.home import Home
 from ropewalk.broker.partitions.partitions import Partitions
 from ropewalk.broker.partitions.replica import Replica
-from ropewalk.broker.peers.peers import Lane, PeerLinks
+from ropewalk.broker.peers.calls.fetch import Fetched, ReplicaFetch, fetch
+from ropewalk.broker.peers.calls.hurry_fetch import hurry_fetch
+from ropewalk.broker.peers.peers import PeerLinks
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import Fact, PartitionChanged, PartitionCreated, TopicDeleted
 from ropewalk.metadata.settings.applied import AppliedSettings, BrokerSettings
 from ropewalk.replication.follower import Restart, Truncate
 from ropewalk.runtime.steps import Pace
-from ropewalk.wire.messages import fetch
-from ropewalk.wire.messages.fetch import FetchRequest, FetchResponse
-from ropewalk.wire.peer import hurry_fetch
-from ropewalk.wire.peer.hurry_fetch import HurryFetchRequest
-
-FETCH_VERSION = 17
-"""The first in which a replica says all that is wanted here."""
 
 
 class Fetchers:
@@ -131,18 +126,17 @@ class Fetchers:
             work.close()
         self._works.clear()
 
-    async def fetch(self, leader: NodeId, request: FetchRequest, *, deadline_ms: float) -> FetchResponse:
-        link = self._links.to_node(leader, Lane.REPLICAS)
-        return await link.call(fetch.API, request, deadline_ms=deadline_ms, version_max=FETCH_VERSION)
+    async def fetch(
+        self, leader: NodeId, asked: ReplicaFetch, *, deadline_ms: float
+    ) -> Fetched | RopewalkError:
+        return await fetch(asked).at(self._links, leader, deadline_ms=deadline_ms)
 
     async def hurry(self, leader: NodeId, session_id: int, session_epoch: int) -> None:
-        link = self._links.to_node(leader, Lane.CALLS)
-        request = HurryFetchRequest(session_id, session_epoch)
         deadline_ms = self.clock.monotonic_ms() + REPLICA_HURRY_MS_MAX
         with suppress(
             RopewalkError
         ):  # a node of the version before, or one that is gone: the fetch says so itself
-            await link.call(hurry_fetch.API, request, deadline_ms=deadline_ms)
+            await hurry_fetch(session_id, session_epoch).at(self._links, leader, deadline_ms=deadline_ms)
 
     async def cut(self, replica: Replica, effect: Truncate | Restart, *, leader_epoch: LeaderEpoch) -> None:
         home = self._partitions.home_of(replica)
