@@ -1,6 +1,6 @@
 """Clients as small as can be, which note what they asked and were told, for a judge.
 
-    link                a connection: frames out, frames in, in order
+    link, asking        a connection: frames out, frames in, in order; and how all who read ask
     workload, content, topic_kinds
                         what all clients share, records that can be recognised, and the topics they are kept in
     producers, consumers, group_calls, group_members

@@ -1,11 +1,13 @@
 """Clients that read: consumers that follow partitions, and the one who reads everything at the end."""
 
 import asyncio
+from itertools import chain
 
 from ropewalk.base.ids import TopicPartition
+from ropewalk.sim.clients.asking import ask_offset, by_topic, fetch_answers, fetch_topics
 from ropewalk.sim.clients.content import decode_batches
 from ropewalk.sim.clients.link import Link, LinkLost
-from ropewalk.sim.clients.workload import TOPIC_BY_NAME_VERSION_MAX, Caller, Workload
+from ropewalk.sim.clients.workload import Caller, Workload
 from ropewalk.sim.judges.history import (
     BoundsSeen,
     Deleted,
@@ -80,23 +82,15 @@ async def fetch_once(
     """One Fetch, written down; the positions to go on from where they are not the ones asked for."""
     workload, rng = caller.workload, caller.rng
     version = max(version_min, caller.draw_version(link, fetch.API))
-    by_topic: dict[str, list[TopicPartition]] = {}
-    for partition in wanted:
-        by_topic.setdefault(partition.topic, []).append(partition)
-    topics = tuple(
-        fetch.FetchTopic(
-            name=name if version <= TOPIC_BY_NAME_VERSION_MAX else "",
-            topic_id=workload.topics.id_of(name),
-            partitions=tuple(
-                fetch.FetchPartition(
-                    index=partition.partition,
-                    fetch_offset=wanted[partition],
-                    partition_max_bytes=rng.choice([1, 2000, 20_000, 1 << 20]),
-                )
-                for partition in partitions
-            ),
-        )
-        for name, partitions in by_topic.items()
+    topics = fetch_topics(
+        workload,
+        version,
+        wanted,
+        lambda partition: fetch.FetchPartition(
+            index=partition.partition,
+            fetch_offset=wanted[partition],
+            partition_max_bytes=rng.choice([1, 2000, 20_000, 1 << 20]),
+        ),
     )
     request = fetch.FetchRequest(
         max_wait_ms=rng.choice([0, 50, 500]), min_bytes=rng.choice([0, 1, 5000]), topics=topics
@@ -105,13 +99,9 @@ async def fetch_once(
     workload.operation_count += 1
     response = await link.send(fetch.API, version, request)
     moves: list[tuple[TopicPartition, int]] = []
-    answered = {
-        TopicPartition(topic.name or workload.topics.name_of(bytes(topic.topic_id)), answer.index): answer
-        for topic in response.topics
-        for answer in topic.partitions
-    }
+    answered = fetch_answers(workload, response)
     budget_spent = False
-    for partition in (partition for partitions in by_topic.values() for partition in partitions):
+    for partition in chain.from_iterable(by_topic(wanted).values()):
         if partition in answered:
             budget_spent = _note_answer(
                 caller, began, partition, wanted[partition], answered[partition], moves, budget_spent
@@ -173,28 +163,20 @@ async def ask_bounds(caller: Caller, link: Link, partition: TopicPartition) -> t
     ends: list[int] = []
     for timestamp in (list_offsets.EARLIEST, list_offsets.LATEST):
         began = workload.journal.now
-        workload.operation_count += 1
-        target = list_offsets.ListOffsetsPartition(index=partition.partition, timestamp=timestamp)
-        topic = list_offsets.ListOffsetsTopic(name=partition.topic, partitions=(target,))
-        response = await link.send(
-            list_offsets.API,
-            link.newest_version(list_offsets.API),
-            list_offsets.ListOffsetsRequest(replica_id=-1, topics=(topic,)),
-        )
-        (answer,) = response.topics[0].partitions
-        if answer.error_code != ErrorCode.NONE:
+        offset = await ask_offset(workload, link, partition, timestamp)
+        if offset is None:
             return None
         is_start = timestamp == list_offsets.EARLIEST
         workload.journal.note(
             BoundsSeen(
                 began,
                 partition,
-                answer.offset if is_start else None,
-                None if is_start else answer.offset,
+                offset if is_start else None,
+                None if is_start else offset,
                 caller.clock.now_ms(),
             )
         )
-        ends.append(answer.offset)
+        ends.append(offset)
     return ends[0], ends[1]
 
 
@@ -217,7 +199,7 @@ class FinalReader:
                 bounds = await ask_bounds(self._caller, link, partition)
                 found = None if bounds is None else await self._read_between(link, partition, *bounds)
                 if found is not None:
-                    if former is not None and _is_same(former, found):
+                    if former is not None and is_same(former, found):
                         self._caller.workload.journal.note(found)
                         return
                     former = found
@@ -266,7 +248,7 @@ class FinalReader:
         )
 
 
-def _is_same(former: FinalRead, latter: FinalRead) -> bool:
+def is_same(former: FinalRead, latter: FinalRead) -> bool:
     """Whether nothing was written, removed or refused between two readings; they may have been cut differently."""
     return (former.start_offset, former.end_offset, former.records, former.refused_offsets) == (
         latter.start_offset,

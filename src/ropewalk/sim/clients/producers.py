@@ -64,6 +64,17 @@ class Identity(Struct, frozen=True):
     producer_epoch: ProducerEpoch = _NO_EPOCH
 
 
+async def ask_identity(link: Link, *, transaction_timeout_ms: int) -> Identity | None:
+    """Of an idempotent producer without transactions; None where it is refused."""
+    request = init_producer_id.InitProducerIdRequest(
+        transactional_id=None, transaction_timeout_ms=transaction_timeout_ms
+    )
+    response = await link.send(init_producer_id.API, link.newest_version(init_producer_id.API), request)
+    if response.error_code != ErrorCode.NONE:
+        return None
+    return Identity(ProducerId(response.producer_id), ProducerEpoch(response.producer_epoch))
+
+
 class Producer:
     """What both kinds do alike: draw a batch, send it, and write down what became of it."""
 
@@ -133,6 +144,18 @@ class Producer:
         answer = link.send(produce.API, version, request)
         return Sending(batch, send, workload.end_seen.get(batch.partition, 0), answer)
 
+    def send_all(self, link: Link, batches: Sequence[Batch]) -> list[Sending]:
+        """As many as the connection takes, without those that are not answered."""
+        sendings: list[Sending] = []
+        for batch in batches:
+            try:
+                sending = self.send(link, batch)
+            except LinkLost:
+                break
+            if sending is not None:
+                sendings.append(sending)
+        return sendings
+
     async def settle(self, sending: Sending) -> ErrorCode | None:
         """Wait for the answer and write it down; the node's code, or None where nobody knows what happened."""
         journal, sometimes = self.caller.workload.journal, self.caller.workload.sometimes
@@ -190,22 +213,10 @@ class PlainProducer(Producer):
                     for _ in range(caller.rng.randrange(1, 4))
                 ]
                 batches, again = [*again, *fresh], []
-                for batch, code in await self._round(link, batches):
-                    if code is None and caller.rng.random() < 0.3:
-                        again.append(batch)
+                settled = [(each.batch, await self.settle(each)) for each in self.send_all(link, batches)]
+                again += [batch for batch, code in settled if code is None and caller.rng.random() < 0.3]
                 await caller.pause(0.25)
             link.close()
-
-    async def _round(self, link: Link, batches: Sequence[Batch]) -> list[tuple[Batch, ErrorCode | None]]:
-        sendings: list[Sending] = []
-        for batch in batches:
-            try:
-                sending = self.send(link, batch)
-            except LinkLost:
-                break
-            if sending is not None:
-                sendings.append(sending)
-        return [(sending.batch, await self.settle(sending)) for sending in sendings]
 
 
 class IdempotentProducer(Producer):
@@ -233,16 +244,13 @@ class IdempotentProducer(Producer):
             link.close()
 
     async def _identify(self, link: Link) -> bool:
-        request = init_producer_id.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
         try:
-            response = await link.send(
-                init_producer_id.API, link.newest_version(init_producer_id.API), request
-            )
+            identity = await ask_identity(link, transaction_timeout_ms=60_000)
         except LinkLost:
             return False
-        if response.error_code != ErrorCode.NONE:
+        if identity is None:
             return False
-        self.identity = Identity(ProducerId(response.producer_id), ProducerEpoch(response.producer_epoch))
+        self.identity = identity
         return True
 
     async def _round(self, link: Link, *, may_add: bool = True) -> None:
@@ -253,14 +261,7 @@ class IdempotentProducer(Producer):
             batch.base_sequence = self._sequence
             self._sequence += len(batch.values)
             self._outstanding.append(batch)
-        sendings: list[Sending] = []
-        for batch in self._outstanding:
-            try:
-                sending = self.send(link, batch)
-            except LinkLost:
-                break
-            assert sending is not None
-            sendings.append(sending)
+        sendings = self.send_all(link, self._outstanding)
         for sending in sendings:
             is_next = sending.batch is self._outstanding[0]
             code = await self.settle(sending)

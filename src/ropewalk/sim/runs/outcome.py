@@ -1,8 +1,13 @@
 """What became of one seed, whatever was run with it."""
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
+
+from ropewalk.sim.clients.workload import Workload
+from ropewalk.sim.judges.checker import Violation
+from ropewalk.sim.machines.world import World
 
 
 class Outcome(Struct, frozen=True):
@@ -18,6 +23,37 @@ class Outcome(Struct, frozen=True):
     violations: tuple[str, ...]
     last_words: tuple[str, ...] = ()
     """What happened before a violation."""
+
+
+def outcome_of(
+    seed: int,
+    world: World,
+    workload: Workload,
+    *,
+    fault_count: int,
+    sometimes: Mapping[str, int],
+    violations: Iterable[Violation],
+) -> Outcome:
+    """Of a run of whole nodes."""
+    return Outcome(
+        seed,
+        world.trace.hexdigest(),
+        world.now_s,
+        world.loop.step_count,
+        workload.operation_count,
+        fault_count,
+        dict(sorted(sometimes.items())),
+        tuple(str(violation) for violation in violations),
+    )
+
+
+def shortcomings(
+    workload: Workload, fault_count: int, *, operations_min: int, faults_min: int
+) -> list[Violation]:
+    """A run that did too little proves too little."""
+    if workload.operation_count >= operations_min and fault_count >= faults_min:
+        return []
+    return [Violation("idle", f"{workload.operation_count} operations, {fault_count} faults")]
 
 
 def total(outcomes: list[Outcome]) -> Counter[str]:

@@ -10,9 +10,10 @@ What a reader could get wrong
 import asyncio
 
 from ropewalk.base.ids import TopicPartition
+from ropewalk.sim.clients.asking import ask_offset, fetch_answers, fetch_topics
+from ropewalk.sim.clients.consumers import is_same
 from ropewalk.sim.clients.content import decode_batches
 from ropewalk.sim.clients.link import Link, LinkLost
-from ropewalk.sim.clients.workload import TOPIC_BY_NAME_VERSION_MAX
 from ropewalk.sim.judges.history import BoundsSeen, Fetched, FinalRead, Refused
 from ropewalk.sim.runs.cluster.guide import ELSEWHERE, Guide
 from ropewalk.wire.error_code import ErrorCode
@@ -33,15 +34,7 @@ class ClusterConsumer:
         """Nodes to read from instead of the leader, once each time a leader says so."""
 
     async def run(self) -> None:
-        guide = self._guide
-        while not guide.workload.is_over:
-            try:
-                await self._step()
-            except LinkLost:
-                guide.doubt()
-                await guide.pause(0.3)
-            await guide.pause(0.15)
-        guide.close()
+        await self._guide.work(self._step, pause_s=0.15)
 
     async def _step(self) -> None:
         guide, rng = self._guide, self._guide.rng
@@ -100,7 +93,7 @@ class FinalClusterReader:
                 found = await self._read_once(partition)
             except LinkLost:
                 found = None
-            if found is not None and (is_steady or _is_same(former, found)):
+            if found is not None and (is_steady or (former is not None and is_same(former, found))):
                 self._guide.workload.journal.note(found)
                 return found
             former = found
@@ -141,28 +134,12 @@ class FinalClusterReader:
         ends: list[int] = []
         began = journal.now
         for timestamp in (list_offsets.EARLIEST, list_offsets.LATEST):
-            guide.workload.operation_count += 1
-            target = list_offsets.ListOffsetsPartition(index=partition.partition, timestamp=timestamp)
-            topic = list_offsets.ListOffsetsTopic(name=partition.topic, partitions=(target,))
-            response = await link.send(
-                list_offsets.API,
-                link.newest_version(list_offsets.API),
-                list_offsets.ListOffsetsRequest(replica_id=-1, topics=(topic,)),
-            )
-            (answer,) = response.topics[0].partitions
-            if answer.error_code != ErrorCode.NONE:
+            offset = await ask_offset(guide.workload, link, partition, timestamp)
+            if offset is None:
                 return None
-            ends.append(answer.offset)
+            ends.append(offset)
         journal.note(BoundsSeen(began, partition, ends[0], ends[1], guide.clock.now_ms()))
         return ends[0], ends[1]
-
-
-def _is_same(former: FinalRead | None, latter: FinalRead) -> bool:
-    return former is not None and (former.start_offset, former.end_offset, former.records) == (
-        latter.start_offset,
-        latter.end_offset,
-        latter.records,
-    )
 
 
 async def _fetch(
@@ -180,24 +157,16 @@ async def _fetch(
     """
     workload, rng = guide.workload, guide.rng
     version = max(_RACK_SINCE if rack else _EPOCH_SINCE, guide.draw_version(link, fetch.API))
-    by_topic: dict[str, list[TopicPartition]] = {}
-    for partition in wanted:
-        by_topic.setdefault(partition.topic, []).append(partition)
-    topics = tuple(
-        fetch.FetchTopic(
-            name=name if version <= TOPIC_BY_NAME_VERSION_MAX else "",
-            topic_id=workload.topics.id_of(name),
-            partitions=tuple(
-                fetch.FetchPartition(
-                    index=partition.partition,
-                    current_leader_epoch=(guide.leader_of(partition) or (-1, -1))[0],
-                    fetch_offset=wanted[partition],
-                    partition_max_bytes=rng.choice([1, 2000, 20_000, 1 << 20]),
-                )
-                for partition in partitions
-            ),
-        )
-        for name, partitions in by_topic.items()
+    topics = fetch_topics(
+        workload,
+        version,
+        wanted,
+        lambda partition: fetch.FetchPartition(
+            index=partition.partition,
+            current_leader_epoch=(guide.leader_of(partition) or (-1, -1))[0],
+            fetch_offset=wanted[partition],
+            partition_max_bytes=rng.choice([1, 2000, 20_000, 1 << 20]),
+        ),
     )
     request = fetch.FetchRequest(
         max_wait_ms=rng.choice([0, 50, 500]), min_bytes=rng.choice([0, 1, 5000]), topics=topics, rack_id=rack
@@ -206,14 +175,11 @@ async def _fetch(
     workload.operation_count += 1
     response = await link.send(fetch.API, version, request)
     moves: list[tuple[TopicPartition, int]] = []
-    for topic in response.topics:
-        name = topic.name or workload.topics.name_of(bytes(topic.topic_id))
-        for answer in topic.partitions:
-            partition = TopicPartition(name, answer.index)
-            if copies is not None and answer.preferred_read_replica >= 0:
-                copies[partition] = answer.preferred_read_replica
-            elif not is_copy or answer.error_code == ErrorCode.NONE:
-                moves += _note_answer(guide, began, partition, wanted[partition], answer)
+    for partition, answer in fetch_answers(workload, response).items():
+        if copies is not None and answer.preferred_read_replica >= 0:
+            copies[partition] = answer.preferred_read_replica
+        elif not is_copy or answer.error_code == ErrorCode.NONE:
+            moves += _note_answer(guide, began, partition, wanted[partition], answer)
     return moves
 
 

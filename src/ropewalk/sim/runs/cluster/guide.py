@@ -3,6 +3,7 @@
 As Kafka's own clients it never goes back: of what it is told about a leader only the newest epoch counts.
 """
 
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from ropewalk.base.ids import TopicPartition
@@ -76,6 +77,17 @@ class Guide(Caller):
         except LinkLost:
             self.doubt()
             raise
+
+    async def work(self, step: Callable[[], Awaitable[None]], *, pause_s: float) -> None:
+        """One step after the other until the run is over; where a connection is lost, somebody else may lead by now."""
+        while not self.workload.is_over:
+            try:
+                await step()
+            except LinkLost:
+                self.doubt()
+                await self.pause(0.3)
+            await self.pause(pause_s)
+        self.close()
 
     def close(self) -> None:
         for _, link in self._links.values():

@@ -51,15 +51,7 @@ class PlainClusterProducer(Producer):
         batches = [batch for batch in self._again if batch.partition == partition]
         batches += [self.draw_batch(partition) for _ in range(guide.rng.randrange(1, 4))]
         self._again = []
-        sendings: list[Sending] = []
-        for batch in batches:
-            try:
-                sending = self.send(link, batch)
-            except LinkLost:
-                break
-            if sending is not None:
-                sendings.append(sending)
-        for sending in sendings:
+        for sending in self.send_all(link, batches):
             code = await self.settle(sending)
             if code is None and guide.rng.random() < 0.3:
                 self._again.append(sending.batch)

@@ -27,7 +27,7 @@ from ropewalk.sim.runs.cluster.spoilt import Spoilt
 from ropewalk.sim.runs.cluster.stage import LIMIT_S, REST_S, Restless, Stage, run_on_stage
 from ropewalk.sim.runs.cluster.topics import LOSSY, STURDY, draw_topics, may_trim
 from ropewalk.sim.runs.cluster.trimmer import StartJudge, Trimmer
-from ropewalk.sim.runs.outcome import Outcome
+from ropewalk.sim.runs.outcome import Outcome, shortcomings
 from ropewalk.wire.error_code import ErrorCode
 
 WORK_S: Final = 20.0
@@ -94,12 +94,8 @@ class ClusterScenario:
         return [*self._starts.violations, *self.stage.rot.violations, *found, *self._findings, *held_up]
 
     def shortcomings(self) -> list[Violation]:
-        """A run that did too little proves too little."""
-        done = f"{self._workload.operation_count} operations, {self.stage.nemesis.fault_count} faults"
-        is_idle = (
-            self._workload.operation_count < OPERATIONS_MIN or self.stage.nemesis.fault_count < FAULTS_MIN
-        )
-        return [Violation("idle", done)] if is_idle else []
+        fault_count = self.stage.nemesis.fault_count
+        return shortcomings(self._workload, fault_count, operations_min=OPERATIONS_MIN, faults_min=FAULTS_MIN)
 
     async def _make_topics(self) -> None:
         for sort in draw_topics(self._rng, self.stage.node_count):

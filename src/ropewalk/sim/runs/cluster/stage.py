@@ -25,7 +25,7 @@ from ropewalk.sim.runs.cluster.judge import MetadataJudge, WatchedFacts
 from ropewalk.sim.runs.cluster.members import Members
 from ropewalk.sim.runs.cluster.rest import unrest
 from ropewalk.sim.runs.cluster.rot import Rot
-from ropewalk.sim.runs.outcome import Outcome, describe
+from ropewalk.sim.runs.outcome import Outcome, describe, outcome_of
 
 FORM_S: Final = 40.0
 """A cluster without faults has formed long before."""
@@ -197,15 +197,13 @@ def run_on_stage(seed: int, world: World, scenario: Scenario) -> Outcome:
         violations += [Violation("crashed", describe(group))]
     violations = [*stage.judge.violations, *violations, *scenario.violations()]
     violations += scenario.shortcomings() if not violations else []
-    return Outcome(
+    return outcome_of(
         seed,
-        world.trace.hexdigest(),
-        world.now_s,
-        world.loop.step_count,
-        stage.workload.operation_count,
-        stage.nemesis.fault_count,
-        dict(sorted(stage.sometimes().items())),
-        tuple(str(violation) for violation in violations),
+        world,
+        stage.workload,
+        fault_count=stage.nemesis.fault_count,
+        sometimes=stage.sometimes(),
+        violations=violations,
     )
 
 

@@ -1,12 +1,11 @@
 """`ropewalk.aio` in the simulator: its consumer, over all partitions without a group."""
 
-from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import TopicPartition
 from ropewalk.client.consuming.consumer import Consumer
 from ropewalk.client.consuming.message import Message
 from ropewalk.sim.clients.content import decode_value
 from ropewalk.sim.judges.eos.history import Ended, Outcome, Polled, Positioned
-from ropewalk.sim.runs.eos.client_writers import ClientPorts
+from ropewalk.sim.runs.eos.client_writers import ClientPorts, live_again
 from ropewalk.sim.runs.eos.guide import EosGuide
 
 NOT_TOLD = -1
@@ -30,11 +29,7 @@ class ClientReader:
         self._positions: dict[TopicPartition, int] = {}
 
     async def run(self) -> None:
-        while not self._guide.workload.is_over:
-            try:
-                await self._live()
-            except RopewalkError:
-                await self._guide.pause(0.5)
+        await live_again(self._guide, self._live)
 
     async def _live(self) -> None:
         guide, rng = self._guide, self._guide.rng

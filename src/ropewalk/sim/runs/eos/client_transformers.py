@@ -26,7 +26,7 @@ from ropewalk.sim.judges.eos.history import (
     Sent,
 )
 from ropewalk.sim.runs.eos.client_readers import NOT_TOLD, by_partition
-from ropewalk.sim.runs.eos.client_writers import ClientPorts
+from ropewalk.sim.runs.eos.client_writers import ClientPorts, live_again
 from ropewalk.sim.runs.eos.guide import EosGuide
 
 _PATIENCE: int = 5
@@ -55,11 +55,7 @@ class ClientTransformer:
         self._unpositioned: set[TopicPartition] = set()
 
     async def run(self) -> None:
-        while not self._guide.workload.is_over:
-            try:
-                await self._live()
-            except RopewalkError:
-                await self._guide.pause(0.5)
+        await live_again(self._guide, self._live)
 
     async def _live(self) -> None:
         guide, rng = self._guide, self._guide.rng

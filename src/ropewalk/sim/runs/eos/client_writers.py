@@ -8,7 +8,7 @@ What a reader could get wrong
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec import Struct
 
@@ -38,6 +38,15 @@ def bootstrap_of(node_names: Sequence[str]) -> str:
     return ",".join(f"{name}:{KAFKA_PORT}" for name in node_names)
 
 
+async def live_again(caller: Caller, live: Callable[[], Awaitable[None]], *, pause_s: float = 0.5) -> None:
+    """One life of a client after the other until the run is over, whatever each of them dies of."""
+    while not caller.workload.is_over:
+        try:
+            await live()
+        except RopewalkError:
+            await caller.pause(pause_s)
+
+
 class _OnItsWay(Struct):
     operation: int
     partition: TopicPartition
@@ -53,12 +62,7 @@ class ClientWriter:
         self._on_its_way: deque[_OnItsWay] = deque()
 
     async def run(self) -> None:
-        guide = self._guide
-        while not guide.workload.is_over:
-            try:
-                await self._live()
-            except RopewalkError:
-                await guide.pause(0.5)
+        await live_again(self._guide, self._live)
 
     async def _live(self) -> None:
         rng = self._guide.rng

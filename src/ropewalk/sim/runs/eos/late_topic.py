@@ -22,7 +22,7 @@ from ropewalk.sim.clients.content import encode_value
 from ropewalk.sim.judges.checker import Violation
 from ropewalk.sim.machines.network import Fabric
 from ropewalk.sim.runs.cluster.stage import Stage
-from ropewalk.sim.runs.eos.client_writers import ClientPorts
+from ropewalk.sim.runs.eos.client_writers import ClientPorts, live_again
 from ropewalk.sim.runs.eos.guide import EosGuide
 from ropewalk.sim.runs.eos.side_topics import Guides, SideTopic
 
@@ -33,7 +33,8 @@ _STEPS: Final = 300
 
 
 class LateTopic:
-    def __init__(self, guides: Guides, bootstrap: str) -> None:
+    def __init__(self, guides: Guides, bootstrap: str, stage: Stage) -> None:
+        self._stage = stage
         settings = {"min.insync.replicas": "2", "retention.ms": "-1"}  # clocks jump by days
         self._topic = SideTopic(guides, bootstrap, LATE, settings, Acks.ALL)
         self._guides = guides
@@ -49,17 +50,12 @@ class LateTopic:
     async def make(self) -> None:
         await self._topic.make()
 
-    def start(self, clients: asyncio.TaskGroup, stage: Stage) -> None:
+    def start(self, clients: asyncio.TaskGroup) -> None:
         clients.create_task(self._write())
-        clients.create_task(self._cut_off(stage))
+        clients.create_task(self._cut_off(self._stage))
 
     async def _write(self) -> None:
-        guide = self._writer
-        while not guide.workload.is_over:
-            try:
-                await self._live()
-            except RopewalkError:
-                await guide.pause(0.3)
+        await live_again(self._writer, self._live, pause_s=0.3)
 
     async def _live(self) -> None:
         guide, rng = self._writer, self._writer.rng

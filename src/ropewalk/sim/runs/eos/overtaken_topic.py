@@ -16,7 +16,7 @@ from ropewalk.client.consuming.consumer import Consumer
 from ropewalk.client.consuming.message import Message
 from ropewalk.sim.clients.content import decode_value
 from ropewalk.sim.judges.checker import Violation
-from ropewalk.sim.runs.cluster.stage import REST_S
+from ropewalk.sim.runs.cluster.stage import REST_S, Stage
 from ropewalk.sim.runs.eos.client_writers import ClientPorts
 from ropewalk.sim.runs.eos.guide import EosGuide
 from ropewalk.sim.runs.eos.restraint import Restraint
@@ -26,7 +26,7 @@ OVERTAKEN: Final = "overtaken"
 
 
 class OvertakenTopic:
-    def __init__(self, guides: Guides, bootstrap: str) -> None:
+    def __init__(self, guides: Guides, bootstrap: str, _: Stage) -> None:
         settings = {"min.insync.replicas": "2", "retention.ms": "-1"}  # clocks jump by days
         self._topic = SideTopic(guides, bootstrap, OVERTAKEN, settings, Acks.ALL)
         self._guides = guides

@@ -19,15 +19,7 @@ class Reader:
         self._positions: dict[TopicPartition, int] = {}
 
     async def run(self) -> None:
-        guide = self._guide
-        while not guide.workload.is_over:
-            try:
-                await self._step()
-            except LinkLost:
-                guide.doubt()
-                await guide.pause(0.3)
-            await guide.pause(0.2)
-        guide.close()
+        await self._guide.work(self._step, pause_s=0.2)
 
     async def _step(self) -> None:
         guide, rng = self._guide, self._guide.rng

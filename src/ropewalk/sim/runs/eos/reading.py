@@ -14,9 +14,9 @@ from typing_extensions import Buffer
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.records.batch import iterate
+from ropewalk.sim.clients.asking import fetch_answers, fetch_topics
 from ropewalk.sim.clients.content import decode_batches
 from ropewalk.sim.clients.link import Link
-from ropewalk.sim.clients.workload import TOPIC_BY_NAME_VERSION_MAX
 from ropewalk.sim.runs.cluster.guide import ELSEWHERE
 from ropewalk.sim.runs.eos.guide import EosGuide
 from ropewalk.wire.error_code import ErrorCode
@@ -42,39 +42,30 @@ async def fetch_once(
     """One Fetch. Nothing is written down."""
     workload, rng = guide.workload, guide.rng
     version = max(_EPOCH_SINCE, guide.draw_version(link, fetch.API))
-    by_topic: dict[str, list[fetch.FetchPartition]] = {}
-    for partition, offset in wanted.items():
-        by_topic.setdefault(partition.topic, []).append(
-            fetch.FetchPartition(
-                index=partition.partition,
-                current_leader_epoch=(guide.leader_of(partition) or (-1, -1))[0],
-                fetch_offset=offset,
-                partition_max_bytes=rng.choice([1, 5000, 50_000]),
-            )
-        )
+    topics = fetch_topics(
+        workload,
+        version,
+        wanted,
+        lambda partition: fetch.FetchPartition(
+            index=partition.partition,
+            current_leader_epoch=(guide.leader_of(partition) or (-1, -1))[0],
+            fetch_offset=wanted[partition],
+            partition_max_bytes=rng.choice([1, 5000, 50_000]),
+        ),
+    )
     request = fetch.FetchRequest(
         max_wait_ms=rng.choice([0, 50, 300]),
         min_bytes=rng.choice([0, 1]),
         isolation_level=COMMITTED_ONLY if is_committed_only else 0,
-        topics=tuple(
-            fetch.FetchTopic(
-                name=name if version <= TOPIC_BY_NAME_VERSION_MAX else "",
-                topic_id=workload.topics.id_of(name),
-                partitions=tuple(partitions),
-            )
-            for name, partitions in by_topic.items()
-        ),
+        topics=topics,
     )
     workload.operation_count += 1
     response = await link.send(fetch.API, version, request)
     answers: dict[TopicPartition, Answer] = {}
-    for topic in response.topics:
-        name = topic.name or workload.topics.name_of(bytes(topic.topic_id))
-        for told in topic.partitions:
-            partition = TopicPartition(name, told.index)
-            answers[partition] = _open(told, wanted[partition], is_committed_only=is_committed_only)
-            if answers[partition].code in ELSEWHERE:
-                guide.doubt()
+    for partition, told in fetch_answers(workload, response).items():
+        answers[partition] = _open(told, wanted[partition], is_committed_only=is_committed_only)
+        if answers[partition].code in ELSEWHERE:
+            guide.doubt()
     return answers
 
 

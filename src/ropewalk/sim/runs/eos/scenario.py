@@ -37,13 +37,13 @@ from ropewalk.sim.runs.eos.membership import ClassicMembership, Membership, Serv
 from ropewalk.sim.runs.eos.nearby_topic import NearbyTopic
 from ropewalk.sim.runs.eos.overtaken_topic import OvertakenTopic
 from ropewalk.sim.runs.eos.readers import FinalReader, Reader
-from ropewalk.sim.runs.eos.side_topics import UNCLEAN, PoisonedTopic, UncleanTopic
+from ropewalk.sim.runs.eos.side_topics import UNCLEAN, Guides, PoisonedTopic, TopicOfItsOwn, UncleanTopic
 from ropewalk.sim.runs.eos.sometimes import EXPECTED
 from ropewalk.sim.runs.eos.transactional import Flavour, Refused, TransactionalProducer
 from ropewalk.sim.runs.eos.transactors import Transactor
 from ropewalk.sim.runs.eos.transformers import Transformer
 from ropewalk.sim.runs.eos.writers import Writer
-from ropewalk.sim.runs.outcome import Outcome
+from ropewalk.sim.runs.outcome import Outcome, shortcomings
 from ropewalk.wire.error_code import ErrorCode
 
 WORK_S: Final = 20.0
@@ -97,11 +97,7 @@ class EosScenario:
         self._membership_kind = self._rng.choice(kinds)
         self._transactional_ids: dict[str, None] = {}
         self._client_rng = world.rng_for("clients of the library")
-        self._poisoned: PoisonedTopic | None = None
-        self._unclean: UncleanTopic | None = None
-        self._overtaken: OvertakenTopic | None = None
-        self._nearby: NearbyTopic | None = None
-        self._late: LateTopic | None = None
+        self._side_topics: list[TopicOfItsOwn] = []
         self._is_complete = False
         self._findings: list[Violation] = []
 
@@ -126,11 +122,8 @@ class EosScenario:
         return [*found, *self._findings]
 
     def shortcomings(self) -> list[Violation]:
-        done = f"{self._workload.operation_count} operations, {self.stage.nemesis.fault_count} faults"
-        is_idle = (
-            self._workload.operation_count < OPERATIONS_MIN or self.stage.nemesis.fault_count < FAULTS_MIN
-        )
-        return [Violation("idle", done)] if is_idle else []
+        fault_count = self.stage.nemesis.fault_count
+        return shortcomings(self._workload, fault_count, operations_min=OPERATIONS_MIN, faults_min=FAULTS_MIN)
 
     async def _make_topics(self) -> None:
         administrator = Administrator(self._guide("administrator"), self.stage.node_count, may_move=False)
@@ -151,21 +144,21 @@ class EosScenario:
 
     async def _make_side_topics(self) -> None:
         bootstrap = bootstrap_of(self.stage.members.names)
-        if self._client_rng.random() < 0.3:
-            self._poisoned = PoisonedTopic(self._guide, bootstrap)
-            await self._poisoned.make()
-        if self._client_rng.random() < 0.3:
-            self._unclean = UncleanTopic(self._guide, bootstrap)
-            await self._unclean.make()
-        if self._client_rng.random() < 0.3:
-            self._overtaken = OvertakenTopic(self._guide, bootstrap)
-            await self._overtaken.make()
-        if self._client_rng.random() < 0.5:
-            self._late = LateTopic(self._guide, bootstrap)
-            await self._late.make()
+        kinds: list[tuple[float, Callable[[Guides, str, Stage], TopicOfItsOwn]]] = [
+            (0.3, PoisonedTopic),
+            (0.3, UncleanTopic),
+            (0.3, OvertakenTopic),
+            (0.5, LateTopic),
+        ]
+        for share, kind in kinds:
+            if self._client_rng.random() < share:
+                await self._make_side_topic(kind(self._guide, bootstrap, self.stage))
         if self.stage.members.racks:
-            self._nearby = NearbyTopic(self._guide, bootstrap, self.stage)
-            await self._nearby.make()
+            await self._make_side_topic(NearbyTopic(self._guide, bootstrap, self.stage))
+
+    async def _make_side_topic(self, topic: TopicOfItsOwn) -> None:
+        self._side_topics.append(topic)
+        await topic.make()
 
     def _start_clients_of_the_library(self, clients: asyncio.TaskGroup) -> None:
         """With dice of their own, so that what the others do does not depend on whether they are there."""
@@ -194,16 +187,8 @@ class EosScenario:
                     transaction_timeout_ms=self._timeout_ms,
                 )
                 clients.create_task(worker.run())
-        if self._poisoned is not None:
-            self._poisoned.start(clients)
-        if self._unclean is not None:
-            self._unclean.start(clients, self.stage)
-        if self._overtaken is not None:
-            self._overtaken.start(clients)
-        if self._late is not None:
-            self._late.start(clients, self.stage)
-        if self._nearby is not None:
-            self._nearby.start(clients)
+        for topic in self._side_topics:
+            topic.start(clients)
 
     def _start_transactions(self, clients: asyncio.TaskGroup) -> None:
         rng = self._rng
@@ -287,22 +272,9 @@ class EosScenario:
             await member.conclude(group)
 
     async def _read_side_topics(self) -> None:
-        if self._poisoned is not None:
-            await self._poisoned.conclude()
-            self._poisoned.judge()
-            self._findings += self._poisoned.findings
-        if self._unclean is not None:
-            await self._unclean.conclude()
-            self._findings += self._unclean.findings
-        if self._overtaken is not None:
-            await self._overtaken.conclude()
-            self._findings += self._overtaken.findings
-        if self._late is not None:
-            await self._late.conclude()
-            self._findings += self._late.findings
-        if self._nearby is not None:
-            await self._nearby.conclude()
-            self._findings += self._nearby.findings
+        for topic in self._side_topics:
+            await topic.conclude()
+            self._findings += topic.findings
 
     async def _until(self, complaint: str, is_fulfilled: Callable[[], bool]) -> None:
         began_s = self._world.now_s

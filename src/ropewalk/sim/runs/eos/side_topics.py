@@ -9,7 +9,7 @@ What must hold
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import TopicPartition
@@ -27,7 +27,7 @@ from ropewalk.records.record import Record, build
 from ropewalk.sim.clients.content import decode_value, encode_value
 from ropewalk.sim.judges.checker import Violation
 from ropewalk.sim.runs.cluster.stage import REST_S, Restless, Stage
-from ropewalk.sim.runs.eos.client_writers import ClientPorts
+from ropewalk.sim.runs.eos.client_writers import ClientPorts, live_again
 from ropewalk.sim.runs.eos.guide import EosGuide
 
 POISONED: Final = "poisoned"
@@ -154,8 +154,22 @@ class SideTopic:
         return there
 
 
+class TopicOfItsOwn(Protocol):
+    """A topic that has clients of its own, and what they found."""
+
+    async def make(self) -> None: ...
+
+    def start(self, clients: asyncio.TaskGroup) -> None: ...
+
+    async def conclude(self) -> None:
+        """When everything is healed: read the rest, and judge."""
+
+    @property
+    def findings(self) -> list[Violation]: ...
+
+
 class PoisonedTopic:
-    def __init__(self, guides: Guides, bootstrap: str) -> None:
+    def __init__(self, guides: Guides, bootstrap: str, _: Stage) -> None:
         settings = {"records.validate": "header", "min.insync.replicas": "2"}
         self._topic = SideTopic(guides, bootstrap, POISONED, settings, Acks.ALL)
         self._guides = guides
@@ -173,11 +187,11 @@ class PoisonedTopic:
 
     async def _read(self) -> None:
         guide = self._guides(f"{POISONED}-reader")
-        while not guide.workload.is_over:
-            try:
-                await self._live(guide, until=lambda: guide.rng.random() < 0.01 or guide.workload.is_over)
-            except RopewalkError:
-                await guide.pause(0.3)
+
+        def is_enough() -> bool:
+            return guide.rng.random() < 0.01 or guide.workload.is_over
+
+        await live_again(guide, lambda: self._live(guide, until=is_enough), pause_s=0.3)
 
     async def conclude(self) -> None:
         """Read the rest, and see that nothing is missing."""
@@ -192,8 +206,9 @@ class PoisonedTopic:
                 await self._live(guide, until=is_over)
             except RopewalkError:
                 await asyncio.sleep(0.3)
+        self._judge()
 
-    def judge(self) -> None:
+    def _judge(self) -> None:
         for partition, sound in self._topic.sound.items():
             for offset in sorted(set(sound) - self._delivered[partition]):
                 text = f"{partition} has {sound[offset]} at {offset}, which the group was never given"
@@ -238,7 +253,8 @@ class PoisonedTopic:
 
 
 class UncleanTopic:
-    def __init__(self, guides: Guides, bootstrap: str) -> None:
+    def __init__(self, guides: Guides, bootstrap: str, stage: Stage) -> None:
+        self._stage = stage
         settings = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
         self._topic = SideTopic(guides, bootstrap, UNCLEAN, settings, Acks.LEADER, replicas=2)
         self._guides = guides
@@ -249,10 +265,10 @@ class UncleanTopic:
         """Nothing is read until the other history is as long as the former: until then only its end would be out of range."""
         self.findings: list[Violation] = []
 
-    def start(self, clients: asyncio.TaskGroup, stage: Stage) -> None:
+    def start(self, clients: asyncio.TaskGroup) -> None:
         clients.create_task(self._topic.write())
         clients.create_task(self._read())
-        clients.create_task(self._carry_off(self._guides(f"{UNCLEAN}-fate"), stage))
+        clients.create_task(self._carry_off(self._guides(f"{UNCLEAN}-fate"), self._stage))
 
     async def make(self) -> None:
         await self._topic.make()

@@ -16,10 +16,11 @@ from typing import Final
 from ropewalk.base.ids import ProducerEpoch, ProducerId, TopicPartition
 from ropewalk.sim.clients.group_calls import Identity as MemberIdentity
 from ropewalk.sim.clients.link import Link, LinkLost
+from ropewalk.sim.clients.producers import Identity
 from ropewalk.sim.clients.workload import Q, R
 from ropewalk.sim.judges.eos.history import EndAsked, Ended, OffsetsSent, Outcome, Placed, Sent
 from ropewalk.sim.runs.eos.guide import Coordinated, EosGuide
-from ropewalk.sim.runs.eos.writers import LATER, Identity, encode_batch, produce_once
+from ropewalk.sim.runs.eos.writers import LATER, encode_batch, produce_once
 from ropewalk.wire.api import Api
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import (

@@ -4,20 +4,19 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from msgspec import Struct
-
-from ropewalk.base.ids import NO_PRODUCER, ProducerEpoch, ProducerId, TopicPartition
+from ropewalk.base.ids import NO_PRODUCER, TopicPartition
 from ropewalk.records.codec import Codec
 from ropewalk.records.record import build
 from ropewalk.sim.clients.content import plain_record
 from ropewalk.sim.clients.link import Link, LinkLost
+from ropewalk.sim.clients.producers import Identity, ask_identity
 from ropewalk.sim.clients.workload import REQUEST_TIMEOUT_MS, TOPIC_BY_NAME_VERSION_MAX
 from ropewalk.sim.judges.eos.history import Ended, Outcome, Placed, Sent
 from ropewalk.sim.runs.cluster.guide import ELSEWHERE
 from ropewalk.sim.runs.cluster.stage import REST_S, Restless
 from ropewalk.sim.runs.eos.guide import EosGuide
 from ropewalk.wire.error_code import ErrorCode
-from ropewalk.wire.messages import init_producer_id, produce
+from ropewalk.wire.messages import produce
 
 LATER: Final = ELSEWHERE | {
     ErrorCode.REQUEST_TIMED_OUT,
@@ -32,11 +31,6 @@ LATER: Final = ELSEWHERE | {
 """The same batch may be sent again, and has to be: it may be in the log already."""
 
 TRANSACTION_TIMEOUT_NONE_MS: Final = 60_000
-
-
-class Identity(Struct, frozen=True):
-    producer_id: ProducerId = NO_PRODUCER
-    producer_epoch: ProducerEpoch = ProducerEpoch(-1)
 
 
 def encode_batch(
@@ -143,16 +137,12 @@ class Writer:
 
     async def _identify(self) -> bool:
         guide = self._guide
-        request = init_producer_id.InitProducerIdRequest(
-            transactional_id=None, transaction_timeout_ms=TRANSACTION_TIMEOUT_NONE_MS
-        )
         try:
             link = await guide.connect_to(None)
-            version = link.newest_version(init_producer_id.API)
-            response = await link.send(init_producer_id.API, version, request)
+            identity = await ask_identity(link, transaction_timeout_ms=TRANSACTION_TIMEOUT_NONE_MS)
         except LinkLost:
             return False
-        if response.error_code != ErrorCode.NONE:
+        if identity is None:
             return False
-        self._identity = Identity(ProducerId(response.producer_id), ProducerEpoch(response.producer_epoch))
+        self._identity = identity
         return True

@@ -24,7 +24,7 @@ from ropewalk.sim.machines.process import Died
 from ropewalk.sim.machines.world import Machine, World
 from ropewalk.sim.runs.node.faults import Nemesis
 from ropewalk.sim.runs.node.keeper import Boot, Keeper
-from ropewalk.sim.runs.outcome import Outcome, describe
+from ropewalk.sim.runs.outcome import Outcome, describe, outcome_of, shortcomings
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import create_topics
 
@@ -52,15 +52,13 @@ def run_seed(seed: int, boot: Boot, *, kernel_syncs: bool = False) -> Outcome:
         violations += check(scenario.workload.journal.events, world.sometimes.note)
         violations += check_groups(scenario.workload.group_journal.events, world.sometimes.note)
         violations += scenario.shortcomings() if not violations else []
-        return Outcome(
+        return outcome_of(
             seed,
-            world.trace.hexdigest(),
-            world.now_s,
-            world.loop.step_count,
-            scenario.workload.operation_count,
-            scenario.nemesis.fault_count,
-            dict(sorted(world.sometimes.counts.items())),
-            tuple(str(violation) for violation in violations),
+            world,
+            scenario.workload,
+            fault_count=scenario.nemesis.fault_count,
+            sometimes=world.sometimes.counts,
+            violations=violations,
         )
 
 
@@ -107,15 +105,9 @@ class Scenario:
         return f"the node is {state}"
 
     def shortcomings(self) -> list[Violation]:
-        """A run that did too little proves too little."""
-        found = []
-        if self.workload.operation_count < OPERATIONS_MIN:
-            found.append(
-                Violation("idle", f"{self.workload.operation_count} operations, {OPERATIONS_MIN} wanted")
-            )
-        if self.nemesis.fault_count < FAULTS_MIN:
-            found.append(Violation("idle", f"{self.nemesis.fault_count} faults, {FAULTS_MIN} wanted"))
-        return found
+        return shortcomings(
+            self.workload, self.nemesis.fault_count, operations_min=OPERATIONS_MIN, faults_min=FAULTS_MIN
+        )
 
     def _start_clients(self, clients: asyncio.TaskGroup) -> None:
         may_delete = self._rng.random() < 0.3
