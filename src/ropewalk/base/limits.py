@@ -315,7 +315,7 @@ HANGING_SLACK_MS: Final = 5 * 60 * 1000
 just failed over needs some of it."""
 
 VERIFICATIONS_PER_PARTITION_MAX: Final = 4_096
-"""Producers of a partition that may be waiting for leave to begin a transaction there. The earliest lose their turn."""
+"""Producers of a partition that may be waiting for permission to begin a transaction there. The earliest lose their turn."""
 
 PARTITIONS_OPENED_TOGETHER: Final = 256
 """Partitions made and opened by one trip to the disk pool: few enough that a start fills all of its threads, many
@@ -536,7 +536,7 @@ GROUP_PATTERNS_COMPILED_MAX: Final = 256
 """Regular expressions that are kept compiled, each within the bound above; to compile one takes some 20 µs."""
 
 GROUP_ALARMS_PER_TICK_MAX: Final = 1000
-"""Sessions, rounds and expiry checks that one tick carries out, some 10 ms of them; the rest are due at once again."""
+"""Sessions, rebalances and expiry checks that one tick carries out, some 10 ms of them; the rest are due at once again."""
 
 TRANSACTION_ALARMS_PER_TICK_MAX: Final = 1000
 """Transactions aborted and transactional ids forgotten by one tick, some 10 ms of them; the rest are due at once again."""

@@ -9,7 +9,7 @@ file, task or clock, so the same object runs inside a broker and inside the simu
     events.py      what is durable; event_codec.py  the same as Kafka's own `__consumer_offsets` records
     durable.py     the state that the events add up to
     group.py       one classic group with its members, as it is at the moment
-    rounds.py      how a rebalance begins, waits and ends; joining.py  who may take part
+    rebalances.py      how a rebalance begins, waits and ends; joining.py  who may take part
     membership.py  what members do between joins
     offsets.py     commit, fetch, delete; expiry.py  when offsets and groups are forgotten
     overview.py    groups as administrators see them
@@ -26,5 +26,5 @@ Invariants
     An offset that was sent with a transaction counts if and only if the transaction is committed, and then by its
     place in the log, so that compaction changes nothing.
     A partition without a committed offset has none: it is never reported as zero.
-    Whoever waits for a join or a sync is answered: by the round it waits for, by the next, or by a timeout.
+    Whoever waits for a join or a sync is answered: by the rebalance it waits for, by the next, or by a timeout.
 """

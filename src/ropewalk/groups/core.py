@@ -73,7 +73,7 @@ from ropewalk.groups.offsets import (
     fetch,
 )
 from ropewalk.groups.overview import GroupOverview, described_group, listed_group, overview
-from ropewalk.groups.rounds import Alarm, AlarmKey, Rounds
+from ropewalk.groups.rebalances import Alarm, AlarmKey, Rebalances
 from ropewalk.groups.settings import GroupSettings
 from ropewalk.groups.step import Draft, Step
 
@@ -85,12 +85,12 @@ class GroupsCore:
         self._settings = settings
         self._topics = topics
         self._timers: Timers[AlarmKey] = Timers()
-        self._rounds = Rounds(settings, self._timers)
-        self._joining = Joining(settings, self._rounds, rng)
-        self._membership = Membership(self._rounds)
+        self._rebalances = Rebalances(settings, self._timers)
+        self._joining = Joining(settings, self._rebalances, rng)
+        self._membership = Membership(self._rebalances)
         self._groups: dict[str, Group] = {}
         """Classic groups that have, had or expect members; a group that only stores offsets is not among them."""
-        self._consumers = ConsumerGroups(settings, topics, self._timers, self._rounds, self._groups, rng)
+        self._consumers = ConsumerGroups(settings, topics, self._timers, self._rebalances, self._groups, rng)
         self._is_loaded = False
         self._expiry_wait_ms = min(settings.offsets_retention_ms, settings.offsets_check_interval_ms)
 
@@ -117,10 +117,10 @@ class GroupsCore:
         for event in self.durable.generations.values():
             group = self._groups[event.group_id] = restored(event)
             for member in group.members.values():
-                self._rounds.refresh_session(group, member, now_ms)
+                self._rebalances.refresh_session(group, member, now_ms)
             if len(group.members) > self._settings.member_count_max:
-                # A round lets go of those who come last.
-                self._rounds.prepare(group, Draft(), now_ms)
+                # A rebalance lets go of those who come last.
+                self._rebalances.prepare(group, Draft(), now_ms)
         for consumers in self.durable.consumers.values():
             self._consumers.on_loaded(consumers, now_ms)
         for group_id in sorted(self.durable.group_ids()):  # alarms that are due together keep this order
@@ -235,7 +235,7 @@ class GroupsCore:
                 has_offsets = self.durable.has_offsets(command.group_id)
                 member = check_committer(group, command, has_offsets=has_offsets)
                 if group is not None and member is not None:
-                    self._rounds.refresh_session(group, member, now_ms)
+                    self._rebalances.refresh_session(group, member, now_ms)
             events, answer = decide_commit(
                 command, metadata_bytes_max=self._settings.offset_metadata_bytes_max, now_ms=now_ms
             )
@@ -317,7 +317,7 @@ class GroupsCore:
 
     def forget(self, token: int) -> None:
         """Its connection is closed, and nobody is owed a reply. A waiting member has a session timeout to come again."""
-        self._rounds.forget(token)
+        self._rebalances.forget(token)
 
     def on_topics_deleted(self, names: Iterable[str]) -> Step:
         """A topic made again under the same name is another topic: what was read of the former says nothing of it."""
@@ -379,11 +379,11 @@ class GroupsCore:
         assert group is not None
         match kind:
             case Alarm.SESSION:
-                self._rounds.on_session_due(group, member_id, draft, now_ms)
+                self._rebalances.on_session_due(group, member_id, draft, now_ms)
             case Alarm.JOIN:
-                self._rounds.on_join_due(group, draft, now_ms)
+                self._rebalances.on_join_due(group, draft, now_ms)
             case Alarm.SYNC:
-                self._rounds.on_sync_due(group, draft, now_ms)
+                self._rebalances.on_sync_due(group, draft, now_ms)
         self._let_go(group_id)
 
     def _expire(self, group_id: str, draft: Draft, now_ms: int) -> None:
@@ -440,11 +440,12 @@ class GroupsCore:
             if group.state is not GroupState.EMPTY:
                 raise GroupNotEmpty(f"{group_id} has members")
             for member_id in group.pending:
-                self._rounds.end_session(group, member_id)
+                self._rebalances.end_session(group, member_id)
             del self._groups[group_id]
         self._timers.cancel((Alarm.EXPIRY, group_id, ""))
         events: list[Event] = [
-            OffsetRemoved(group_id, place.topic, place.partition) for place in self.durable.places(group_id)
+            OffsetRemoved(group_id, partition.topic, partition.partition)
+            for partition in self.durable.partitions(group_id)
         ]
         if group_id in self.durable.generations:
             events.append(GroupRemoved(group_id))

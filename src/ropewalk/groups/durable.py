@@ -79,14 +79,14 @@ class DurableState:
         """Whether it has any, or would have if a transaction were committed."""
         return group_id in self._offsets or self.pending.has_any(group_id)
 
-    def places(self, group_id: str) -> list[TopicPartition]:
+    def partitions(self, group_id: str) -> list[TopicPartition]:
         """Where the group has an offset, or would have one if a transaction were committed."""
-        known = {place: None for place, _ in self.offsets(group_id)}
-        known.update(dict.fromkeys(self.pending.places(group_id)))
+        known = {partition: None for partition, _ in self.offsets(group_id)}
+        known.update(dict.fromkeys(self.pending.partitions(group_id)))
         return list(known)
 
-    def offset(self, group_id: str, place: TopicPartition) -> CommittedOffset | None:
-        return self._offsets.get(group_id, {}).get(place.topic, {}).get(place.partition)
+    def offset(self, group_id: str, partition: TopicPartition) -> CommittedOffset | None:
+        return self._offsets.get(group_id, {}).get(partition.topic, {}).get(partition.partition)
 
     def offsets(self, group_id: str) -> Iterator[tuple[TopicPartition, CommittedOffset]]:
         for topic, partitions in self._offsets.get(group_id, {}).items():
@@ -96,8 +96,8 @@ class DurableState:
     def topics(self) -> set[str]:
         """All that any group has committed an offset of, or may have."""
         committed = {topic for topics in self._offsets.values() for topic in topics}
-        pending = (self.pending.places(group_id) for group_id in self.pending.group_ids())
-        return committed | {place.topic for places in pending for place in places}
+        pending = (self.pending.partitions(group_id) for group_id in self.pending.group_ids())
+        return committed | {partition.topic for partitions in pending for partition in partitions}
 
     def offsets_of_topic(self, topic: str) -> Iterator[OffsetRemoved]:
         """What would remove every group's offsets of a topic."""
@@ -105,9 +105,9 @@ class DurableState:
             for partition in topics.get(topic, ()):
                 yield OffsetRemoved(group_id, topic, partition)
         for group_id in sorted(self.pending.group_ids()):
-            for place in self.pending.places(group_id):
-                if place.topic == topic and self.offset(group_id, place) is None:
-                    yield OffsetRemoved(group_id, topic, place.partition)
+            for pending in self.pending.partitions(group_id):
+                if pending.topic == topic and self.offset(group_id, pending) is None:
+                    yield OffsetRemoved(group_id, topic, pending.partition)
 
     def _set(self, event: OffsetCommitted) -> None:
         topics = self._offsets.get(event.group_id)

@@ -20,7 +20,7 @@ def decode_subscription(metadata: bytes) -> Subscription:
 
 
 def owned_in(subscription: Subscription) -> list[TopicPartition]:
-    return _places(subscription.owned_partitions)
+    return _listed(subscription.owned_partitions)
 
 
 def decode_assignment(data: bytes) -> list[TopicPartition]:
@@ -30,18 +30,18 @@ def decode_assignment(data: bytes) -> list[TopicPartition]:
     assignment = consumer_protocol.decode_assignment(data)
     if assignment is None:
         raise InconsistentProtocol("the member's assignment is none of a consumer")
-    return _places(assignment.assigned_partitions)
+    return _listed(assignment.assigned_partitions)
 
 
-def encode_assignment(places: Iterable[TopicPartition], *, like: bytes) -> bytes:
+def encode_assignment(assigned: Iterable[TopicPartition], *, like: bytes) -> bytes:
     """In the version that the member uses itself, in its metadata `like`."""
     version = int.from_bytes(like[:2], "big", signed=True)
     by_topic: dict[str, list[int]] = {}
-    for place in sorted(places):
-        by_topic.setdefault(place.topic, []).append(place.partition)
-    assigned = tuple(TopicPartitions(topic, tuple(partitions)) for topic, partitions in by_topic.items())
-    return consumer_protocol.encode(Assignment(assigned), min(max(version, 0), VERSION_MAX))
+    for partition in sorted(assigned):
+        by_topic.setdefault(partition.topic, []).append(partition.partition)
+    by_name = tuple(TopicPartitions(topic, tuple(partitions)) for topic, partitions in by_topic.items())
+    return consumer_protocol.encode(Assignment(by_name), min(max(version, 0), VERSION_MAX))
 
 
-def _places(partitions: tuple[TopicPartitions, ...]) -> list[TopicPartition]:
+def _listed(partitions: tuple[TopicPartitions, ...]) -> list[TopicPartition]:
     return [TopicPartition(each.topic, index) for each in partitions for index in each.partitions]

@@ -112,8 +112,8 @@ def decode_event(key: bytes, value: bytes | None) -> Event | None:
 def _offset(key: bytes, value: bytes | None) -> Event:
     names = decode_key(key)
     if names is None:
-        place = _OFFSET_KEY.decode(key)
-        names = place.group, place.topic, place.partition
+        partition = _OFFSET_KEY.decode(key)
+        names = partition.group, partition.topic, partition.partition
     if value is None:
         return OffsetRemoved(*names)
     committed = decode_value(value)

@@ -39,14 +39,14 @@ def decide_expiry(
         has_members = bool(consumers.members)
         subscribed = frozenset(consumers.subscribed_names())
     interval_ms = min(settings.offsets_check_interval_ms, settings.offsets_retention_ms)
-    for place, committed in durable.offsets(group_id):
-        if durable.pending.has(group_id, place):
+    for partition, committed in durable.offsets(group_id):
+        if durable.pending.has(group_id, partition):
             continue
-        if subscribed is None or place.topic in subscribed:
+        if subscribed is None or partition.topic in subscribed:
             continue
         expires_at_ms = _counted_from_ms(group, committed) + settings.offsets_retention_ms
         if expires_at_ms <= now_ms:
-            removed.append(OffsetRemoved(group_id, place.topic, place.partition))
+            removed.append(OffsetRemoved(group_id, partition.topic, partition.partition))
         else:
             due_at_ms.append(expires_at_ms)
     if has_members or (group is not None and group.pending) or durable.pending.has_any(group_id):

@@ -1,12 +1,12 @@
 """One group as it is at the moment: its members, what they speak, who leads, and who is being waited for.
 
 This is the part of a group that is lost with the core, except for what the last recorded generation says of it.
-It holds together and answers questions; when a rebalance begins and ends is decided in `rounds.py`.
+It holds together and answers questions; when a rebalance begins and ends is decided in `rebalances.py`.
 
 Invariants
     All members speak at least one common protocol: whoever would break that is refused.
     A static member's name leads to the one member id that may use it.
-    Nobody has joined the next round (`joined`) unless the group is preparing one.
+    Nobody has joined the next rebalance (`joined`) unless the group is preparing one.
 """
 
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ class Member:
     protocols: tuple[Protocol, ...]
     assignment: bytes = b""
     join_token: int | None = None
-    """Whoever waits for the round to begin. None with the member in `Group.joined`: its connection is gone."""
+    """Whoever waits for the rebalance to begin. None with the member in `Group.joined`: its connection is gone."""
     sync_token: int | None = None
     former_epoch: int | None = None
     """Of a member of a group that was turned: what it knows as its generation until it has joined."""
@@ -163,7 +163,7 @@ class Group:
         return max(votes, key=votes.__getitem__)
 
     def elect_leader(self) -> bool:
-        """Keep the leader if it has come for this round, else take the first who has; False if nobody has."""
+        """Keep the leader if it has come for this rebalance, else take the first who has; False if nobody has."""
         if self.leader_id not in self.joined:
             self.leader_id = next(iter(self.joined), None)
         return self.leader_id is not None

@@ -4,9 +4,9 @@ Behaviour worth knowing
     A dynamic member is first given an id and joins with it (KIP-394), so that a client that retries does not
     leave a trail of members behind. Clients that do not know this, and static members, join at once.
     A known member that joins again in a stable group, and has nothing new to say, is told the current generation;
-    the leader's join always begins a round, since that is how it says that the assignments should change.
+    the leader's join always begins a rebalance, since that is how it says that the assignments should change.
     A static member that comes back without its member id takes its former place under a new id (KIP-345). In a
-    stable group this begins no round, unless the group would select another protocol or, where subscriptions can be
+    stable group this begins no rebalance, unless the group would select another protocol or, where subscriptions can be
     read, the member reads other topics. Kafka does not look at the topics and leaves such a member without them.
 """
 
@@ -32,16 +32,16 @@ from ropewalk.groups.errors import (
     MemberIdRequired,
 )
 from ropewalk.groups.group import Group, Member, metadata_bytes_of, rebalance_timeout_of
-from ropewalk.groups.rounds import Rounds
+from ropewalk.groups.rebalances import Rebalances
 from ropewalk.groups.settings import GroupSettings
 from ropewalk.groups.step import Draft
 from ropewalk.groups.subscription import CONSUMER_PROTOCOL_TYPE, decode_topics
 
 
 class Joining:
-    def __init__(self, settings: GroupSettings, rounds: Rounds, rng: Rng) -> None:
+    def __init__(self, settings: GroupSettings, rebalances: Rebalances, rng: Rng) -> None:
         self._settings = settings
-        self._rounds = rounds
+        self._rebalances = rebalances
         self._rng = rng
 
     def check(self, command: Join) -> None:
@@ -66,8 +66,8 @@ class Joining:
         if not self._has_room(group, member_id):
             member = group.members.get(member_id)
             if member is not None:
-                self._rounds.drop(group, member, draft)
-                self._rounds.settle(group, draft, now_ms)
+                self._rebalances.drop(group, member, draft)
+                self._rebalances.settle(group, draft, now_ms)
             raise GroupFull(f"{group.group_id} takes {self._settings.member_count_max} members")
         known = group.members.get(member_id)
         known_bytes = 0 if known is None else metadata_bytes_of(known.protocols)
@@ -92,7 +92,7 @@ class Joining:
             self._add(group, self._make_member_id(command), token, command, draft, now_ms)
 
     def _has_room(self, group: Group, member_id: str) -> bool:
-        """While a round is prepared those who have come count, so that the last to come are those who go."""
+        """While a rebalance is prepared those who have come count, so that the last to come are those who go."""
         count_max = self._settings.member_count_max
         match group.state:
             case GroupState.EMPTY:
@@ -107,7 +107,7 @@ class Joining:
             raise GroupFull(f"{group.group_id} waits for {GROUP_PENDING_MEMBERS_MAX} members already")
         member_id = self._make_member_id(command)
         group.pending[member_id] = None
-        self._rounds.begin_session(group, member_id, command.session_timeout_ms, now_ms)
+        self._rebalances.begin_session(group, member_id, command.session_timeout_ms, now_ms)
         raise MemberIdRequired(group.group_id, member_id)
 
     def _add(
@@ -143,7 +143,7 @@ class Joining:
         )
         group.update(member, command)
         if repeats:
-            self._rounds.refresh_session(group, member, now_ms)
+            self._rebalances.refresh_session(group, member, now_ms)
             draft.reply(token, group.joined_answer(member))
         else:
             self._await_round(group, member, token, draft, now_ms)
@@ -153,9 +153,9 @@ class Joining:
     ) -> None:
         former_leader_id = group.leader_id
         fenced = FencedInstance(f"another process joined {group.group_id} as {member.instance_id}")
-        self._rounds.answer_join(member, fenced, draft)
-        self._rounds.answer_sync(member, fenced, draft)
-        self._rounds.end_session(group, member.member_id)
+        self._rebalances.answer_join(member, fenced, draft)
+        self._rebalances.answer_sync(member, fenced, draft)
+        self._rebalances.end_session(group, member.member_id)
         topics_known = _topics(group, member)
         group.rename(member, self._make_member_id(command))
         group.update(member, command)
@@ -164,7 +164,7 @@ class Joining:
             and group.select_protocol() == group.protocol
             and _topics(group, member) == topics_known
         ):
-            self._rounds.refresh_session(group, member, now_ms)
+            self._rebalances.refresh_session(group, member, now_ms)
             draft.events.append(group.recorded())
             answer = group.joined_answer(member)
             if member.member_id == group.leader_id:
@@ -178,12 +178,12 @@ class Joining:
             self._await_round(group, member, token, draft, now_ms)
 
     def _await_round(self, group: Group, member: Member, token: int, draft: Draft, now_ms: int) -> None:
-        self._rounds.refresh_session(group, member, now_ms)
-        self._rounds.await_join(group, member, token, draft)
+        self._rebalances.refresh_session(group, member, now_ms)
+        self._rebalances.await_join(group, member, token, draft)
         if group.state is GroupState.PREPARING_REBALANCE:
-            self._rounds.complete_if_ready(group, draft, now_ms)
+            self._rebalances.complete_if_ready(group, draft, now_ms)
         else:
-            self._rounds.prepare(group, draft, now_ms)
+            self._rebalances.prepare(group, draft, now_ms)
 
     def _make_member_id(self, command: Join) -> str:
         """Names its owner to whoever reads it, and cannot be guessed by anyone else."""

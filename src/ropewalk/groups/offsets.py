@@ -1,12 +1,12 @@
 """How far groups have read: who may commit, and what is known.
 
 Behaviour worth knowing
-    A commit that names a generation must come from a member of the current one. While a round is prepared it is
+    A commit that names a generation must come from a member of the current one. While a rebalance is prepared it is
     still taken, since members commit what they give up; between join and sync it is not.
     A commit that names none is taken if the group has no members: administrators and consumers that assign
     themselves their partitions use a group as nothing but a place for offsets.
     A commit in a transaction that names no member is taken whoever is in the group: old clients do not say more. One
-    that names a generation must come from a member of the current one, and is taken at any point of a round.
+    that names a generation must come from a member of the current one, and is taken at any point of a rebalance.
     A refused offset does not keep the others of its commit from being stored.
 """
 
@@ -102,9 +102,11 @@ def decide_commit(
 def fetch(durable: DurableState, command: FetchOffsets) -> OffsetsFetched:
     group_id = command.group_id
     if command.partitions is None:
-        found = [FetchedOffset(place, committed) for place, committed in durable.offsets(group_id)]
+        found = [FetchedOffset(partition, committed) for partition, committed in durable.offsets(group_id)]
     else:
-        found = [FetchedOffset(place, durable.offset(group_id, place)) for place in command.partitions]
+        found = [
+            FetchedOffset(partition, durable.offset(group_id, partition)) for partition in command.partitions
+        ]
     if command.require_stable and durable.pending.has_any(group_id):
         found = [
             FetchedOffset(each.topic_partition, _unstable(group_id, each.topic_partition))
@@ -115,8 +117,8 @@ def fetch(durable: DurableState, command: FetchOffsets) -> OffsetsFetched:
     return OffsetsFetched(tuple(found))
 
 
-def _unstable(group_id: str, place: TopicPartition) -> UnstableOffset:
-    return UnstableOffset(f"a transaction with an offset of {group_id} in {place} is open")
+def _unstable(group_id: str, partition: TopicPartition) -> UnstableOffset:
+    return UnstableOffset(f"a transaction with an offset of {group_id} in {partition} is open")
 
 
 def decide_delete(
@@ -129,14 +131,14 @@ def decide_delete(
     events: dict[TopicPartition, Event] = {}
     results: list[GroupError | None] = []
     subscribed = _subscribed_topics(group) if consumers is None else consumers.subscribed_names()
-    for place in command.partitions:
-        if subscribed is None or place.topic in subscribed:
-            results.append(SubscribedToTopic(f"members of {command.group_id} read {place.topic}"))
+    for partition in command.partitions:
+        if subscribed is None or partition.topic in subscribed:
+            results.append(SubscribedToTopic(f"members of {command.group_id} read {partition.topic}"))
             continue
-        if durable.offset(command.group_id, place) is not None or durable.pending.has(
-            command.group_id, place
+        if durable.offset(command.group_id, partition) is not None or durable.pending.has(
+            command.group_id, partition
         ):
-            events[place] = OffsetRemoved(command.group_id, place.topic, place.partition)
+            events[partition] = OffsetRemoved(command.group_id, partition.topic, partition.partition)
         results.append(None)
     return list(events.values()), OffsetsDeleted(tuple(results))
 

@@ -16,7 +16,7 @@ from ropewalk.base.ids import TopicPartition
 from ropewalk.groups.answers import CommittedOffset
 from ropewalk.groups.events import OffsetCommitted
 
-_Place: TypeAlias = tuple[str, str, int]
+_Key: TypeAlias = tuple[str, str, int]
 _Sent: TypeAlias = tuple[int, CommittedOffset]
 """The position, and what counts once the transaction is committed."""
 
@@ -26,7 +26,7 @@ class PendingOffsets:
 
     def __init__(self) -> None:
         self._position = 0
-        self._by_producer: dict[int, dict[_Place, _Sent]] = {}
+        self._by_producer: dict[int, dict[_Key, _Sent]] = {}
         self._by_group: dict[str, dict[tuple[str, int], dict[int, None]]] = {}
         """The producers with something pending, by group and partition. Nothing empty is kept, in neither."""
 
@@ -40,20 +40,18 @@ class PendingOffsets:
     __hash__ = None  # type: ignore[assignment]  # it changes
 
     def add(self, producer_id: int, event: OffsetCommitted) -> None:
-        place = (event.group_id, event.topic, event.partition)
+        key = (event.group_id, event.topic, event.partition)
         self._position += 1
-        self._by_producer.setdefault(producer_id, {})[place] = (self._position, event.committed)
-        places = self._by_group.setdefault(event.group_id, {})
-        places.setdefault((event.topic, event.partition), {})[producer_id] = None
+        self._by_producer.setdefault(producer_id, {})[key] = (self._position, event.committed)
+        partitions = self._by_group.setdefault(event.group_id, {})
+        partitions.setdefault((event.topic, event.partition), {})[producer_id] = None
 
     def take(self, producer_id: int) -> list[tuple[int, OffsetCommitted]]:
         """The producer's transaction has ended: what it had pending, with its positions."""
         sent = self._by_producer.get(producer_id)
         if sent is None:
             return []
-        taken = [
-            (position, OffsetCommitted(*place, committed)) for place, (position, committed) in sent.items()
-        ]
+        taken = [(position, OffsetCommitted(*key, committed)) for key, (position, committed) in sent.items()]
         for _, event in taken:
             self._remove(producer_id, (event.group_id, event.topic, event.partition))
         return taken
@@ -61,45 +59,45 @@ class PendingOffsets:
     def drop(self, group_id: str, topic: str, partition: int, *, before: int | None = None) -> None:
         """Something has come to count there: all that is pending from before `before`, None for all, never will."""
         producers = self._by_group.get(group_id, {}).get((topic, partition), {})
-        place = (group_id, topic, partition)
+        key = (group_id, topic, partition)
         for producer_id in list(producers):
-            if before is None or self._by_producer[producer_id][place][0] < before:
-                self._remove(producer_id, place)
+            if before is None or self._by_producer[producer_id][key][0] < before:
+                self._remove(producer_id, key)
 
     def has_any(self, group_id: str) -> bool:
         return group_id in self._by_group
 
-    def has(self, group_id: str, place: TopicPartition) -> bool:
-        return (place.topic, place.partition) in self._by_group.get(group_id, {})
+    def has(self, group_id: str, partition: TopicPartition) -> bool:
+        return (partition.topic, partition.partition) in self._by_group.get(group_id, {})
 
-    def places(self, group_id: str) -> Iterator[TopicPartition]:
+    def partitions(self, group_id: str) -> Iterator[TopicPartition]:
         for topic, partition in self._by_group.get(group_id, {}):
             yield TopicPartition(topic, partition)
 
     def group_ids(self) -> set[str]:
         return set(self._by_group)
 
-    def _remove(self, producer_id: int, place: _Place) -> None:
-        group_id, topic, partition = place
+    def _remove(self, producer_id: int, key: _Key) -> None:
+        group_id, topic, partition = key
         sent = self._by_producer[producer_id]
-        del sent[place]
+        del sent[key]
         if not sent:
             del self._by_producer[producer_id]
-        places = self._by_group[group_id]
-        producers = places[topic, partition]
+        partitions = self._by_group[group_id]
+        producers = partitions[topic, partition]
         del producers[producer_id]
         if not producers:
-            del places[topic, partition]
-        if not places:
+            del partitions[topic, partition]
+        if not partitions:
             del self._by_group[group_id]
 
-    def _ordered(self) -> list[tuple[int, _Place, CommittedOffset]]:
+    def _ordered(self) -> list[tuple[int, _Key, CommittedOffset]]:
         entries = [
-            (position, producer_id, place, committed)
+            (position, producer_id, key, committed)
             for producer_id, sent in self._by_producer.items()
-            for place, (position, committed) in sent.items()
+            for key, (position, committed) in sent.items()
         ]
         return [
-            (producer_id, place, committed)
-            for _, producer_id, place, committed in sorted(entries, key=lambda each: each[0])
+            (producer_id, key, committed)
+            for _, producer_id, key, committed in sorted(entries, key=lambda each: each[0])
         ]

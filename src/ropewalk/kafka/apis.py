@@ -16,7 +16,7 @@ from ropewalk.broker.coordinators.groups import Groups
 from ropewalk.broker.coordinators.marker_writing import MarkerWriting
 from ropewalk.broker.coordinators.transactions import Transactions
 from ropewalk.broker.dispatch.transaction_entry import TransactionEntry
-from ropewalk.broker.partitions.leaders import Leaders
+from ropewalk.broker.partitions.hosted_partitions import HostedPartitions
 from ropewalk.broker.reading.fetch_sessions import FetchSessions
 from ropewalk.broker.reading.nearest import NearestReplicas
 from ropewalk.broker.topics.topics import Topics
@@ -188,7 +188,7 @@ SERVED_APIS: Final[tuple[Api[Any, Any], ...]] = (
 
 def serve(
     *,
-    leaders: Leaders,
+    hosted: HostedPartitions,
     topics: Topics,
     trimming: Trimming,
     producer_ids: ProducerIds,
@@ -212,11 +212,11 @@ def serve(
     image = topics.image
     handlers: dict[int, Handle] = {
         PRODUCE.key: partial(
-            produce.handle, leaders=leaders, pool=pool, join=entry.join, firsts=RefusedFirsts()
+            produce.handle, hosted=hosted, pool=pool, join=entry.join, firsts=RefusedFirsts()
         ),
         FETCH.key: partial(
             fetch.handle,
-            leaders=leaders,
+            hosted=hosted,
             sessions=fetch_sessions,
             pool=pool,
             budget=budget,
@@ -226,7 +226,7 @@ def serve(
                 image, node_id, is_wanted=topics.broker_settings.replica_selector_class is not None
             ),
         ),
-        LIST_OFFSETS.key: partial(list_offsets.handle, leaders=leaders, pool=pool),
+        LIST_OFFSETS.key: partial(list_offsets.handle, hosted=hosted, pool=pool),
         METADATA.key: partial(
             metadata.handle, image=image, creation=topics, described=DescribedTopics(image)
         ),
@@ -246,11 +246,11 @@ def serve(
         API_VERSIONS.key: partial(api_versions.handle, advertised=advertised()),
         CREATE_TOPICS.key: partial(create_topics.handle, topics=topics),
         DELETE_TOPICS.key: partial(delete_topics.handle, topics=topics),
-        DELETE_RECORDS.key: partial(delete_records.handle, leaders=leaders, topics=topics, trimming=trimming),
+        DELETE_RECORDS.key: partial(delete_records.handle, hosted=hosted, topics=topics, trimming=trimming),
         INIT_PRODUCER_ID.key: partial(
             init_producer_id.handle, producer_ids=producer_ids, transactions=transactions
         ),
-        OFFSET_FOR_LEADER_EPOCH.key: partial(offset_for_leader_epoch.handle, leaders=leaders),
+        OFFSET_FOR_LEADER_EPOCH.key: partial(offset_for_leader_epoch.handle, hosted=hosted),
         DESCRIBE_CONFIGS.key: partial(
             describe_configs.handle, image=image, view=topics.view, node_id=node_id
         ),
@@ -276,7 +276,7 @@ def serve(
         DESCRIBE_CLIENT_QUOTAS.key: partial(describe_client_quotas.handle, image=image),
         ALTER_CLIENT_QUOTAS.key: partial(alter_client_quotas.handle, quota_changes=quota_changes),
         DESCRIBE_USER_SCRAM_CREDENTIALS.key: describe_user_scram_credentials.handle,
-        DESCRIBE_PRODUCERS.key: partial(describe_producers.handle, leaders=leaders),
+        DESCRIBE_PRODUCERS.key: partial(describe_producers.handle, hosted=hosted),
         DESCRIBE_TOPIC_PARTITIONS.key: partial(
             describe_topic_partitions.handle,
             image=image,

@@ -1,8 +1,8 @@
-"""What batches of a transaction need before they may enter a log: leave of their coordinator, for each partition that they are the first in.
+"""What batches of a transaction need before they may enter a log: permission of their coordinator, where they are the first of it.
 
 Behaviour worth knowing
-    A batch that continues what its producer has open in the partition needs no leave, so most requests come through here at once.
-    From Produce v12 on to ask for leave is to add the partition to the transaction. Older clients have added it before, and the coordinator is
+    A batch that continues what its producer has open in the partition needs no permission, so most requests come through here at once.
+    From Produce v12 on to ask for permission is to add the partition to the transaction. Older clients have added it before, and the coordinator is
     only asked whether they have: a write that was delayed must not come into the next transaction, or into none (KIP-890).
     While the coordinator is asked, the client's next request is kept back and its batches stay where they are.
 """
@@ -21,7 +21,7 @@ from ropewalk.base.errors import (
 )
 from ropewalk.base.ids import TopicId, TopicPartition
 from ropewalk.broker.dispatch.transaction_entry import Outcomes
-from ropewalk.broker.partitions.leaders import Leaders
+from ropewalk.broker.partitions.hosted_partitions import HostedPartitions
 from ropewalk.broker.partitions.partition import Partition
 from ropewalk.broker.partitions.verification import VerificationGuard
 from ropewalk.kafka.caller import Caller
@@ -41,27 +41,27 @@ _ADDS_SINCE: Final = 12
 _ABORTABLE_SINCE: Final = 11
 
 Join = Callable[[AddPartitions], Awaitable[Outcomes]]
-Leave = VerificationGuard | RopewalkError
-Leaves = dict[TopicPartition, Leave]
-"""What came of it, for each partition that leave was needed for."""
+Permission = VerificationGuard | RopewalkError
+Permissions = dict[TopicPartition, Permission]
+"""What the coordinator said, for each partition that permission was needed for; an error where it refused."""
 
 
-def find(topic: TopicProduceData, index: int, version: int, leaders: Leaders) -> Partition:
+def find_led(topic: TopicProduceData, index: int, version: int, hosted: HostedPartitions) -> Partition:
     if version >= BY_ID_SINCE:
-        return leaders.find_by_id(TopicId(topic.topic_id), index)
-    return leaders.find(topic.name, index)
+        return hosted.find_by_id(TopicId(topic.topic_id), index)
+    return hosted.find(topic.name, index)
 
 
-async def enter(request: ProduceRequest, caller: Caller, leaders: Leaders, join: Join) -> Leaves:
+async def enter(request: ProduceRequest, caller: Caller, hosted: HostedPartitions, join: Join) -> Permissions:
     """Ask the coordinator if need be. A batch that cannot be read, or has no place here, is refused later like any other."""
     assert request.transactional_id is not None, "only such requests come here"
-    leaves: Leaves = {}
+    permissions: Permissions = {}
     guards: dict[TopicPartition, VerificationGuard] = {}
     producers: set[tuple[int, int]] = set()
     for topic in request.topics:
         for data in topic.partitions:
             try:
-                partition = find(topic, data.index, caller.version, leaders)
+                partition = find_led(topic, data.index, caller.version, hosted)
                 if partition.name.topic in NODES_TOPICS:
                     continue
                 header = decode_header(memoryview(data.records or b""))
@@ -74,7 +74,7 @@ async def enter(request: ProduceRequest, caller: Caller, leaders: Leaders, join:
             if guard is not None:
                 guards[partition.name] = guard
     if not guards:
-        return leaves
+        return permissions
     if len(producers) > 1:
         refusal = UnknownProducerMapping("one request holds batches of several transactional producers")
         return dict.fromkeys(guards, refusal)
@@ -88,10 +88,10 @@ async def enter(request: ProduceRequest, caller: Caller, leaders: Leaders, join:
     )
     caller.keep_back()
     outcomes = await join(command)
-    for place, guard in guards.items():
-        error = outcomes[place]
-        leaves[place] = guard if error is None else refused(error, caller.version)
-    return leaves
+    for partition_name, guard in guards.items():
+        error = outcomes[partition_name]
+        permissions[partition_name] = guard if error is None else refused(error, caller.version)
+    return permissions
 
 
 def refused(error: RopewalkError, version: int) -> RopewalkError:

@@ -105,7 +105,7 @@ def serve_here(parts: Parts) -> dict[int, ServedApi]:
     )
     parts.instruments.add_source(fetch_sessions)
     return serve(
-        leaders=parts.partitions,
+        hosted=parts.partitions,
         topics=parts.topics,
         trimming=parts.partitions,
         producer_ids=parts.producer_ids,

@@ -91,7 +91,7 @@ def _serve_replicas(parts: Parts, sessions: FetchSessions, budget: ByteBudget) -
     )
     return partial(
         peer_fetch.handle,
-        leaders=parts.partitions,
+        hosted=parts.partitions,
         sessions=sessions,
         pool=parts.ports.pool,
         budget=budget,

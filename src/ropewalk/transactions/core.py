@@ -144,7 +144,7 @@ class TransactionsCore:
 
     def _note_markers(self, token: int, command: MarkersWritten, now_ms: int) -> Step:
         """When that was the last, whoever waited for it is decided about as if it had asked only then, one by one."""
-        if not self._finishing.is_last(command):
+        if not self._finishing.on_markers_written(command):
             return Step(replies=(Reply(token, MarkersNoted(is_finished=False)),))
         record = completed(self.transactions[command.transactional_id], now_ms)
         events: list[Event] = [record]

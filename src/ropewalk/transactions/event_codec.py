@@ -119,8 +119,8 @@ def _value(event: TransactionRecorded) -> TransactionLogValue:
         transaction_partitions=None
         if event.state is TransactionState.EMPTY
         else tuple(
-            PartitionsSchema(topic, tuple(place.partition for place in places))
-            for topic, places in groupby(event.partitions, lambda place: place.topic)
+            PartitionsSchema(topic, tuple(partition.partition for partition in partitions))
+            for topic, partitions in groupby(event.partitions, lambda partition: partition.topic)
         ),
         transaction_last_update_timestamp_ms=event.updated_at_ms,
         transaction_start_timestamp_ms=event.started_at_ms,

@@ -31,8 +31,8 @@ class Finishing:
     def forget(self, transactional_id: str) -> None:
         self._transactions.pop(transactional_id, None)
 
-    def is_last(self, command: MarkersWritten) -> bool:
-        """Takes note of markers; True when none is left to be written."""
+    def on_markers_written(self, command: MarkersWritten) -> bool:
+        """Whether none is left to be written after these."""
         unfinished = self._transactions.get(command.transactional_id)
         if unfinished is None or not _is_about(command, unfinished.record):
             return False

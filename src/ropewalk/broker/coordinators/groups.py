@@ -133,8 +133,8 @@ class Groups:
             if isinstance(core, GroupsCore):
                 for overview in core.overviews():
                     offsets = tuple(
-                        (place.topic, place.partition, Offset(committed.offset))
-                        for place, committed in core.durable.offsets(overview.group_id)
+                        (partition.topic, partition.partition, Offset(committed.offset))
+                        for partition, committed in core.durable.offsets(overview.group_id)
                     )
                     yield GroupSample(
                         overview.group_id,

@@ -15,7 +15,7 @@ from msgspec import Struct
 from ropewalk.base.errors import InvalidTopicName, RopewalkError
 from ropewalk.base.ids import TopicPartition
 from ropewalk.broker.partitions.acknowledgements import Acks
-from ropewalk.broker.partitions.leaders import Leaders
+from ropewalk.broker.partitions.hosted_partitions import HostedPartitions
 from ropewalk.metadata.internal_topics import NODES_TOPICS, OFFSETS_TOPIC
 from ropewalk.records.marker import TransactionMarker
 
@@ -35,8 +35,8 @@ class OffsetsEnd(Protocol):
 
 
 class MarkerWriting:
-    def __init__(self, leaders: Leaders, offsets: OffsetsEnd) -> None:
-        self._leaders = leaders
+    def __init__(self, hosted: HostedPartitions, offsets: OffsetsEnd) -> None:
+        self._hosted = hosted
         self._offsets = offsets
 
     async def write(self, wanted: Sequence[MarkerToWrite], *, timeout_ms: int) -> list[RopewalkError | None]:
@@ -48,13 +48,13 @@ class MarkerWriting:
         topic, index = wanted.partition.topic, wanted.partition.partition
         try:
             if wanted.is_clients and (topic == OFFSETS_TOPIC or topic not in NODES_TOPICS):
-                self._leaders.find(topic, index).log.producers.check_clients_marker(wanted.marker)
+                self._hosted.find(topic, index).log.producers.check_clients_marker(wanted.marker)
             if topic == OFFSETS_TOPIC:
                 return self._offsets.end_transaction(index, wanted.marker)
             if topic in NODES_TOPICS:
                 raise InvalidTopicName(f"{topic} takes no part in transactions")
             return (
-                self._leaders.find(topic, index)
+                self._hosted.find(topic, index)
                 .append_marker(wanted.marker, Acks.ALL, timeout_ms)
                 .acknowledged
             )

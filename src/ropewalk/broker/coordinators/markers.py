@@ -154,12 +154,12 @@ class Finisher:
 
     def _enqueue(self, due: _Due) -> None:
         assert self._calls is not None, "it runs"
-        place = due.partition
-        topic = self._image.topics.get(place.topic)
-        if topic is None or place.partition >= len(topic.partitions):
+        partition = due.partition
+        topic = self._image.topics.get(partition.topic)
+        if topic is None or partition.partition >= len(topic.partitions):
             self._settle(due)
             return
-        leader = topic.partitions[place.partition].leader
+        leader = topic.partitions[partition.partition].leader
         if leader is None:
             self._try_again([due])
         else:
@@ -291,10 +291,10 @@ def _marker(marker: TransactionMarker, topics: dict[str, list[int]]) -> write_tx
 
 def _outcome(codes: dict[tuple[int, str, int], int], due: _Due) -> RopewalkError | None:
     """What was not answered was not done, as far as anybody can say."""
-    place = due.partition
-    key = (due.ending.finish.producer_id, place.topic, place.partition)
+    partition = due.partition
+    key = (due.ending.finish.producer_id, partition.topic, partition.partition)
     code = codes.get(key, ErrorCode.UNKNOWN_SERVER_ERROR)
-    return None if code == ErrorCode.NONE else RemoteError(code, about=str(place))
+    return None if code == ErrorCode.NONE else RemoteError(code, about=str(partition))
 
 
 def _is_fenced(outcome: RopewalkError) -> bool:

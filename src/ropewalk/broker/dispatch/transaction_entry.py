@@ -1,4 +1,4 @@
-"""Leave for a transaction to write to partitions, had from its coordinator wherever that is (KIP-890).
+"""Permission for a transaction to write to partitions, had from its coordinator wherever that is (KIP-890).
 
 What a reader could get wrong
     What is asked of another node is gathered, one request at a time, so nothing waits there: an answer that waited for one transaction
@@ -134,8 +134,8 @@ class TransactionEntry:
 
 def _encoded(command: AddPartitions) -> wire.AddPartitionsToTxnTransaction:
     topics: dict[str, list[int]] = {}
-    for place in command.partitions:
-        topics.setdefault(place.topic, []).append(place.partition)
+    for partition in command.partitions:
+        topics.setdefault(partition.topic, []).append(partition.partition)
     return wire.AddPartitionsToTxnTransaction(
         command.transactional_id,
         command.producer_id,
@@ -147,8 +147,8 @@ def _encoded(command: AddPartitions) -> wire.AddPartitionsToTxnTransaction:
 
 def _decoded(command: AddPartitions, codes: dict[TopicPartition, int]) -> Outcomes:
     return {
-        place: _error(code) if (code := codes.get(place, ErrorCode.UNKNOWN_SERVER_ERROR)) else None
-        for place in command.partitions
+        partition: _error(code) if (code := codes.get(partition, ErrorCode.UNKNOWN_SERVER_ERROR)) else None
+        for partition in command.partitions
     }
 
 

@@ -2,7 +2,7 @@
 
     partitions.py, opening.py, roles.py   all of them, in step with the image: opened, led, followed, closed
     partition.py, replica.py, hosted.py   one that is led here, one that is followed here, and what both have in common
-    leaders.py, leader_epochs.py          the way to one, and whether a caller means the same leader
+    hosted_partitions.py, leader_epochs.py   the way to one, and whether a caller means the same leader
     followers.py, in_sync.py              those who copy from here, and the set in sync that the controller is asked for
     acknowledgements.py, waiters.py, watchers.py   who waits for a write, for an offset, or for more to read
     verification.py, topic_rules.py       what may enter a log

@@ -202,7 +202,7 @@ class Partition:
         """End a producer's transaction here; refuses as `Log.append_marker` does.
 
         A marker that was written before is not written again: its ticket has base offset -1, and is acknowledged when
-        all that is in the log by now is. Whoever waits for leave to write in the transaction that ends has waited in vain.
+        all that is in the log by now is. A producer that waits for permission to write in the transaction that ends has waited in vain.
         """
         self._check_may_append(acks)
         appended = self.log.append_marker(marker, leader_epoch=self.leader_epoch, now_ms=self._clock.now_ms())

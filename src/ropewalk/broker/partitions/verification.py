@@ -1,6 +1,6 @@
-"""Leave to begin a transaction in a partition (KIP-890).
+"""Permission to begin a transaction in a partition (KIP-890).
 
-A batch that continues a transaction goes straight into the log. One that would begin one needs leave: its
+A batch that continues a transaction goes straight into the log. One that would begin one needs permission: its
 transaction's coordinator must say that the partition is part of it, or a record could arrive late, after the marker, and hang
 there for ever. The question takes a while, and the answer must not outlive what it was about: a guard stands for the question,
 and whatever ends a transaction of that producer makes it void.

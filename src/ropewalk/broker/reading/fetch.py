@@ -31,7 +31,7 @@ from ropewalk.base.errors import (
 from ropewalk.base.ids import LeaderEpoch, NodeId, Offset
 from ropewalk.base.ports import Pool
 from ropewalk.broker.partitions.hosted import Hosted
-from ropewalk.broker.partitions.leaders import Leaders
+from ropewalk.broker.partitions.hosted_partitions import HostedPartitions
 from ropewalk.broker.partitions.partition import Partition
 from ropewalk.broker.reading.fetch_session import FetchSession, Found, Interest, ReplicaReader
 from ropewalk.broker.reading.leader_throttle import LeaderThrottle
@@ -49,7 +49,7 @@ class Fetch:
     def __init__(
         self,
         session: FetchSession,
-        leaders: Leaders,
+        hosted: HostedPartitions,
         *,
         everyone: bool,
         bytes_min: int,
@@ -66,7 +66,7 @@ class Fetch:
         replicas out of sync are given.
         """
         self._session = session
-        self._leaders = leaders
+        self._hosted = hosted
         self._everyone = everyone
         self._bytes_min = min(bytes_min, bytes_max)
         self._bytes_max = bytes_max
@@ -209,7 +209,7 @@ class Fetch:
         unreported, session.unreported = session.unreported, []
         for interest in unreported:
             with suppress(RopewalkError):  # found again, and told, when the partition is looked at
-                partition = interest.partition or interest.find(self._leaders)
+                partition = interest.partition or interest.find(self._hosted)
                 partition.check_readable()
                 partition.check_epoch(interest.leader_epoch)
                 _report(interest, partition)
@@ -229,7 +229,7 @@ class Fetch:
             try:
                 partition = interest.partition
                 if partition is None:
-                    found.partition = partition = interest.find(self._leaders)
+                    found.partition = partition = interest.find(self._hosted)
                     partition.check_readable()
                     session.on_found(interest, partition)
                 else:

@@ -24,7 +24,7 @@ from msgspec import Struct
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import NodeId, Offset, TopicId
 from ropewalk.broker.partitions.hosted import Hosted
-from ropewalk.broker.partitions.leaders import Leaders
+from ropewalk.broker.partitions.hosted_partitions import HostedPartitions
 from ropewalk.broker.partitions.partition import Partition
 from ropewalk.log.aborted import AbortedLookup
 from ropewalk.log.epochs import EpochEnd
@@ -106,13 +106,13 @@ class Interest(Struct, eq=False):
             return partition.log.end_offset
         return partition.last_stable_offset if self.committed_only else partition.high_watermark
 
-    def find(self, leaders: Leaders) -> Hosted:
+    def find(self, hosted: HostedPartitions) -> Hosted:
         topic, index = self.topic, self.index
         if self.may_be_copy:
             if isinstance(topic, str):
-                return leaders.find_copy(topic, index)
-            return leaders.find_copy_by_id(topic, index)
-        return leaders.find(topic, index) if isinstance(topic, str) else leaders.find_by_id(topic, index)
+                return hosted.find_copy(topic, index)
+            return hosted.find_copy_by_id(topic, index)
+        return hosted.find(topic, index) if isinstance(topic, str) else hosted.find_by_id(topic, index)
 
     def on_growth(self, grown_bytes: int) -> None:
         session = self.session

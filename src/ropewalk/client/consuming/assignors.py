@@ -5,7 +5,7 @@
 | range | of each topic neighbouring partitions, so that partition n of two topics goes to the same member |
 | roundrobin | all partitions in turn |
 | sticky | even shares, and everybody keeps what it had as far as that allows |
-| cooperative-sticky | the same, but a partition that changes hands is first given up and shared out in the next round |
+| cooperative-sticky | the same, but a partition that changes hands is first given up and shared out in the next rebalance |
 
 What a reader could get wrong
     The names are Kafka's, and so are the shares of range and roundrobin; a group may mix clients of several kinds. How the
@@ -139,7 +139,7 @@ def _even_out(shares: Shares, topics: Mapping[str, frozenset[str]]) -> None:
 
 
 def _given_up_first(shares: Shares, held: Shares) -> Shares:
-    """Nobody gets what another still holds: that one gives it up now, and it is shared out in the next round."""
+    """Nobody gets what another still holds: that one gives it up now, and it is shared out in the next rebalance."""
     owners = {partition: member for member, share in held.items() for partition in share}
     return {
         member: [partition for partition in share if owners.get(partition, member) == member]

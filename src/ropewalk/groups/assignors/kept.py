@@ -18,17 +18,19 @@ def kept_shares(
     for member_id in sorted(members):
         member = members[member_id]
         kept = {
-            place
-            for place in member.share
-            if place[0] in member.topics and place[1] < partition_counts[place[0]] and place not in owned
+            partition
+            for partition in member.share
+            if partition[0] in member.topics
+            and partition[1] < partition_counts[partition[0]]
+            and partition not in owned
         }
         owned |= kept
         shares[member_id] = kept
     subscribed = frozenset().union(*(member.topics for member in members.values()))
     unowned = [
-        place
+        partition
         for topic_id in sorted(subscribed)
         for index in range(partition_counts[topic_id])
-        if (place := (topic_id, index)) not in owned
+        if (partition := (topic_id, index)) not in owned
     ]
     return shares, unowned

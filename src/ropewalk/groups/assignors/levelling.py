@@ -13,9 +13,9 @@ from ropewalk.groups.assignors.model import Candidate, Place
 def hand_out(shares: dict[str, set[Place]], unowned: list[Place], members: Mapping[str, Candidate]) -> None:
     """Each to its subscriber with the fewest; topics with few subscribers first, since others have more choice."""
     subscribers = _subscribers(members)
-    for place in sorted(unowned, key=lambda place: (len(subscribers[place[0]]), place)):
-        fewest = min(subscribers[place[0]], key=lambda member_id: (len(shares[member_id]), member_id))
-        shares[fewest].add(place)
+    for partition in sorted(unowned, key=lambda partition: (len(subscribers[partition[0]]), partition)):
+        fewest = min(subscribers[partition[0]], key=lambda member_id: (len(shares[member_id]), member_id))
+        shares[fewest].add(partition)
 
 
 def level(
@@ -50,10 +50,10 @@ def _move_one(
     for giver in givers:
         if not is_too_uneven(len(shares[giver]), len(shares[fewest])):
             return False
-        place = max((place for place in shares[giver] if place[0] == topic_id), default=None)
-        if place is not None:
-            shares[giver].remove(place)
-            shares[fewest].add(place)
+        partition = max((partition for partition in shares[giver] if partition[0] == topic_id), default=None)
+        if partition is not None:
+            shares[giver].remove(partition)
+            shares[fewest].add(partition)
             return True
     return False
 

@@ -28,7 +28,7 @@ from ropewalk.groups.errors import (
     UnknownMember,
 )
 from ropewalk.groups.group import rebalance_timeout_of
-from ropewalk.groups.rounds import Alarm, AlarmKey
+from ropewalk.groups.rebalances import Alarm, AlarmKey
 from ropewalk.groups.step import Draft
 from ropewalk.groups.subscription import CONSUMER_PROTOCOL_TYPE
 
@@ -132,7 +132,9 @@ class ClassicMembers:
             raise _must_join(group)
         self._timers.cancel((Alarm.SYNC, group.group_id, command.member_id))
         self._fencing.refresh_session(group, command.member_id, now_ms)
-        assignment = encode_assignment(self._migration.places_of(current.assigned), like=protocol.metadata)
+        assignment = encode_assignment(
+            self._migration.partitions_of(current.assigned), like=protocol.metadata
+        )
         return Synced(CONSUMER_PROTOCOL_TYPE, protocol.name, assignment)
 
     def heartbeat(self, group: ConsumerGroup, command: Heartbeat, now_ms: int) -> Answer:
@@ -197,7 +199,7 @@ def _takes_protocols(group: ConsumerGroup, command: Join) -> bool:
 
 def _waits_for_others(group: ConsumerGroup, member_id: str) -> bool:
     wanted = group.target(member_id) - group.current(member_id).assigned
-    return any(place in group.owners for place in wanted)
+    return any(partition in group.owners for partition in wanted)
 
 
 def _leaving_id(group: ConsumerGroup, leaving: LeavingMember) -> str:

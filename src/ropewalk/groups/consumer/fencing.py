@@ -13,7 +13,7 @@ from ropewalk.groups.consumer.group import ConsumerGroup
 from ropewalk.groups.consumer.migration import Migration
 from ropewalk.groups.consumer.revision import Revision
 from ropewalk.groups.consumer.targets import Targets
-from ropewalk.groups.rounds import Alarm, AlarmKey
+from ropewalk.groups.rebalances import Alarm, AlarmKey
 from ropewalk.groups.settings import GroupSettings
 from ropewalk.groups.step import Draft
 

@@ -161,8 +161,8 @@ class ConsumerGroup:
             case CurrentRecorded(member_id=member_id, current=current):
                 self._release(member_id)
                 self.currents[member_id] = current
-                for place in current.assigned | current.revoking:
-                    self.owners[place] = member_id
+                for partition in current.assigned | current.revoking:
+                    self.owners[partition] = member_id
             case PatternRecorded(pattern=pattern):
                 self.patterns[pattern] = event
             case PartRemoved(part=part, name=name):
@@ -188,9 +188,9 @@ class ConsumerGroup:
     def _release(self, member_id: str) -> None:
         current = self.currents.get(member_id)
         if current is not None:
-            for place in current.assigned | current.revoking:
-                if self.owners.get(place) == member_id:
-                    del self.owners[place]
+            for partition in current.assigned | current.revoking:
+                if self.owners.get(partition) == member_id:
+                    del self.owners[partition]
 
     def _forget_instance(self, member_id: str) -> None:
         details = self.members.get(member_id)

@@ -26,7 +26,7 @@ from ropewalk.groups.errors import (
     UnknownMember,
 )
 from ropewalk.groups.group import Group
-from ropewalk.groups.rounds import AlarmKey, Rounds
+from ropewalk.groups.rebalances import AlarmKey, Rebalances
 from ropewalk.groups.settings import GroupSettings
 from ropewalk.groups.step import Draft
 
@@ -37,13 +37,13 @@ class ConsumerGroups:
         settings: GroupSettings,
         topics: Topics,
         timers: Timers[AlarmKey],
-        rounds: Rounds,
+        rebalances: Rebalances,
         classic_groups: dict[str, Group],
         rng: Rng,
     ) -> None:
         self._classic_groups = classic_groups
         self._targets = Targets(topics, settings.consumer_assignors[0])
-        self._migration = Migration(settings, topics, rounds, classic_groups)
+        self._migration = Migration(settings, topics, rebalances, classic_groups)
         self._fencing = Fencing(settings, timers, self._targets, self._migration)
         self._heartbeats = Heartbeats(settings, self._targets, self._fencing, rng)
         self.classic_members = ClassicMembers(

@@ -3,7 +3,7 @@
 Behaviour worth knowing
     The first member of the consumer protocol that joins a classic group of consumers turns it. Members stay members, keep
     what they have, and are told to join again; they do so in their own protocol.
-    When the last member of the consumer protocol goes, the group is turned back, and begins a round.
+    When the last member of the consumer protocol goes, the group is turned back, and begins a rebalance.
     `group.consumer.migration.policy` says whether a group may go up, down, both ways, or none.
     The epoch goes on from the generation, and the generation from the epoch.
 """
@@ -29,7 +29,7 @@ from ropewalk.groups.embedded import decode_assignment, decode_subscription, enc
 from ropewalk.groups.errors import GroupFull, InconsistentProtocol, RebalanceInProgress, UnknownGroup
 from ropewalk.groups.events import GroupRemoved
 from ropewalk.groups.group import Group, Member
-from ropewalk.groups.rounds import Rounds
+from ropewalk.groups.rebalances import Rebalances
 from ropewalk.groups.settings import GroupSettings
 from ropewalk.groups.step import Draft
 from ropewalk.groups.subscription import CONSUMER_PROTOCOL_TYPE
@@ -37,11 +37,11 @@ from ropewalk.groups.subscription import CONSUMER_PROTOCOL_TYPE
 
 class Migration:
     def __init__(
-        self, settings: GroupSettings, topics: Topics, rounds: Rounds, groups: dict[str, Group]
+        self, settings: GroupSettings, topics: Topics, rebalances: Rebalances, groups: dict[str, Group]
     ) -> None:
         self._settings = settings
         self._topics = topics
-        self._rounds = rounds
+        self._rebalances = rebalances
         self._groups = groups
         """The classic groups of the shard, which this adds to and takes from."""
 
@@ -52,9 +52,9 @@ class Migration:
             raise GroupFull(f"{group.group_id} has {len(members)} members and could not take another")
         for member in group.members.values():
             turned = RebalanceInProgress(f"{group.group_id} makes its assignments another way; join again")
-            self._rounds.answer_join(member, turned, draft)
-            self._rounds.answer_sync(member, turned, draft)
-        self._rounds.end(group)
+            self._rebalances.answer_join(member, turned, draft)
+            self._rebalances.answer_sync(member, turned, draft)
+        self._rebalances.end(group)
         del self._groups[group.group_id]
         if is_recorded:
             draft.events.append(GroupRemoved(group.group_id))
@@ -73,7 +73,7 @@ class Migration:
         )
 
     def downgrade(self, revision: Revision, draft: Draft, now_ms: int) -> Group:
-        """Turn a group all of whose members are classic ones, and begin a round for them to take part in."""
+        """Turn a group all of whose members are classic ones, and begin a rebalance for them to take part in."""
         turned = self._classic(revision.group)
         for part in list(revision.group.removal()):
             revision.record(part)
@@ -81,16 +81,16 @@ class Migration:
         turned.state_at_ms = now_ms
         draft.events.append(turned.recorded())
         for member in turned.members.values():
-            self._rounds.refresh_session(turned, member, now_ms)
-        self._rounds.prepare(turned, draft, now_ms)
+            self._rebalances.refresh_session(turned, member, now_ms)
+        self._rebalances.prepare(turned, draft, now_ms)
         return turned
 
-    def share_of(self, places: list[TopicPartition]) -> Share:
+    def share_of(self, partitions: list[TopicPartition]) -> Share:
         """By topic ids; topics that are gone are left out."""
-        found = ((self._topics.find(place.topic), place.partition) for place in places)
+        found = ((self._topics.find(each.topic), each.partition) for each in partitions)
         return frozenset((facts.topic_id, partition) for facts, partition in found if facts is not None)
 
-    def places_of(self, share: Share) -> list[TopicPartition]:
+    def partitions_of(self, share: Share) -> list[TopicPartition]:
         """By topic names; topics that are gone are left out."""
         named = ((self._topics.name_of(topic_id), partition) for topic_id, partition in share)
         return [TopicPartition(name, partition) for name, partition in named if name is not None]
@@ -144,10 +144,10 @@ class Migration:
             )
             current = group.current(member_id)
             member.assignment = encode_assignment(
-                self.places_of(current.assigned | current.revoking),
+                self.partitions_of(current.assigned | current.revoking),
                 like=details.classic.protocols[0].metadata,
             )
-            # Until the round begins it may commit, and is told to join, in the epoch that it is in.
+            # Until the rebalance begins it may commit, and is told to join, in the epoch that it is in.
             member.former_epoch = current.epoch
             turned.add(member)
         turned.protocol = turned.select_protocol()

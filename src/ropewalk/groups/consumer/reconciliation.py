@@ -33,7 +33,7 @@ def reconcile(
         return _moved(current, epoch, MemberState.UNREVOKED, assigned, revoking)
     wanted = target - assigned
     # What the member itself was still to give up is free again, should it be given back.
-    free = frozenset(place for place in wanted if owners.get(place, member_id) == member_id)
+    free = frozenset(partition for partition in wanted if owners.get(partition, member_id) == member_id)
     state = MemberState.STABLE if free == wanted else MemberState.UNRELEASED
     return _moved(current, target_epoch, state, assigned | free, frozenset())
 

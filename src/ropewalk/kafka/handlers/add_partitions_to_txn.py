@@ -91,12 +91,15 @@ def _begin(
     command: AddPartitions, transactions: Transactions, image: Image, barred: frozenset[str]
 ) -> _Begun:
     refused = {
-        place: code
-        for place in command.partitions
-        if (code := _refusal(place, image, barred)) is not ErrorCode.NONE
+        partition: code
+        for partition in command.partitions
+        if (code := _refusal(partition, image, barred)) is not ErrorCode.NONE
     }
     if refused:
-        return {place: refused.get(place, ErrorCode.OPERATION_NOT_ATTEMPTED) for place in command.partitions}
+        return {
+            partition: refused.get(partition, ErrorCode.OPERATION_NOT_ATTEMPTED)
+            for partition in command.partitions
+        }
     try:
         return transactions.ask(command.transactional_id, command)
     except RopewalkError as error:
@@ -104,7 +107,7 @@ def _begin(
 
 
 async def _codes(
-    begun: _Begun, places: Sequence[TopicPartition], version: int
+    begun: _Begun, partitions: Sequence[TopicPartition], version: int
 ) -> dict[TopicPartition, ErrorCode]:
     if isinstance(begun, dict):
         return begun
@@ -113,19 +116,19 @@ async def _codes(
             raise begun
         added = await begun.answer
     except RopewalkError as error:
-        return dict.fromkeys(places, code_for_producer(error, API.key, version))
+        return dict.fromkeys(partitions, code_for_producer(error, API.key, version))
     assert isinstance(added, PartitionsAdded)
     return {
-        place: ErrorCode.NONE if error is None else code_for_producer(error, API.key, version)
-        for place, error in zip(places, added.partitions, strict=True)
+        partition: ErrorCode.NONE if error is None else code_for_producer(error, API.key, version)
+        for partition, error in zip(partitions, added.partitions, strict=True)
     }
 
 
-def _refusal(place: TopicPartition, image: Image, barred: frozenset[str]) -> ErrorCode:
-    if place.topic in barred:
+def _refusal(partition: TopicPartition, image: Image, barred: frozenset[str]) -> ErrorCode:
+    if partition.topic in barred:
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    topic = image.topics.get(place.topic)
-    if topic is None or not 0 <= place.partition < len(topic.partitions):
+    topic = image.topics.get(partition.topic)
+    if topic is None or not 0 <= partition.partition < len(topic.partitions):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return ErrorCode.NONE
 

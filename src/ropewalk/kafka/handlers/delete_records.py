@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from ropewalk.base.errors import RopewalkError, TimedOut
 from ropewalk.base.ids import Offset
-from ropewalk.broker.partitions.leaders import Leaders
+from ropewalk.broker.partitions.hosted_partitions import HostedPartitions
 from ropewalk.broker.partitions.partition import Partition
 from ropewalk.broker.topics.topics import Topics, check_records_may_be_deleted
 from ropewalk.kafka.caller import Caller
@@ -37,11 +37,16 @@ class Trimming(Protocol):
 
 
 async def handle(
-    request: DeleteRecordsRequest, caller: Caller, *, leaders: Leaders, topics: Topics, trimming: Trimming
+    request: DeleteRecordsRequest,
+    caller: Caller,
+    *,
+    hosted: HostedPartitions,
+    topics: Topics,
+    trimming: Trimming,
 ) -> DeleteRecordsResponse:
     async def trim(name: str, asked: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
         try:
-            partition = leaders.find(name, asked.index)
+            partition = hosted.find(name, asked.index)
             check_records_may_be_deleted(topics.image.topic(name), topics.view)
             offset = partition.high_watermark if asked.offset == _HIGH_WATERMARK else Offset(asked.offset)
             await trimming.trim(partition, offset)

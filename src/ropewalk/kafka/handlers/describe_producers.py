@@ -6,7 +6,7 @@ Behaviour worth knowing
 """
 
 from ropewalk.base.errors import RopewalkError
-from ropewalk.broker.partitions.leaders import Leaders
+from ropewalk.broker.partitions.hosted_partitions import HostedPartitions
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.wire.error_code import ErrorCode
@@ -20,13 +20,13 @@ from ropewalk.wire.messages.describe_producers import (
 
 
 async def handle(
-    request: DescribeProducersRequest, caller: Caller, *, leaders: Leaders
+    request: DescribeProducersRequest, caller: Caller, *, hosted: HostedPartitions
 ) -> DescribeProducersResponse:
     del caller
 
     def describe(topic: str, index: int) -> PartitionResponse:
         try:
-            partition = leaders.find(topic, index)
+            partition = hosted.find(topic, index)
         except RopewalkError as error:
             return PartitionResponse(index, code_for(error), str(error))
         return PartitionResponse(

@@ -42,8 +42,8 @@ async def _describe(transactional_id: str, transactions: Transactions) -> Transa
     if not isinstance(found, DescribedTransaction):
         return _refused(transactional_id, found)
     topics: dict[str, list[int]] = {}
-    for place in found.partitions:
-        topics.setdefault(place.topic, []).append(place.partition)
+    for partition in found.partitions:
+        topics.setdefault(partition.topic, []).append(partition.partition)
     return TransactionState(
         ErrorCode.NONE,
         transactional_id,

@@ -24,7 +24,7 @@ from ropewalk.base.budget import ByteBudget
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import Offset, TopicId
 from ropewalk.base.ports import Clock, Pool
-from ropewalk.broker.partitions.leaders import Leaders
+from ropewalk.broker.partitions.hosted_partitions import HostedPartitions
 from ropewalk.broker.reading.fetch import Fetch, Nearest
 from ropewalk.broker.reading.fetch_session import FetchSession, Found, Interest, ReplicaReader, TopicKey
 from ropewalk.broker.reading.fetch_sessions import EPOCH_FIRST, EPOCH_NONE, FetchSessions
@@ -51,7 +51,7 @@ async def handle(
     request: FetchRequest,
     caller: Caller,
     *,
-    leaders: Leaders,
+    hosted: HostedPartitions,
     sessions: FetchSessions,
     pool: Pool,
     budget: ByteBudget,
@@ -66,7 +66,7 @@ async def handle(
         request,
         caller,
         None,
-        leaders=leaders,
+        hosted=hosted,
         sessions=sessions,
         pool=pool,
         budget=budget,
@@ -81,7 +81,7 @@ async def answer(
     caller: Caller,
     replica: ReplicaReader | None,
     *,
-    leaders: Leaders,
+    hosted: HostedPartitions,
     sessions: FetchSessions,
     pool: Pool,
     budget: ByteBudget,
@@ -97,7 +97,7 @@ async def answer(
         session = _session(request, replica, by_id, sessions, clock.monotonic_ms())
         fetch = Fetch(
             session,
-            leaders,
+            hosted,
             everyone=is_whole,
             bytes_min=request.min_bytes,
             bytes_max=caller.fetch_bytes_max(min(request.max_bytes, bytes_max)),

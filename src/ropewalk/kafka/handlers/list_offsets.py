@@ -18,7 +18,7 @@ from typing import Final
 
 from ropewalk.base.errors import OffsetNotAvailable, RopewalkError, StorageFailed
 from ropewalk.base.ports import Pool
-from ropewalk.broker.partitions.leaders import Leaders
+from ropewalk.broker.partitions.hosted_partitions import HostedPartitions
 from ropewalk.broker.partitions.partition import Partition
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
@@ -53,17 +53,17 @@ _NOT_AVAILABLE_SINCE: Final = 5
 
 
 async def handle(
-    request: ListOffsetsRequest, caller: Caller, *, leaders: Leaders, pool: Pool
+    request: ListOffsetsRequest, caller: Caller, *, hosted: HostedPartitions, pool: Pool
 ) -> ListOffsetsResponse:
     read_committed = request.isolation_level == _READ_COMMITTED
 
     async def answer(topic: str, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
         if request.replica_id == ANY_COPY:
-            return _of_copy(topic, asked, leaders)
+            return _of_copy(topic, asked, hosted)
         if asked.timestamp < 0 and caller.version < _SINCE.get(asked.timestamp, _NEVER):
             return ListOffsetsPartitionResponse(asked.index, ErrorCode.UNSUPPORTED_VERSION)
         try:
-            partition = leaders.find(topic, asked.index)
+            partition = hosted.find(topic, asked.index)
             partition.check_epoch(asked.current_leader_epoch)
             timestamp, offset = await _look_up(partition, asked.timestamp, read_committed, pool)
             if asked.timestamp == LATEST or offset < 0:
@@ -98,11 +98,13 @@ async def handle(
     )
 
 
-def _of_copy(topic: str, asked: ListOffsetsPartition, leaders: Leaders) -> ListOffsetsPartitionResponse:
+def _of_copy(
+    topic: str, asked: ListOffsetsPartition, hosted: HostedPartitions
+) -> ListOffsetsPartitionResponse:
     if asked.timestamp not in (EARLIEST, LATEST):
         return ListOffsetsPartitionResponse(asked.index, ErrorCode.INVALID_REQUEST)
     try:
-        log = leaders.find_copy(topic, asked.index).log
+        log = hosted.find_copy(topic, asked.index).log
     except RopewalkError as error:
         return ListOffsetsPartitionResponse(asked.index, code_for(error))
     offset = log.end_offset if asked.timestamp == LATEST else log.start_offset

@@ -21,20 +21,20 @@ async def handle(
     request: OffsetDeleteRequest, caller: Caller, *, groups: Groups, image: Image
 ) -> OffsetDeleteResponse:
     del caller
-    places = [
+    partitions = [
         TopicPartition(topic.name, partition.index)
         for topic in request.topics
         for partition in topic.partitions
     ]
-    known = tuple(place for place in places if _exists(place, image))
+    known = tuple(each for each in partitions if _exists(each, image))
     try:
         deleted = await groups.ask(request.group_id, DeleteOffsets(request.group_id, known)).answer
     except RopewalkError as error:
         return OffsetDeleteResponse(code_for(error), 0, ())
     assert isinstance(deleted, OffsetsDeleted)
     codes = {
-        place: ErrorCode.NONE if refusal is None else code_for(refusal)
-        for place, refusal in zip(known, deleted.partitions, strict=True)
+        each: ErrorCode.NONE if refusal is None else code_for(refusal)
+        for each, refusal in zip(known, deleted.partitions, strict=True)
     }
     return OffsetDeleteResponse(
         ErrorCode.NONE,
@@ -57,6 +57,6 @@ async def handle(
     )
 
 
-def _exists(place: TopicPartition, image: Image) -> bool:
-    topic = image.topics.get(place.topic)
-    return topic is not None and 0 <= place.partition < len(topic.partitions)
+def _exists(partition: TopicPartition, image: Image) -> bool:
+    topic = image.topics.get(partition.topic)
+    return topic is not None and 0 <= partition.partition < len(topic.partitions)

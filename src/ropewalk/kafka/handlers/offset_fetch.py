@@ -125,8 +125,8 @@ def _all(
     found: dict[TopicPartition, CommittedOffset | UnstableOffset | None], image: Image, by_id: bool
 ) -> Iterable[OffsetFetchResponseTopics]:
     by_topic: dict[str, list[OffsetFetchResponsePartitions]] = {}
-    for place, committed in found.items():
-        by_topic.setdefault(place.topic, []).append(_partition(place.partition, committed))
+    for partition, committed in found.items():
+        by_topic.setdefault(partition.topic, []).append(_partition(partition.partition, committed))
     for name, partitions in by_topic.items():
         topic = image.topics.get(name)
         if topic is not None or not by_id:

@@ -8,7 +8,7 @@ Behaviour worth knowing
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import LeaderEpoch
-from ropewalk.broker.partitions.leaders import Leaders
+from ropewalk.broker.partitions.hosted_partitions import HostedPartitions
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.wire.error_code import ErrorCode
@@ -22,23 +22,23 @@ from ropewalk.wire.messages.offset_for_leader_epoch import (
 
 
 async def handle(
-    request: OffsetForLeaderEpochRequest, caller: Caller, *, leaders: Leaders
+    request: OffsetForLeaderEpochRequest, caller: Caller, *, hosted: HostedPartitions
 ) -> OffsetForLeaderEpochResponse:
     del caller
     return OffsetForLeaderEpochResponse(
         throttle_ms=0,
         topics=tuple(
             OffsetForLeaderTopicResult(
-                topic.name, tuple([_answer(topic.name, asked, leaders) for asked in topic.partitions])
+                topic.name, tuple([_answer(topic.name, asked, hosted) for asked in topic.partitions])
             )
             for topic in request.topics
         ),
     )
 
 
-def _answer(topic: str, asked: OffsetForLeaderPartition, leaders: Leaders) -> EpochEndOffset:
+def _answer(topic: str, asked: OffsetForLeaderPartition, hosted: HostedPartitions) -> EpochEndOffset:
     try:
-        partition = leaders.find(topic, asked.index)
+        partition = hosted.find(topic, asked.index)
         partition.check_epoch(asked.current_leader_epoch)
     except RopewalkError as error:
         return EpochEndOffset(code_for(error), asked.index)

@@ -19,9 +19,9 @@ from ropewalk.base.errors import InvalidRecord, RopewalkError, TransactionalIdMi
 from ropewalk.base.limits import PRODUCE_PARTITIONS_MAX, UNANSWERED_BYTES_PER_PARTITION
 from ropewalk.base.ports import Pool
 from ropewalk.broker.partitions.acknowledgements import Acks, Ticket
-from ropewalk.broker.partitions.leaders import Leaders
+from ropewalk.broker.partitions.hosted_partitions import HostedPartitions
 from ropewalk.kafka.caller import Caller, Disconnect
-from ropewalk.kafka.entering import Join, Leaves, enter, find, refused
+from ropewalk.kafka.entering import Join, Permissions, enter, find_led, refused
 from ropewalk.kafka.errors import code_for
 from ropewalk.kafka.refused_firsts import RefusedFirsts
 from ropewalk.records.batch import CODEC_MASK
@@ -39,7 +39,7 @@ from ropewalk.wire.messages.produce import (
 
 _ZSTD_SINCE: Final = 7
 _ATTRIBUTES_LOW_BYTE: Final = 22
-_NONE_NEEDED: Final[Leaves] = {}
+_NONE_NEEDED: Final[Permissions] = {}
 
 
 class _Started(Struct):
@@ -51,7 +51,7 @@ async def handle(
     request: ProduceRequest,
     caller: Caller,
     *,
-    leaders: Leaders,
+    hosted: HostedPartitions,
     pool: Pool,
     join: Join,
     firsts: RefusedFirsts,
@@ -62,12 +62,12 @@ async def handle(
         return _refuse(request)
     if sum([len(topic.partitions) for topic in request.topics]) > PRODUCE_PARTITIONS_MAX:
         raise Disconnect(f"a Produce to more than {PRODUCE_PARTITIONS_MAX} partitions")
-    leaves = _NONE_NEEDED
+    permissions = _NONE_NEEDED
     try:
         if request.transactional_id is not None:
-            leaves = await enter(request, caller, leaders, join)
+            permissions = await enter(request, caller, hosted, join)
         started = [
-            await _start(topic, request, acks, caller, leaders, pool, leaves, firsts)
+            await _start(topic, request, acks, caller, hosted, pool, permissions, firsts)
             for topic in request.topics
         ]
     finally:
@@ -88,19 +88,19 @@ async def _start(
     request: ProduceRequest,
     acks: Acks,
     caller: Caller,
-    leaders: Leaders,
+    hosted: HostedPartitions,
     pool: Pool,
-    leaves: Leaves,
+    permissions: Permissions,
     firsts: RefusedFirsts,
 ) -> _Started:
     """Suspends only for a topic that opens batches; see the module's docstring."""
     writes: list[tuple[int, Ticket | RopewalkError]] = []
     for data in topic.partitions:
         try:
-            partition = find(topic, data.index, caller.version, leaders)
-            leave = leaves.get(partition.name) if leaves else None
-            if isinstance(leave, RopewalkError):
-                raise leave
+            partition = find_led(topic, data.index, caller.version, hosted)
+            permission = permissions.get(partition.name) if permissions else None
+            if isinstance(permission, RopewalkError):
+                raise permission
             batch = _batch(data, caller.version)
             if partition.opens_batches:
                 caller.keep_back()
@@ -113,7 +113,7 @@ async def _start(
                 )
             if firsts:
                 firsts.check(caller, topic, data.index, partition, prepared.header)
-            writes.append((data.index, partition.append(prepared, acks, request.timeout_ms, leave)))
+            writes.append((data.index, partition.append(prepared, acks, request.timeout_ms, permission)))
         except RopewalkError as error:
             told = firsts.note(
                 caller, topic, data.index, memoryview(data.records or b""), refused(error, caller.version)

@@ -2,7 +2,7 @@
 
 Behaviour worth knowing
     The answer waits until the leader's assignments are durable.
-    While the group is being read, after its coordinator has changed, the round that the member is in is lost, and it is told to
+    While the group is being read, after its coordinator has changed, the rebalance that the member is in is lost, and it is told to
     join again, as Kafka does: there are clients that do not expect to hear about loading here.
 """
 

@@ -85,7 +85,7 @@ async def _enter(
     request: TxnOffsetCommitRequest, version: int, groups: Groups, join: Join
 ) -> VerificationGuard | None:
     """Raises what the coordinator of the transaction refuses with."""
-    place = groups.offsets_partition(request.group_id)
+    partition = groups.offsets_partition(request.group_id)
     guard = groups.verification_needed(
         request.group_id, ProducerId(request.producer_id), ProducerEpoch(request.producer_epoch)
     )
@@ -94,10 +94,10 @@ async def _enter(
             transactional_id=request.transactional_id,
             producer_id=request.producer_id,
             producer_epoch=request.producer_epoch,
-            partitions=(place,),
+            partitions=(partition,),
             verify_only=version < _ADDS_SINCE,
         )
-        refusal = (await join(command))[place]
+        refusal = (await join(command))[partition]
         if refusal is not None:
             raise refusal
     return guard

@@ -157,10 +157,10 @@ class GroupCalls:
             return ErrorCode(response.members[0].error_code)
         return ErrorCode(response.error_code)
 
-    async def commit(self, identity: Identity, places: Sequence[TopicPartition]) -> ErrorCode:
+    async def commit(self, identity: Identity, partitions: Sequence[TopicPartition]) -> ErrorCode:
         """Commit an offset of its own for each place; the node's first word about it."""
         journal = self._journal
-        offsets = tuple((place, journal.next_offset()) for place in places)
+        offsets = tuple((partition, journal.next_offset()) for partition in partitions)
         commit = journal.next_commit()
         version = self._draw_version(offset_commit.API, 0 if identity.instance_id is None else 7)
         request = offset_commit.OffsetCommitRequest(
@@ -170,15 +170,15 @@ class GroupCalls:
             instance_id=identity.instance_id,
             topics=tuple(
                 offset_commit.OffsetCommitRequestTopic(
-                    name=place.topic if version < _COMMIT_BY_ID_SINCE else "",
-                    topic_id=self._workload.topics.id_of(place.topic),
+                    name=partition.topic if version < _COMMIT_BY_ID_SINCE else "",
+                    topic_id=self._workload.topics.id_of(partition.topic),
                     partitions=(
                         offset_commit.OffsetCommitRequestPartition(
-                            place.partition, offset, committed_metadata=_metadata(offset)
+                            partition.partition, offset, committed_metadata=_metadata(offset)
                         ),
                     ),
                 )
-                for place, offset in offsets
+                for partition, offset in offsets
             ),
         )
         self._workload.operation_count += 1
@@ -198,33 +198,33 @@ class GroupCalls:
             self._workload.sometimes.note("a commit's outcome stayed unknown")
         return self._notice(codes[0])
 
-    async def fetch_offsets(self, group: str, places: Sequence[TopicPartition]) -> bool:
+    async def fetch_offsets(self, group: str, partitions: Sequence[TopicPartition]) -> bool:
         """What is committed for the places, written down; False if the node would not say."""
         began = self._journal.now
         self._workload.operation_count += 1
         version = self._caller.draw_version(self._link, offset_fetch.API)
         asks_for_all = version >= _FETCH_ALL_SINCE and self._caller.rng.random() < 0.3
-        seen = await self._ask_offsets(version, group, None if asks_for_all else places)
+        seen = await self._ask_offsets(version, group, None if asks_for_all else partitions)
         if seen is None:
             return False
-        for place in places:
-            offset, metadata = seen.get(place, (NO_OFFSET, ""))
+        for partition in partitions:
+            offset, metadata = seen.get(partition, (NO_OFFSET, ""))
             if offset > 0 and metadata != _metadata(offset):
                 offset = FORGED
-            self._journal.note(OffsetSeen(began, group, place, offset))
+            self._journal.note(OffsetSeen(began, group, partition, offset))
         return True
 
     async def _ask_offsets(
-        self, version: int, group: str, places: Sequence[TopicPartition] | None
+        self, version: int, group: str, partitions: Sequence[TopicPartition] | None
     ) -> dict[TopicPartition, tuple[int, str]] | None:
-        """None where any part of the answer is an error. No places: all."""
+        """None where any part of the answer is an error. No partitions: all."""
         if version < _FETCH_GROUPS_SINCE:
             topics = tuple(
-                offset_fetch.OffsetFetchRequestTopic(place.topic, (place.partition,))
-                for place in places or ()
+                offset_fetch.OffsetFetchRequestTopic(each.topic, (each.partition,))
+                for each in partitions or ()
             )
             request = offset_fetch.OffsetFetchRequest(
-                group_id=group, topics=None if places is None else topics
+                group_id=group, topics=None if partitions is None else topics
             )
             response = await self._link.send(offset_fetch.API, version, request)
             errors = [response.error_code]
@@ -234,13 +234,13 @@ class GroupCalls:
         else:
             asked = tuple(
                 offset_fetch.OffsetFetchRequestTopics(
-                    name=place.topic if version < _FETCH_BY_ID_SINCE else "",
-                    topic_id=self._workload.topics.id_of(place.topic),
-                    partition_indexes=(place.partition,),
+                    name=each.topic if version < _FETCH_BY_ID_SINCE else "",
+                    topic_id=self._workload.topics.id_of(each.topic),
+                    partition_indexes=(each.partition,),
                 )
-                for place in places or ()
+                for each in partitions or ()
             )
-            wanted = offset_fetch.OffsetFetchRequestGroup(group, topics=None if places is None else asked)
+            wanted = offset_fetch.OffsetFetchRequestGroup(group, topics=None if partitions is None else asked)
             response = await self._link.send(
                 offset_fetch.API, version, offset_fetch.OffsetFetchRequest(groups=(wanted,))
             )
@@ -286,7 +286,7 @@ def _encode_subscription(topics: Sequence[str]) -> bytes:
 
 def _encode_share(share: Sequence[TopicPartition]) -> bytes:
     """Nobody but members looks into it."""
-    return " ".join(str(place) for place in share).encode()
+    return " ".join(str(partition) for partition in share).encode()
 
 
 def _decode_share(content: bytes) -> tuple[TopicPartition, ...]:

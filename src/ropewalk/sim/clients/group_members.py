@@ -29,7 +29,7 @@ class GroupMember:
         self,
         caller: Caller,
         group: str,
-        places: Sequence[TopicPartition],
+        partitions: Sequence[TopicPartition],
         *,
         instance_id: str | None,
         knows_instances: bool,
@@ -38,8 +38,8 @@ class GroupMember:
         self._caller = caller
         self._workload = caller.workload
         self._rng = caller.rng
-        self._places = places
-        self._topics = sorted({place.topic for place in places})
+        self._partitions = partitions
+        self._topics = sorted({partition.topic for partition in partitions})
         self._knows_instances = knows_instances
         self._newcomer = Identity(group, instance_id=instance_id)
         self._identity = self._newcomer
@@ -88,7 +88,7 @@ class GroupMember:
         if fate < 0.4:
             await self._commit(calls, self._identity)
         elif fate < 0.6:
-            await calls.fetch_offsets(self._identity.group, self._share or self._places)
+            await calls.fetch_offsets(self._identity.group, self._share or self._partitions)
         elif fate < 0.88:
             self.heed(await calls.heartbeat(self._identity))
         elif fate < 0.91:
@@ -105,9 +105,9 @@ class GroupMember:
             await self._commit(calls, self._former)
 
     async def _commit(self, calls: GroupCalls, identity: Identity) -> None:
-        candidates = self._share or self._places
-        places = self._rng.sample(candidates, self._rng.randrange(1, min(3, len(candidates)) + 1))
-        code = await calls.commit(identity, places)
+        candidates = self._share or self._partitions
+        partitions = self._rng.sample(candidates, self._rng.randrange(1, min(3, len(candidates)) + 1))
+        code = await calls.commit(identity, partitions)
         if code == ErrorCode.NONE:
             self._workload.sometimes.note("a member's commit was acknowledged")
         if code in _FENCED:
@@ -151,9 +151,9 @@ class GroupMember:
         if response.skip_assignment:
             self._workload.sometimes.note("a leader was told not to assign")
             return []
-        first = self._rng.randrange(len(response.members))
-        members = [*response.members[first:], *response.members[:first]]
-        shares = [list(self._places[place :: len(members)]) for place in range(len(members))]
+        turn = self._rng.randrange(len(response.members))
+        members = [*response.members[turn:], *response.members[:turn]]
+        shares = [list(self._partitions[first :: len(members)]) for first in range(len(members))]
         owners = [member.instance_id or member.member_id for member in members]
         self._workload.group_journal.note(
             Led(
@@ -188,9 +188,9 @@ class GroupMember:
 class LoneCommitter:
     """Stores offsets without being a member of anything, as administrators and self-assigned consumers do."""
 
-    def __init__(self, caller: Caller, places: Sequence[TopicPartition]) -> None:
+    def __init__(self, caller: Caller, partitions: Sequence[TopicPartition]) -> None:
         self._caller = caller
-        self._places = places
+        self._partitions = partitions
 
     async def run(self) -> None:
         caller, identity = self._caller, Identity(LONE_GROUP)
@@ -203,9 +203,9 @@ class LoneCommitter:
                 await calls.find_coordinator(LONE_GROUP)
                 while link.is_open and not caller.workload.is_over:
                     if caller.rng.random() < 0.5:
-                        await calls.commit(identity, [caller.rng.choice(self._places)])
+                        await calls.commit(identity, [caller.rng.choice(self._partitions)])
                     else:
-                        await calls.fetch_offsets(LONE_GROUP, self._places)
+                        await calls.fetch_offsets(LONE_GROUP, self._partitions)
                     await caller.pause(0.5)
             except LinkLost:
                 await caller.pause(0.3)
@@ -215,12 +215,12 @@ class LoneCommitter:
 class FinalMember:
     """Reads a group's offsets once the world is well again, then takes part in it. Both must succeed."""
 
-    def __init__(self, caller: Caller, places: Sequence[TopicPartition]) -> None:
+    def __init__(self, caller: Caller, partitions: Sequence[TopicPartition]) -> None:
         self._caller = caller
-        self._places = places
+        self._partitions = partitions
 
     async def conclude(self, group: str) -> None:
-        member = GroupMember(self._caller, group, self._places, instance_id=None, knows_instances=True)
+        member = GroupMember(self._caller, group, self._partitions, instance_id=None, knows_instances=True)
         has_read = False
         while True:
             link = await self._caller.connect()
@@ -231,7 +231,7 @@ class FinalMember:
                     return
                 await calls.find_coordinator(group)
                 while link.is_open:
-                    has_read = has_read or await calls.fetch_offsets(group, self._places)
+                    has_read = has_read or await calls.fetch_offsets(group, self._partitions)
                     if has_read and (group == LONE_GROUP or await member.take_part_once(calls)):
                         return
                     await asyncio.sleep(0.2)

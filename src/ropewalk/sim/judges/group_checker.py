@@ -98,8 +98,8 @@ class _Group:
         match event:
             case CommitSent():
                 self._sent[event.commit] = (index, event)
-                for place, offset in event.offsets:
-                    self._writes.setdefault(place, {})[offset] = _Write(index)
+                for partition, offset in event.offsets:
+                    self._writes.setdefault(partition, {})[offset] = _Write(index)
             case CommitAnswered():
                 self._on_answered(index, event)
             case OffsetSeen():
@@ -113,8 +113,8 @@ class _Group:
 
     def _on_answered(self, index: int, event: CommitAnswered) -> None:
         sent_index, sent = self._sent[event.commit]
-        for (place, offset), outcome in zip(sent.offsets, event.outcomes, strict=True):
-            write = self._writes[place][offset]
+        for (partition, offset), outcome in zip(sent.offsets, event.outcomes, strict=True):
+            write = self._writes[partition][offset]
             if outcome is True:
                 write.ended = min(write.ended, index)
             write.is_refused = outcome is False
@@ -139,21 +139,23 @@ class _Group:
             )
 
     def _on_seen(self, index: int, event: OffsetSeen) -> None:
-        writes = self._writes.get(event.place, {})
+        writes = self._writes.get(event.partition, {})
         confirmed = [write for write in writes.values() if write.ended < event.began]
         if event.offset == NO_OFFSET:
             if confirmed and not self._jumps:
-                self._report("stale", f"nothing is committed for {event.place}, and was acknowledged before")
+                self._report(
+                    "stale", f"nothing is committed for {event.partition}, and was acknowledged before"
+                )
             elif confirmed:
                 self._note("a committed offset expired")
             return
         write = writes.get(event.offset)
         if write is None or write.is_refused:
             why = "was refused" if write is not None else "was never committed"
-            self._report("unknown", f"offset {event.offset} of {event.place} {why}")
+            self._report("unknown", f"offset {event.offset} of {event.partition} {why}")
             return
         if any(other.began > write.ended for other in confirmed):
-            self._report("stale", f"offset {event.offset} of {event.place} was committed over before")
+            self._report("stale", f"offset {event.offset} of {event.partition} was committed over before")
         write.ended = min(write.ended, index)
 
     def _on_assigned(self, index: int, event: Assigned) -> None:
@@ -205,5 +207,5 @@ class _Group:
         self._found.append(Violation(kind, f"{self._name}: {text}"))
 
 
-def _list(places: Sequence[TopicPartition]) -> str:
-    return ", ".join(str(place) for place in places) or "nothing"
+def _list(partitions: Sequence[TopicPartition]) -> str:
+    return ", ".join(str(partition) for partition in partitions) or "nothing"

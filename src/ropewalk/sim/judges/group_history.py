@@ -42,7 +42,7 @@ class OffsetSeen(Struct, frozen=True):
 
     began: int
     group: str
-    place: TopicPartition
+    partition: TopicPartition
     offset: int
 
 

@@ -11,7 +11,7 @@ from ropewalk.base.budget import ByteBudget
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import NodeId
 from ropewalk.base.ports import Clock, Pool
-from ropewalk.broker.partitions.leaders import Leaders
+from ropewalk.broker.partitions.hosted_partitions import HostedPartitions
 from ropewalk.broker.reading.fetch_session import ReplicaReader
 from ropewalk.broker.reading.fetch_sessions import FetchSessions
 from ropewalk.broker.reading.leader_throttle import LeaderThrottle
@@ -26,7 +26,7 @@ async def handle(
     request: FetchRequest,
     caller: Caller,
     *,
-    leaders: Leaders,
+    hosted: HostedPartitions,
     sessions: FetchSessions,
     pool: Pool,
     budget: ByteBudget,
@@ -43,7 +43,7 @@ async def handle(
         request,
         caller,
         ReplicaReader(NodeId(state.replica_id), state.replica_epoch),
-        leaders=leaders,
+        hosted=hosted,
         sessions=sessions,
         pool=pool,
         budget=budget,

@@ -57,8 +57,8 @@ def check_offsets(history: Sequence[Event], ledger: Ledger, report: Report) -> N
                 by_commit = writes.setdefault((event.group, partition), {})
                 by_commit[event.commit] = _Write(operation, offset, confirmed)
     confirmations = sorted(
-        (write.confirmed, write.began, place)
-        for place, by_commit in writes.items()
+        (write.confirmed, write.began, key)
+        for key, by_commit in writes.items()
         for write in by_commit.values()
         if write.confirmed != NEVER
     )
@@ -68,8 +68,8 @@ def check_offsets(history: Sequence[Event], ledger: Ledger, report: Report) -> N
     )
     for began, index, event in seen:
         while position < len(confirmations) and confirmations[position][0] < began:
-            confirmed, write_began, place = confirmations[position]
-            newest[place] = max(newest.get(place, (-1, -1)), (write_began, confirmed))
+            confirmed, write_began, confirmed_key = confirmations[position]
+            newest[confirmed_key] = max(newest.get(confirmed_key, (-1, -1)), (write_began, confirmed))
             position += 1
         key = (event.group, event.partition)
         _judge_seen(index, event, writes.get(key, {}), newest.get(key, (-1, -1))[0], report)

@@ -203,14 +203,18 @@ class EosScenario:
 
     def _start_members(self, clients: asyncio.TaskGroup) -> None:
         rng = self._rng
-        places = tuple(self._workload.topics.partitions)
+        partitions = tuple(self._workload.topics.partitions)
         for number in range(rng.randrange(1, 4)):
             name = f"member-{number}"
             member = GroupMember(
-                self._member_guide(name, READERS), READERS, places, instance_id=None, knows_instances=False
+                self._member_guide(name, READERS),
+                READERS,
+                partitions,
+                instance_id=None,
+                knows_instances=False,
             )
             clients.create_task(member.run())
-        clients.create_task(LoneCommitter(self._member_guide(LONE_GROUP, LONE_GROUP), places).run())
+        clients.create_task(LoneCommitter(self._member_guide(LONE_GROUP, LONE_GROUP), partitions).run())
 
     async def _conclude(self) -> None:
         self._workload.until_s = LIMIT_S

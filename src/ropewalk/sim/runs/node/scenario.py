@@ -121,7 +121,7 @@ class Scenario:
         for number in range(self._consumer_count):
             caller = Caller(self.workload, f"consumer-{number}")
             clients.create_task(Consumer(caller, may_delete=may_delete and number == 0).run())
-        places = tuple(self.workload.topics.partitions)
+        partitions = tuple(self.workload.topics.partitions)
         for group, count in self._member_counts.items():
             static_count = self._rng.choice([0, 1, count])
             for number in range(count):
@@ -129,13 +129,13 @@ class Scenario:
                 member = GroupMember(
                     Caller(self.workload, name),
                     group,
-                    places,
+                    partitions,
                     instance_id=name if number < static_count else None,
                     knows_instances=static_count > 0,
                 )
                 clients.create_task(member.run())
         clients.create_task(Remaker(Caller(self.workload, "remaker")).run())
-        clients.create_task(LoneCommitter(Caller(self.workload, LONE_GROUP), places).run())
+        clients.create_task(LoneCommitter(Caller(self.workload, LONE_GROUP), partitions).run())
 
     async def _create_late(self) -> None:
         await asyncio.sleep(self._rng.uniform(1.0, 0.8 * WORK_S))

@@ -1,15 +1,15 @@
 """How a group comes to its next generation.
 
-A round is prepared (all members are asked to join again), completed (everyone is there, or the time is up: the
+A rebalance is prepared (all members are asked to join again), completed (everyone is there, or the time is up: the
 generation begins and its leader makes the assignments), and ends when the leader brings them. Anything that happens
-to the membership meanwhile begins another round.
+to the membership meanwhile begins another rebalance.
 
 What a reader could get wrong
     A session runs on while its member waits for a join or a sync: when it is over it starts again as long as
     somebody waits, and ends the member otherwise. So a member whose connection was lost while it waited goes after
     a session timeout, and one that waits for others does not.
-    A dynamic member that misses a round is removed; a static one keeps its place until its session is over.
-    A round without any joiner has no leader. It waits until the silent static members' sessions are over.
+    A dynamic member that misses a rebalance is removed; a static one keeps its place until its session is over.
+    A rebalance without any joiner has no leader. It waits until the silent static members' sessions are over.
 """
 
 from enum import IntEnum
@@ -27,7 +27,7 @@ class Alarm(IntEnum):
     SESSION = 0
     """A member, or a member id that has been given out, has been silent for its session timeout."""
     JOIN = 1
-    """The preparation of a round has lasted long enough."""
+    """The preparation of a rebalance has lasted long enough."""
     SYNC = 2
     """Members of a generation have not asked for their assignments for long enough."""
     EXPIRY = 3
@@ -40,7 +40,7 @@ AlarmKey: TypeAlias = tuple[Alarm, str, str]
 """The kind, the group, and the member where it is about one."""
 
 
-class Rounds:
+class Rebalances:
     def __init__(self, settings: GroupSettings, timers: Timers[AlarmKey]) -> None:
         self._settings = settings
         self._timers = timers
@@ -74,7 +74,7 @@ class Rounds:
         self._timers.cancel((Alarm.SYNC, group.group_id, ""))
 
     def await_join(self, group: Group, member: Member, token: int, draft: Draft) -> None:
-        """The member has come for the next round and waits for it to begin."""
+        """The member has come for the next rebalance and waits for it to begin."""
         self.answer_join(member, _superseded(group), draft)
         member.join_token = token
         self._waiting[token] = member
@@ -100,7 +100,7 @@ class Rounds:
             member.sync_token = None
 
     def prepare(self, group: Group, draft: Draft, now_ms: int) -> None:
-        """Begin a round, and complete it at once if nobody is missing."""
+        """Begin a rebalance, and complete it at once if nobody is missing."""
         assert group.state is not GroupState.PREPARING_REBALANCE
         for member in group.members.values():
             self.answer_sync(member, _superseded(group), draft)
@@ -120,7 +120,7 @@ class Rounds:
         self.complete_if_ready(group, draft, now_ms)
 
     def settle(self, group: Group, draft: Draft, now_ms: int) -> None:
-        """Members have been removed: begin a round, or go on with the one that is being prepared."""
+        """Members have been removed: begin a rebalance, or go on with the one that is being prepared."""
         if group.state is GroupState.PREPARING_REBALANCE:
             self.complete_if_ready(group, draft, now_ms)
         elif group.state is not GroupState.EMPTY:
@@ -145,7 +145,7 @@ class Rounds:
         self._complete(group, draft, now_ms)
 
     def on_sync_due(self, group: Group, draft: Draft, now_ms: int) -> None:
-        """Whoever took part in the round and has not come for its assignment holds nothing and is removed."""
+        """Whoever took part in the rebalance and has not come for its assignment holds nothing and is removed."""
         missing = [member for member in group.members.values() if member.member_id in group.sync_owed]
         for member in missing:
             self.drop(group, member, draft)

@@ -7,7 +7,7 @@ from ropewalk.broker.partitions.hosted import Hosted
 from ropewalk.broker.partitions.partition import Partition
 
 
-class Leaders(Protocol):
+class HostedPartitions(Protocol):
     def find(self, topic: str, index: int) -> Partition:
         """The one that is led here. Raises UnknownTopic, UnknownPartition or NotLeader."""
 
