@@ -7,6 +7,8 @@ asyncio. Importing the package itself loads nothing: what is named here is loade
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from ropewalk.base.version import VERSION
+
 if TYPE_CHECKING:
     from ropewalk.base.errors import RopewalkError
     from ropewalk.base.ids import TopicPartition
@@ -16,7 +18,8 @@ if TYPE_CHECKING:
     from ropewalk.client.consuming.message import Message
     from ropewalk.client.formats import Avro, Json, Protobuf, Text
 
-__version__ = "0.1.0"
+
+__version__ = VERSION
 
 __all__ = [
     "Admin",

@@ -48,6 +48,7 @@ class Candidate:
             self.facts,
             self.decisions,
             settle_settings=lambda _image: {},
+            settle_level=lambda _image: [],
             create_cluster=create_cluster,
             others_agree=self._others_agree,
             name_reign=lambda: f"{node_id} {self.log.epoch}",

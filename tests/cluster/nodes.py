@@ -11,6 +11,8 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from ropewalk.base.ids import NodeId
+from ropewalk.base.levels import OURS
+from ropewalk.broker.cluster.facts import Facts
 from ropewalk.client.calls.client import Client
 from ropewalk.client.connections.address import Address
 from ropewalk.metadata.records import ALL_ROLES
@@ -35,12 +37,16 @@ class Member:
 
     def __init__(self, machine: Machine, options: NodeOptions) -> None:
         self.machine = machine
+        self.software = OURS
+        """What the next start is of."""
         self._options = options
 
     node: Node
 
     async def start(self) -> Node:
-        self.node = await self.machine.start(lambda ports: build.start(load(self._options, {}), ports))
+        self.node = await self.machine.start(
+            lambda ports: build.start(load(self._options, {}), ports, Facts(self.software))
+        )
         return self.node
 
     async def stop(self) -> None:

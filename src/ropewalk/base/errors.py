@@ -53,7 +53,11 @@
       DiskFull                  only the reserve is left on the disk: nothing is written until there is room; nothing was changed
       CorruptMetadata           acknowledged facts about the cluster cannot be read back; a node does not start with them
       MetadataUnavailable       the home of the cluster's facts cannot be reached; nothing was changed
+      CannotFollow              this process can never follow the cluster's facts again: it leaves service
       HistoryParted             the cluster's facts were put back to an earlier state; what was followed since is no more
+      UnreadableMetadata        the cluster's facts say something that this version does not know
+      VersionRefused            a node of another release or level than the cluster can have
+      NotInForce                it needs a level that is not in force yet; nothing was changed
       DirectoryInUse            another process holds the data directory
       DirectoryRefused          the data directory is another node's, or of a layout that is not known
       TimedOut                  not done in the time the client allowed; it may still be done later
@@ -291,8 +295,24 @@ class MetadataUnavailable(RopewalkError):
     """Facts can neither be changed nor read anew until the home is back; what is known already goes on to count."""
 
 
-class HistoryParted(RopewalkError):
-    """Whoever has followed the other history leaves service: it can never follow this one."""
+class CannotFollow(RopewalkError):
+    """Whoever hears this leaves service until it is started again."""
+
+
+class HistoryParted(CannotFollow):
+    """Whoever has followed the other history can never follow this one."""
+
+
+class UnreadableMetadata(CannotFollow):
+    """To go on without what cannot be read would leave the image wrong."""
+
+
+class VersionRefused(RopewalkError):
+    pass
+
+
+class NotInForce(RopewalkError):
+    pass
 
 
 class DirectoryInUse(RopewalkError):

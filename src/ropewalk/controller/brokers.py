@@ -26,9 +26,11 @@ from ropewalk.base.errors import (
     UnknownBroker,
 )
 from ropewalk.base.ids import NodeId, TopicId, format_id
+from ropewalk.base.levels import OURS, Software
 from ropewalk.base.limits import CLOCK_SKEW_MS_MAX
 from ropewalk.base.ports import Rng
 from ropewalk.controller.elections import Elections, Standing, all_partitions
+from ropewalk.controller.levels import check_software
 from ropewalk.metadata.image import Broker, Image, Partition, Topic
 from ropewalk.metadata.records import (
     ALL_ROLES,
@@ -64,6 +66,7 @@ class Registration(Struct, frozen=True, kw_only=True):
     before the first registration, so whatever was written in an earlier life is in every directory that counts a later one."""
     process: bytes = b""
     """Drawn at the start, so that one that asks again is told from the next."""
+    software: Software = OURS
 
 
 def decide_create_cluster(
@@ -95,12 +98,14 @@ def decide_register_broker(
     now_ms: int,
     is_live: bool = False,
     is_lone: bool = False,
+    others: Sequence[Software] = (),
 ) -> list[MetadataRecord]:
     """At every start, even if nothing has changed: a new process has a new epoch.
 
-    `is_live`: a node of this id has a session at this moment.
+    `is_live`: a node of this id has a session at this moment. `others`: what the other nodes are that are there.
     """
     _check(image, registration, now_ms, is_live)
+    check_software(image, registration.node_id, registration.software, others)
     node_id = registration.node_id
     state = BrokerState.ACTIVE if is_lone else BrokerState.FENCED
     elections = Elections(Standing(image, {node_id: state}), settings, now_ms)
@@ -126,6 +131,9 @@ def decide_register_broker(
         state=state,
         life=registration.life,
         process=registration.process,
+        version=registration.software.version,
+        level_min=registration.software.level_min,
+        level_max=registration.software.level_max,
     )
     return [*elections.records, registered]
 

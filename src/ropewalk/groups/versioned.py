@@ -18,6 +18,7 @@ class Versioned(Generic[M]):
         self._message = message
         self._versions = versions
         self._flexible_since = flexible_since
+        self.written = written
         self._prefix = written.to_bytes(2, "big")
         self._encode = compile_encoder(message, written, flexible=written >= flexible_since)
         self._decoders: dict[int, Callable[[memoryview, int, int], M]] = {}

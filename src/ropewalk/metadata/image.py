@@ -15,6 +15,7 @@ from msgspec import Struct, structs
 
 from ropewalk.base.errors import UnknownPartition, UnknownTopic, UnknownTopicId
 from ropewalk.base.ids import LeaderEpoch, NodeId, ProducerId, TopicId, format_id
+from ropewalk.base.levels import LEVEL_FIRST, Software
 from ropewalk.base.limits import LOSSES_REMEMBERED_MAX, REIGNS_REMEMBERED_MAX, TOPICS_DELETED_REMEMBERED_MAX
 from ropewalk.metadata.lineage import Position, Reign, holds, position_of
 from ropewalk.metadata.records import (
@@ -33,6 +34,7 @@ from ropewalk.metadata.records import (
     ControllerChanged,
     Endpoint,
     Fact,
+    LevelChanged,
     LossRecorded,
     MetadataRecord,
     PartitionChanged,
@@ -62,6 +64,14 @@ class Broker(Struct, frozen=True):
     """How many processes have used its directory; a copy that was taken earlier has seen fewer. 0: nobody counted."""
     process: bytes = b""
     """Which of them this is."""
+    version: str = ""
+    """Of its software; empty where it did not say."""
+    level_min: int = LEVEL_FIRST
+    level_max: int = LEVEL_FIRST
+
+    @property
+    def software(self) -> Software:
+        return Software(self.version, self.level_min, self.level_max)
 
     @property
     def is_active(self) -> bool:
@@ -149,6 +159,7 @@ class Image:
         "controller_id",
         "end_offset",
         "end_producer_id",
+        "level",
         "losses",
         "reigns",
         "replica_count",
@@ -166,6 +177,8 @@ class Image:
         self.controller_id: NodeId | None = None
         """Who decided last. It may be gone; what it decides counts only if the log takes it."""
         self.controller_epoch: int = 0
+        self.level: int = 0
+        """Which is in force (`base/levels.py`); 0 where nobody has said, as in metadata that is older than levels."""
         self.agreed_settings: Mapping[str, str | None] = {}
         """What a controller's configuration said of settings that all nodes must agree on; None for the default. Another mapping
         after every change."""
@@ -323,23 +336,11 @@ class Image:
                 offset = self.end_offset - 1 if record.offset is None else record.offset
                 reign = Reign(offset, node_id, epoch, record.reign)
                 self.reigns = (*self.reigns, reign)[-REIGNS_REMEMBERED_MAX:]
+            case LevelChanged(level=level):
+                assert level > self.level, "a level never goes down"
+                self.level = level
             case BrokerRegistered():
-                known = self._brokers.get(record.node_id)
-                self._on_broker(
-                    record.node_id,
-                    Broker(
-                        node_id=record.node_id,
-                        epoch=record.broker_epoch,
-                        directory=record.directory,
-                        endpoints=record.endpoints,
-                        rack=record.rack,
-                        roles=record.roles,
-                        state=record.state,
-                        is_leaving=known is not None and known.is_leaving,
-                        life=record.life,
-                        process=record.process,
-                    ),
-                )
+                self._on_registered(record)
             case BrokerStateChanged(node_id=node_id, broker_epoch=broker_epoch, state=state):
                 broker = self._brokers[node_id]
                 assert broker.epoch == broker_epoch, f"broker {node_id} has started again meanwhile"
@@ -391,6 +392,8 @@ class Image:
         """The fewest records that rebuild this image, `end_offset` apart: what a snapshot holds."""
         if self.cluster_id is not None:
             yield ClusterCreated(self.cluster_id)
+        if self.level:
+            yield LevelChanged(self.level)  # before whatever it brought
         for reign in self.reigns:
             is_last = reign.epoch == self.controller_epoch
             agreed = dict(self.agreed_settings) if is_last else {}
@@ -406,6 +409,9 @@ class Image:
                 broker.state,
                 broker.life,
                 broker.process,
+                broker.version,
+                broker.level_min,
+                broker.level_max,
             )
             if broker.is_leaving:
                 yield BrokerLeaving(broker.node_id, is_leaving=True)
@@ -430,6 +436,27 @@ class Image:
         if self._change is not None:
             yield ChangeBegun()
             yield from self._change
+
+    def _on_registered(self, record: BrokerRegistered) -> None:
+        known = self._brokers.get(record.node_id)
+        self._on_broker(
+            record.node_id,
+            Broker(
+                node_id=record.node_id,
+                epoch=record.broker_epoch,
+                directory=record.directory,
+                endpoints=record.endpoints,
+                rack=record.rack,
+                roles=record.roles,
+                state=record.state,
+                is_leaving=known is not None and known.is_leaving,
+                life=record.life,
+                process=record.process,
+                version=record.version,
+                level_min=record.level_min,
+                level_max=record.level_max,
+            ),
+        )
 
     def _on_broker(self, node_id: NodeId, broker: Broker | None) -> None:
         """In its place if it is known, so that any history of the same facts looks the same."""

@@ -30,6 +30,7 @@ from ropewalk.base.ports import Disk, File, Pool, read_whole, write_atomically
 from ropewalk.base.reserve import NoReserve, Purpose, Reserve, is_no_room
 from ropewalk.metadata.bell import NO_WAIT_S, Bell
 from ropewalk.metadata.frames import Frame, encode_frame, find_frame
+from ropewalk.metadata.levels import unreadable
 from ropewalk.metadata.log import AppendOutcome, Committed, Holder, Raced, Snapshot, Unknown
 from ropewalk.metadata.records import (
     BrokerSettingsChanged,
@@ -84,7 +85,7 @@ class LocalMetadataLog:
     def open(
         cls, disk: Disk, pool: Pool, directory: str, reserve: Reserve | None = None
     ) -> "LocalMetadataLog":
-        """Blocks. Raises `CorruptMetadata` if acknowledged facts cannot be read back."""
+        """Blocks. Raises `CorruptMetadata` if acknowledged facts cannot be read back, `UnreadableMetadata` if a newer version wrote them."""
         log = cls(disk, pool, directory, reserve)
         disk.make_directory(directory)
         disk.sync_directory(directory.rpartition("/")[0])
@@ -308,10 +309,7 @@ class LocalMetadataLog:
         try:
             records = decode_records(frame.payload)
         except ValueError as error:
-            raise CorruptMetadata(
-                f"{self._path}: the records at byte {frame.position} cannot be read: {error}; "
-                "were they written by a newer version?"
-            ) from error
+            raise unreadable(frame.payload, error) from error
         assert len(records) == frame.record_count, f"{self._path}: a frame at {frame.position} counts wrongly"
         self._records.extend(records)
 

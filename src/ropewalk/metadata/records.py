@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from ropewalk.base.ids import LeaderEpoch, NodeId, ProducerId, TopicId
+from ropewalk.base.levels import LEVEL_FIRST
 
 
 class Endpoint(Struct, frozen=True, gc=False):
@@ -46,13 +47,20 @@ class ClusterCreated(Struct, frozen=True, gc=False, tag="cluster_created", tag_f
     cluster_id: str
 
 
+class LevelChanged(Struct, frozen=True, gc=False, tag="level_changed", tag_field="type"):
+    """From here on what `level` brought may be written (`base/levels.py`). It never goes down."""
+
+    level: int
+
+
 class BrokerRegistered(Struct, frozen=True, gc=False, tag="broker_registered", tag_field="type"):
     """A broker started, for the first time or again.
 
     `broker_epoch` is the record's own offset in the log, or a little less within a change that is too large for one append: not
     less than where that begins. So a later start always has a larger one. `directory`
     is the UUID of its data directory: the same node id with another directory has lost what it held. `life` counts the processes that
-    have used it, 0 where nobody did, and `process` is drawn by each of them.
+    have used it, 0 where nobody did, and `process` is drawn by each of them. `version` is that of its software, empty where it did not say,
+    and the levels are those it can work at.
     """
 
     node_id: NodeId
@@ -64,6 +72,9 @@ class BrokerRegistered(Struct, frozen=True, gc=False, tag="broker_registered", t
     state: BrokerState = BrokerState.ACTIVE
     life: int = 0
     process: bytes = b""
+    version: str = ""
+    level_min: int = LEVEL_FIRST
+    level_max: int = LEVEL_FIRST
 
 
 class BrokerStateChanged(Struct, frozen=True, gc=False, tag="broker_state_changed", tag_field="type"):
@@ -233,6 +244,7 @@ class ChangeAbandoned(Struct, frozen=True, gc=False, tag="change_abandoned", tag
 Fact: TypeAlias = (
     ClusterCreated
     | ControllerChanged
+    | LevelChanged
     | BrokerRegistered
     | BrokerStateChanged
     | BrokerLeaving

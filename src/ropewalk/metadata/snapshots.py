@@ -6,6 +6,7 @@ import msgspec
 from crc32c import crc32c
 
 from ropewalk.base.errors import CorruptMetadata
+from ropewalk.metadata.levels import unreadable
 from ropewalk.metadata.log import Snapshot
 
 _MAGIC: Final = b"rwsnap01"
@@ -17,7 +18,7 @@ def encode_snapshot(snapshot: Snapshot) -> bytes:
 
 
 def decode_snapshot(path: str, data: bytes) -> Snapshot:
-    """`path` says where it was found. Raises `CorruptMetadata`."""
+    """`path` says where it was found. Raises `CorruptMetadata`, or `UnreadableMetadata` if a newer version wrote it."""
     if data[:8] != _MAGIC or crc32c(data[12:]) != int.from_bytes(data[8:12], "big"):
         raise CorruptMetadata(
             f"{path} fails its checksum at byte 0; stop every node of the cluster and restore the metadata from a backup"
@@ -25,6 +26,4 @@ def decode_snapshot(path: str, data: bytes) -> Snapshot:
     try:
         return msgspec.msgpack.decode(data[12:], type=Snapshot)
     except ValueError as error:
-        raise CorruptMetadata(
-            f"{path}: the facts at byte 12 cannot be read: {error}; were they written by a newer version?"
-        ) from error
+        raise unreadable(data[12:], error) from error

@@ -299,6 +299,7 @@ def _registration(
         unsynced=place.directory.unsynced_before,
         life=place.directory.life,
         process=process,
+        software=place.facts.software,
     )
 
 

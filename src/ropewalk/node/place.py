@@ -18,7 +18,7 @@ from typing import TypeVar
 
 import structlog
 
-from ropewalk.base.errors import DirectoryRefused, HistoryParted, MetadataUnavailable, RopewalkError
+from ropewalk.base.errors import CannotFollow, DirectoryRefused, MetadataUnavailable, RopewalkError
 from ropewalk.base.limits import CONTROLLER_TAKE_OVER_RETRY_MS, JOIN_RETRY_MS, REIGN_BYTES
 from ropewalk.base.ports import Ports
 from ropewalk.base.reserve import Reserve
@@ -33,6 +33,7 @@ from ropewalk.broker.peers.peers import PeerLinks
 from ropewalk.broker.peers.seeds import Seeds
 from ropewalk.controller.agreement import decide_agreement
 from ropewalk.controller.brokers import decide_create_cluster
+from ropewalk.controller.levels import decide_first_level
 from ropewalk.log.directory import DataDirectory
 from ropewalk.log.storage import Storage
 from ropewalk.metadata.bounds import USUAL, MetadataBounds
@@ -134,6 +135,7 @@ async def find_place(
             settle_settings=partial(
                 decide_agreement, configuration=config.broker_overrides, is_alone=config.is_alone
             ),
+            settle_level=partial(decide_first_level, software=facts.software),
             others_agree=_nobody_else
             if links is None
             else SecondOpinion(config.node_id, facts.image, links).agrees,
@@ -222,8 +224,8 @@ async def _catch_up(tail: MetadataTail) -> None:
         try:
             if not await tail.step(wait_ms=0):
                 return
-        except HistoryParted:
-            raise  # it was put back while it was being read: the next start reads it from its beginning
+        except CannotFollow:
+            raise  # of another version; or put back while it was being read, and the next start reads it from its beginning
         except RopewalkError as error:
             if complaint is None:
                 complaint = str(error)

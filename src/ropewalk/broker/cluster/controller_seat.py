@@ -20,8 +20,8 @@ from collections.abc import Awaitable, Callable, Sequence
 import structlog
 
 from ropewalk.base.errors import (
+    CannotFollow,
     CorruptMetadata,
-    HistoryParted,
     InvalidRequest,
     NotController,
     RopewalkError,
@@ -51,11 +51,12 @@ class ControllerSeat:
         *,
         create_cluster: Callable[[Image], Sequence[MetadataRecord]],
         settle_settings: Callable[[Image], dict[str, str | None]],
+        settle_level: Callable[[Image], Sequence[MetadataRecord]],
         others_agree: Callable[[Holder], Awaitable[bool]],
         name_reign: Callable[[], str],
     ) -> None:
         """`create_cluster` decides the first records of all, nothing where there are some; it may refuse. `settle_settings`
-        decides what nodes must agree on and have not. `others_agree` says whether most nodes miss a holder that this one has lost.
+        decides what nodes must agree on and have not, `settle_level` the level where there is none. `others_agree` says whether most nodes miss a holder that this one has lost.
         `name_reign` makes a name that nobody has had."""
         self._node_id = node_id
         self._log = log
@@ -63,6 +64,7 @@ class ControllerSeat:
         self._decisions = decisions
         self._create_cluster = create_cluster
         self._settle_settings = settle_settings
+        self._settle_level = settle_level
         self._others_agree = others_agree
         self._name_reign = name_reign
         self._lost_epoch = 0
@@ -117,14 +119,14 @@ class ControllerSeat:
                 try:
                     if await self._take_over():
                         await self._hold(former)
-                except HistoryParted:
+                except CannotFollow:
                     raise
                 except RopewalkError as error:
                     if isinstance(error, _NO_CLUSTER) and not self._is_settled:
                         self._settle(error)
                         await _for_ever()
                     await self._wait_for_better(error)
-        except HistoryParted as error:
+        except CannotFollow as error:
             self._facts.part(str(error))
             self._decisions.refuse(NotController(str(error)))
             self._settle(error)
@@ -157,7 +159,7 @@ class ControllerSeat:
 
     async def _hear(self) -> None:
         if self._log.parted is not None:
-            raise HistoryParted(self._log.parted)
+            raise CannotFollow(self._log.parted)
         start_offset = self._facts.image.end_offset
         records = self._log.heard(start_offset)
         if records is not None:
@@ -165,7 +167,7 @@ class ControllerSeat:
             return
         try:
             await self._decisions.catch_up()
-        except HistoryParted:
+        except CannotFollow:
             raise
         except RopewalkError:
             return  # `trouble` says so, and the next round asks again
@@ -182,6 +184,7 @@ class ControllerSeat:
                 lambda image: [
                     *self._create_cluster(image),
                     ControllerChanged(self._node_id, epoch, self._settle_settings(image), reign),
+                    *self._settle_level(image),
                 ]
             )
         except NotController:

@@ -20,7 +20,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from ropewalk.base.errors import (
-    HistoryParted,
+    CannotFollow,
     MetadataUnavailable,
     NodeStopping,
     NotController,
@@ -35,6 +35,7 @@ from ropewalk.controller.elections import InTurns
 from ropewalk.metadata.bounds import USUAL, MetadataBounds
 from ropewalk.metadata.changes import appends_of
 from ropewalk.metadata.image import Image
+from ropewalk.metadata.levels import check_written
 from ropewalk.metadata.log import Committed, MetadataLog, Raced, Snapshot, Unknown
 from ropewalk.metadata.records import ChangeAbandoned, MetadataRecord
 from ropewalk.runtime.steps import Pace
@@ -149,6 +150,7 @@ class Decisions:
     async def _commit(self, records: Sequence[MetadataRecord], epoch: int) -> bool:
         """Append and apply; False if the log had moved on, and the image has now."""
         end_offset = self._facts.image.end_offset
+        check_written(records, self._facts.image.level)
         outcome = await self._log.append(records, expected_epoch=epoch, expected_end_offset=end_offset)
         match outcome:
             case Committed():
@@ -156,13 +158,13 @@ class Decisions:
                 return True
             case Unknown(reason=reason):
                 # The next append will find that the log has moved on, or is another.
-                with suppress(MetadataUnavailable, HistoryParted):
+                with suppress(MetadataUnavailable, CannotFollow):
                     await self.catch_up()
                 raise TimedOut(f"whether the change was made is not known: {reason}")
             case Raced():
                 try:
                     await self.catch_up()
-                except HistoryParted as error:  # nothing was written, and this node will never write again
+                except CannotFollow as error:  # nothing was written, and this node will never write again
                     raise NotController(str(error)) from None
                 if outcome.epoch != epoch:
                     raise NotController(f"another controller has taken over in epoch {outcome.epoch}")

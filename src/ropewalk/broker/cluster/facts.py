@@ -8,8 +8,8 @@ few trips to the disk.
 What a reader could get wrong
     The image may be ahead of the node: a topic that it names may have partitions that are not open yet, or no more.
     The image may be behind the cluster. What it says was true once; epochs say whether it still is.
-    The metadata may be put back to an earlier state while this node runs. What it has followed cannot be taken back, so it
-    parts: nothing more is applied, and the node is out of service until it is started again.
+    The metadata may be put back to an earlier state while this node runs, or say what this version does not know. What was followed
+    cannot be taken back and what comes cannot be left out, so the node parts: nothing more is applied, and the node is out of service until it is started again.
 """
 
 import asyncio
@@ -19,7 +19,9 @@ from typing import TypeAlias
 import structlog
 
 from ropewalk.base.errors import HistoryParted, NodeStopping, RopewalkError
+from ropewalk.base.levels import OURS, Software
 from ropewalk.metadata.image import Image, reigns_in
+from ropewalk.metadata.levels import check_read
 from ropewalk.metadata.lineage import complaint, holds
 from ropewalk.metadata.log import Snapshot
 from ropewalk.metadata.records import Fact, MetadataRecord, TopicDeleted
@@ -30,7 +32,9 @@ Follow: TypeAlias = Callable[[Sequence[Fact]], Awaitable[None]]
 
 
 class Facts:
-    def __init__(self) -> None:
+    def __init__(self, software: Software = OURS) -> None:
+        """`software` is what this node is of: facts of a level that it does not know are not applied."""
+        self.software = software
         self.image = Image()
         self.followed_offset = 0
         """How much of the metadata log the node has followed, as far as it can."""
@@ -50,28 +54,32 @@ class Facts:
         """Why this node can never follow the metadata again, for people; None while it can."""
 
     def part(self, reason: str) -> None:
-        """What this node has followed is no more. It leaves service for as long as the process lives."""
+        """What this node has followed is no more, or it cannot read what comes next. It leaves service for as long as the process lives."""
         if self.parted is None:
             self.parted = reason
-            _log.error(
-                "this node leaves service: its metadata is of a history that is no more", reason=reason
-            )
+            _log.error("this node leaves service: it can never follow the metadata again", reason=reason)
             self.follow_soon()
 
     def apply(self, records: Sequence[MetadataRecord], *, start_offset: int) -> None:
-        """Records of the log from `start_offset` on, which the image has reached. What it has already is left out."""
+        """Records of the log from `start_offset` on, which the image has reached. What it has already is left out.
+
+        Raises `UnreadableMetadata`, and applies none of them, where one is of a level that this node does not know.
+        """
         known_count = self.image.end_offset - start_offset
         assert known_count >= 0, f"the image ends at {self.image.end_offset}, before {start_offset}"
-        self._unfollowed += self.image.apply_all(records[known_count:])
+        news = records[known_count:]
+        check_read(news, self.software)
+        self._unfollowed += self.image.apply_all(news)
         self._on_moved()
 
     def restart(self, snapshot: Snapshot) -> None:
         """Go on from a snapshot. One that the image is ahead of changes nothing; what it no longer names is followed as deleted.
 
-        Raises `HistoryParted` for one of another history than the image's.
+        Raises `HistoryParted` for one of another history than the image's, `UnreadableMetadata` for one of a level that is not known.
         """
         if snapshot.end_offset < self.image.end_offset:
             return
+        check_read(snapshot.facts, self.software)
         position = self.image.position
         if not holds(reigns_in(snapshot.facts, snapshot.end_offset), position):
             raise HistoryParted(complaint(position, "this node"))

@@ -15,10 +15,10 @@ import structlog
 from msgspec import structs
 
 from ropewalk.base.errors import (
+    CannotFollow,
     ControllerUnavailable,
     DirectoryPutBack,
     DuplicateBroker,
-    HistoryParted,
     InvalidRequest,
     MetadataUnavailable,
     NotController,
@@ -27,6 +27,7 @@ from ropewalk.base.errors import (
     StaleBrokerEpoch,
     TimedOut,
     UnknownBroker,
+    VersionRefused,
 )
 from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import (
@@ -49,7 +50,7 @@ _log = structlog.get_logger()
 _UNHEARD = (ControllerUnavailable, ConnectionLost, MetadataUnavailable, NotController, TimedOut)
 """After these nobody has heard a controller. Whatever else it refuses with, it has answered."""
 
-_FOR_GOOD = (HistoryParted, InvalidRequest, OtherCluster)
+_FOR_GOOD = (CannotFollow, InvalidRequest, OtherCluster, VersionRefused)
 """Somebody has to put these right before the node can be let in."""
 
 
@@ -234,7 +235,7 @@ class Membership:
         except (StaleBrokerEpoch, UnknownBroker) as error:
             _log.warning("the controller does not know this node; it registers again", reason=str(error))
             await self._register_again()
-        except HistoryParted as error:
+        except CannotFollow as error:
             self._facts.part(str(error))
         except RopewalkError as error:
             self._on_error(error)

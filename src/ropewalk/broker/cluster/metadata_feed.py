@@ -13,7 +13,7 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from ropewalk.base.errors import HistoryParted, NotController, ProtocolError, RopewalkError
+from ropewalk.base.errors import CannotFollow, HistoryParted, NotController, RopewalkError
 from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import (
     METADATA_FETCH_WAIT_MS,
@@ -27,6 +27,7 @@ from ropewalk.broker.cluster.to_controller import refusal
 from ropewalk.broker.peers.peers import Lane
 from ropewalk.client.errors import RemoteError
 from ropewalk.metadata.bounds import USUAL, MetadataBounds
+from ropewalk.metadata.levels import unreadable
 from ropewalk.metadata.lineage import Position, complaint
 from ropewalk.metadata.log import MetadataLog, Snapshot
 from ropewalk.metadata.records import MetadataRecord, decode_records, encode_records
@@ -99,7 +100,7 @@ class MetadataTail:
         while True:
             try:
                 await self.step()
-            except HistoryParted as error:
+            except CannotFollow as error:
                 self._facts.part(str(error))
                 await asyncio.get_running_loop().create_future()  # there is nothing to hear any more
             except RopewalkError as error:
@@ -113,7 +114,7 @@ class MetadataTail:
                 self.trouble = None
 
     async def step(self, *, wait_ms: int = METADATA_FETCH_WAIT_MS) -> bool:
-        """Ask once, and apply what comes; False if there was nothing new. Raises `HistoryParted` if nothing can come any more."""
+        """Ask once, and apply what comes; False if there was nothing new. Raises `CannotFollow` if nothing can come any more."""
         position = self._facts.image.position
         start_offset = position.end_offset
         request = fetch_metadata.FetchMetadataRequest(
@@ -136,12 +137,12 @@ class MetadataTail:
 def _decode_snapshot(data: bytes) -> Snapshot:
     try:
         return msgspec.msgpack.decode(data, type=Snapshot)
-    except msgspec.DecodeError as error:
-        raise ProtocolError(f"a snapshot of the metadata cannot be read: {error}") from None
+    except ValueError as error:
+        raise unreadable(data, error) from None
 
 
 def _decode_records(data: bytes) -> tuple[MetadataRecord, ...]:
     try:
         return decode_records(data)
     except ValueError as error:
-        raise ProtocolError(f"records of the metadata cannot be read: {error}") from None
+        raise unreadable(data, error) from None

@@ -19,6 +19,7 @@ from msgspec import Struct
 from ropewalk.base.complaints import Complaints
 from ropewalk.base.errors import MetadataUnavailable, RopewalkError, StorageFailed, Throttled, TimedOut
 from ropewalk.base.ids import NodeId
+from ropewalk.base.levels import Software
 from ropewalk.base.limits import CONNECTION_GRACE_MS, SESSION_CHECK_MS
 from ropewalk.base.ports import Clock
 from ropewalk.broker.cluster.cluster import Cluster
@@ -31,6 +32,7 @@ from ropewalk.controller.alter_partition import (
 from ropewalk.controller.brokers import Registration, decide_register_broker, registered_broker
 from ropewalk.controller.elections import InTurns
 from ropewalk.controller.health import NodeReports
+from ropewalk.controller.levels import check_neighbours
 from ropewalk.controller.load import NodeLoad
 from ropewalk.controller.membership import (
     Heartbeat,
@@ -112,6 +114,7 @@ class Registry:
                 now_ms=self._clock.now_ms(),
                 is_live=is_live,
                 is_lone=self._is_alone,
+                others=self._present(image, registration.node_id),
             )
             decided[:] = [record for record in records if isinstance(record, BrokerRegistered)]
             return records
@@ -127,7 +130,9 @@ class Registry:
         self._cluster.check_decides()
         image, node_id = self._cluster.image, heartbeat.node_id
         check_history(image, node_id, heartbeat.position)
-        registered_broker(image, node_id, heartbeat.broker_epoch)
+        broker = registered_broker(image, node_id, heartbeat.broker_epoch)
+        if node_id != self._node_id:  # it may have registered with a controller of another version
+            check_neighbours(node_id, broker.software, [self._cluster.facts.software])
         self.sessions.on_heartbeat(node_id, heartbeat.broker_epoch, self._now_ms(), load)
         self.reports.on_heartbeat(
             node_id,
@@ -250,6 +255,13 @@ class Registry:
         return fence_in_turns(
             image, node_id, broker_epoch, settings=self._settings, now_ms=self._clock.now_ms()
         )
+
+    def _present(self, image: Image, node_id: NodeId) -> list[Software]:
+        """What the nodes are that are there, this one among them: one that comes has to get on with all. Who is registered and silent
+        may have been replaced by another version meanwhile."""
+        brokers = [image.brokers[other] for other in sorted(self._connected) if other in image.brokers]
+        others = [broker.software for broker in brokers if broker.node_id != node_id]
+        return others if node_id == self._node_id else [self._cluster.facts.software, *others]
 
     def _now_ms(self) -> int:
         """Sessions are measured: wall time may jump."""

@@ -90,6 +90,9 @@ class ToController:
             ),
             life=registration.life,
             process=registration.process,
+            version=registration.software.version,
+            level_min=registration.software.level_min,
+            level_max=registration.software.level_max,
         )
         answer = await self._call(register_node.API, request, timeout_ms)
         return Registered(answer.broker_epoch, answer.cluster_id)
@@ -215,6 +218,7 @@ _REFUSALS: Final[dict[ErrorCode, type[RopewalkError]]] = {
     ErrorCode.OFFSET_OUT_OF_RANGE: errors.HistoryParted,
     ErrorCode.KAFKA_STORAGE_ERROR: errors.StorageFailed,
     ErrorCode.REQUEST_TIMED_OUT: errors.TimedOut,
+    ErrorCode.UNSUPPORTED_VERSION: errors.VersionRefused,
     ErrorCode.INVALID_REQUEST: errors.InvalidRequest,
     ErrorCode.THROTTLING_QUOTA_EXCEEDED: errors.Throttled,
 }

@@ -65,6 +65,7 @@ from ropewalk.metadata.records import (
     ClusterCreated,
     ControllerChanged,
     Fact,
+    LevelChanged,
     LossRecorded,
     PartitionChanged,
     PartitionCreated,
@@ -269,6 +270,7 @@ class Partitions:
                         touched.update(dict.fromkeys(self._image.topics_by_id))
                 case (
                     ClusterCreated()
+                    | LevelChanged()
                     | BrokerStateChanged()
                     | BrokerLeaving()
                     | BrokerRemoved()

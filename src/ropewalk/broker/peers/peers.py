@@ -16,6 +16,7 @@ import structlog
 
 from ropewalk.base.complaints import Complaints
 from ropewalk.base.ids import NodeId
+from ropewalk.base.levels import OURS, peer_version_max
 from ropewalk.base.limits import PEER_CONNECT_MS_MAX, PEER_RECONNECT_MS_MAX, PEER_RECONNECT_MS_MIN
 from ropewalk.base.ports import Clock, Network, Rng
 from ropewalk.client.connections.address import Address
@@ -78,9 +79,14 @@ class PeerLink:
     async def call(
         self, api: Api[Q, R], request: Q, *, deadline_ms: float, version_max: int | None = None
     ) -> R:
-        """Connect if need be, send, and wait for the answer. `Unreachable` means that nothing was sent."""
+        """Connect if need be, send, and wait for the answer. `Unreachable` means that nothing was sent.
+
+        In no newer version than the level in force has brought.
+        """
         peer = await self.peer(deadline_ms=deadline_ms)
-        return await peer.connection.call(api, request, deadline_ms=deadline_ms, version_max=version_max)
+        allowed = self._links.version_max(api.name)
+        newest = allowed if version_max is None else min(version_max, allowed)
+        return await peer.connection.call(api, request, deadline_ms=deadline_ms, version_max=newest)
 
     async def peer(self, *, deadline_ms: float) -> PeerConnection:
         """The open connection and who is at its other end."""
@@ -184,6 +190,10 @@ class PeerLinks:
         if link is None:
             link = self._by_address[address, lane] = PeerLink(self, lambda: address, None)
         return link
+
+    def version_max(self, api_name: str) -> int:
+        """The newest version that may be used; before anything is known of the cluster, that of the oldest level."""
+        return peer_version_max(api_name, self._image.level or OURS.level_min)
 
     def locate(self, node_id: NodeId) -> Address:
         broker = self._image.brokers.get(node_id)

@@ -16,6 +16,7 @@ from msgspec import Struct
 from ropewalk.base.errors import CorruptMetadata
 from ropewalk.base.ids import NodeId
 from ropewalk.metadata.frames import encode_frame, find_frame
+from ropewalk.metadata.levels import unreadable
 from ropewalk.metadata.records import MetadataRecord, decode_records, encode_records
 
 V = TypeVar("V")
@@ -86,7 +87,8 @@ def encode_batch(batch: Batch) -> bytes:
 
 
 def decode_batch(key: bytes, value: bytes) -> Batch:
-    """Raises `CorruptMetadata`: what is in the log was acknowledged, so going on without it would forget facts."""
+    """Raises `CorruptMetadata`, or `UnreadableMetadata` if a newer version wrote it: what is in the log was acknowledged, so
+    going on without it would forget facts."""
     frame = find_frame(value, 0)
     if frame is None or frame.end_position != len(value) or frame.position != 0:
         raise CorruptMetadata(
@@ -95,9 +97,7 @@ def decode_batch(key: bytes, value: bytes) -> Batch:
     try:
         records = decode_records(frame.payload)
     except ValueError as error:
-        raise CorruptMetadata(
-            f"{key.decode()} in etcd cannot be read: {error}; was it written by a newer version?"
-        ) from error
+        raise unreadable(frame.payload, error) from error
     return Batch(frame.epoch, frame.base_offset, records)
 
 

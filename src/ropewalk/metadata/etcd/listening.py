@@ -8,7 +8,7 @@ import asyncio
 from contextlib import suppress
 from typing import Final
 
-from ropewalk.base.errors import CorruptMetadata, HistoryParted, MetadataUnavailable, RopewalkError
+from ropewalk.base.errors import CannotFollow, CorruptMetadata, MetadataUnavailable, RopewalkError
 from ropewalk.base.limits import ETCD_LEASE_S, ETCD_WATCH_SILENT_MS_MAX
 from ropewalk.metadata.etcd import messages
 from ropewalk.metadata.etcd.client import Refused, Unanswered, Unreachable, Watch
@@ -45,7 +45,7 @@ class Listening:
                     await asyncio.sleep(_PAUSE_S)  # etcd will not be listened to; nor may it the next time
             except (MetadataUnavailable, CorruptMetadata, Unreachable, Unanswered):
                 await asyncio.sleep(_PAUSE_S)
-            except HistoryParted:
+            except CannotFollow:
                 await asyncio.get_running_loop().create_future()  # there is nothing to hear any more
 
     async def _watch(self, start_revision: int) -> bool:

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from ropewalk.base.errors import CorruptMetadata, HistoryParted, MetadataUnavailable
+from ropewalk.base.errors import CannotFollow, CorruptMetadata, MetadataUnavailable
 from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import METADATA_LOG_BYTES_MAX
 from ropewalk.base.ports import Clock, Network, Rng
@@ -173,7 +173,7 @@ class EtcdMetadataLog:
         mirror = self._store.mirror
         try:
             await self._store.read()
-        except (MetadataUnavailable, CorruptMetadata, HistoryParted):
+        except (MetadataUnavailable, CorruptMetadata, CannotFollow):
             return Unknown(refusal)
         written = self.heard(batch.base_offset)
         if written is None or mirror.seat != seat:  # it may have been done before another took over

@@ -6,7 +6,7 @@ What a reader could get wrong
 
 from collections.abc import Sequence
 
-from ropewalk.base.errors import CorruptMetadata, HistoryParted, MetadataUnavailable
+from ropewalk.base.errors import CannotFollow, CorruptMetadata, HistoryParted, MetadataUnavailable
 from ropewalk.base.limits import ETCD_APPENDS_READ_MAX, ETCD_LEASE_S
 from ropewalk.metadata.bell import Bell
 from ropewalk.metadata.etcd import messages
@@ -42,17 +42,17 @@ class Store:
     async def read(self) -> int:
         """Bring the mirror up to date; answers the revision of etcd that it stands for.
 
-        Raises `MetadataUnavailable` if etcd does not answer, `HistoryParted` if it has lost what it said before, and
-        `CorruptMetadata` if it has lost what it says that it has.
+        Raises `MetadataUnavailable` if etcd does not answer, `CannotFollow` if it has lost what it said before or says what this
+        version does not know, and `CorruptMetadata` if it has lost what it says that it has.
         """
         if self.parted is not None:
-            raise HistoryParted(self.parted)
+            raise CannotFollow(self.parted)
         try:
             return await self._read()
         except CorruptMetadata as error:
             self._out_of_reach = str(error)
             raise
-        except HistoryParted as error:
+        except CannotFollow as error:
             self._on_parted(str(error))
             raise
 
@@ -158,7 +158,7 @@ class Store:
         """False if something before them is missing: read."""
         try:
             gaps = [event for event in events if not self.mirror.on_event(event)]
-        except HistoryParted as error:
+        except CannotFollow as error:
             self._on_parted(str(error))
             raise
         self.bell.ring()

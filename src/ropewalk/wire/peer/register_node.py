@@ -2,6 +2,7 @@
 
 v1  unsynced
 v2  life, process
+v3  version, level_min, level_max
 """
 
 from typing import Annotated, Final
@@ -41,6 +42,11 @@ class RegisterNodeRequest(Message, frozen=True):
     """How many processes have used its data directory, this one included; 0 where nobody counted."""
     process: Annotated[bytes, since(2)] = b""
     """Drawn by each process at its start: one that asks again is told from the next."""
+    version: Annotated[str, since(3)] = ""
+    """Of its software."""
+    level_min: Annotated[Int32, since(3)] = 1
+    level_max: Annotated[Int32, since(3)] = 1
+    """The levels that it can work at."""
 
 
 class RegisterNodeResponse(ControllerAnswer, frozen=True):
@@ -51,7 +57,7 @@ class RegisterNodeResponse(ControllerAnswer, frozen=True):
 API: Final = Api(
     key=10003,
     name="RegisterNode",
-    versions=range(0, 2 + 1),
+    versions=range(0, 3 + 1),
     flexible_since=0,
     request=RegisterNodeRequest,
     response=RegisterNodeResponse,

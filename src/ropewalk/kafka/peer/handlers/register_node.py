@@ -9,6 +9,7 @@ from typing import Protocol
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import NodeId, TopicId
+from ropewalk.base.levels import Software
 from ropewalk.controller.brokers import Registration
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.peer.controller_codes import code_for
@@ -58,6 +59,7 @@ def _registration(request: RegisterNodeRequest) -> Registration:
         unsynced=None if request.unsynced is None else _replicas(request.unsynced),
         life=request.life,
         process=bytes(request.process),
+        software=Software(request.version, request.level_min, request.level_max),
     )
 
 
