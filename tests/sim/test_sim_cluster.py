@@ -64,6 +64,7 @@ def test_there_are_mutants_for_what_only_whole_nodes_show() -> None:
         "connection_without_turns",
         "damage_forgotten",
         "deletion_answered_early",
+        "deletions_not_told",
         "epochs_not_compared",
         "failed_change_left_open",
         "history_not_compared",
