@@ -55,6 +55,10 @@ class Played:
             raise RemoteError(ErrorCode.OFFSET_OUT_OF_RANGE)
         return [Fetched(partition, b"", 5000, 5000, 4000)]
 
+    async def log_sizes(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        """A kilobyte and a half for each offset of `orders`; of others nobody speaks."""
+        return {each: 1_500_000 for each in partitions if each.topic == "orders"}
+
     def close(self) -> None: ...
 
 
@@ -137,6 +141,30 @@ def test_who_may_lose_records_goes_on_wherever_they_are_gone(
     with pytest.raises(DataLost, match="failOnDataLoss=false"):
         rows()
     assert rows(failOnDataLoss="false") == []
+
+
+@pytest.mark.parametrize(
+    ("bytes_max", "rows_max", "expected"),
+    [
+        pytest.param(150_000, None, 4100, id="in the bytes that brokers say"),
+        pytest.param(150_000, 10, 4010, id="the lesser of two bounds"),
+        pytest.param(1, None, 4001, id="one offset at least"),
+        pytest.param(1_500_000, None, 5000, id="everything fits"),
+    ],
+)
+def test_a_batch_has_no_more_bytes_than_it_may(
+    monkeypatch: pytest.MonkeyPatch, bytes_max: int, rows_max: int | None, expected: int
+) -> None:
+    monkeypatch.setattr(Brokers, "client", property(lambda _: Played()))
+    given = {
+        "bootstrap": "x:1", "subscribe": "orders", "startingOffsets": "earliest",
+        "maxBytesPerTrigger": str(bytes_max),
+    }  # fmt: skip
+    reader = stream_reader(given, schema_of((Column.OFFSET,)))
+    limit = ReadAllAvailable() if rows_max is None else ReadMaxRows(rows_max)
+    assert from_json(reader.latestOffset(reader.initialOffset(), limit)) == {
+        TopicPartition("orders", 0): expected
+    }
 
 
 def test_a_partition_that_is_left_out_is_not_skipped(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.spark.ranges import FROM_THE_START, Range, limited, split
+from ropewalk.spark.weights import PIECE_BYTES_MIN, UNKNOWN_BYTES, Weights, cut, within_bytes
 
 MUCH, LITTLE, NONE = (TopicPartition("orders", index) for index in range(3))
 
@@ -22,6 +23,30 @@ def test_a_partition_is_not_forgotten_beside_one_that_has_much_more() -> None:
         available[MUCH] += 1_000_000
     assert reached[LITTLE] == 3
     assert reached[NONE] == 7
+
+
+def test_bytes_are_shared_in_proportion_to_what_partitions_have() -> None:
+    weights = Weights.of({MUCH: 4_000, LITTLE: 4_000}, {MUCH: 0, LITTLE: 10}, {MUCH: 400, LITTLE: 50})
+    assert weights.bytes_per_offset == {MUCH: 10.0, LITTLE: 100.0}
+    start, available = {MUCH: 100, NONE: 7}, {MUCH: 400, LITTLE: 50, NONE: 7}
+    assert within_bytes(start, available, weights, 8_000) == available
+    assert within_bytes(start, available, weights, 4_000) == {MUCH: 250, LITTLE: 25, NONE: 7}
+    assert within_bytes(start, available, weights, 1) == {MUCH: 101, LITTLE: 1, NONE: 7}
+
+
+def test_what_brokers_do_not_speak_of_is_guessed() -> None:
+    assert Weights.of({}, {MUCH: 0}, {MUCH: 9}).weigh(MUCH, 3) == 3 * UNKNOWN_BYTES
+    assert Weights.of({MUCH: 0}, {MUCH: 9}, {MUCH: 9}).weigh(MUCH, 1) == UNKNOWN_BYTES
+
+
+def test_pieces_are_alike_in_bytes_and_none_is_small() -> None:
+    weights = Weights({MUCH: float(PIECE_BYTES_MIN), LITTLE: PIECE_BYTES_MIN / 4})
+    ranges = [Range(MUCH, 10, 16), Range(LITTLE, 0, 8), Range(NONE, 5, 6)]
+    found = [(each.partition, each.start, each.end) for each in cut(ranges, weights, 4)]
+    assert found == [(MUCH, 10, 12), (MUCH, 12, 14), (MUCH, 14, 16), (LITTLE, 0, 8), (NONE, 5, 6)]
+    assert len(cut(ranges, weights, 1_000)) == 9
+    late = [Range(MUCH, FROM_THE_START, 100)]
+    assert cut(late, weights, 4) == late
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import confluent_kafka
 from confluent_kafka.admin import AdminClient
 
 from ropewalk.base.ids import TopicPartition
+from ropewalk.spark import weights
 from ropewalk.spark.columns import Column
 from ropewalk.spark.options import SourceOptions, parse_source
 from ropewalk.spark.ranges import FROM_THE_START, Range
@@ -64,6 +65,20 @@ def test_what_begins_late_is_cut_into_pieces_of_what_is_there(node: Node, trimme
     )
     later = Range(TopicPartition(trimmed, 0), 2000, COUNT)
     assert [each.start for each in records.split([later])] == [2000, 2250, 2500, 2750]
+
+
+def test_a_large_batch_is_cut_into_as_many_tasks_as_there_is_room_for(
+    node: Node, trimmed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Range(TopicPartition(trimmed, 0), FROM_THE_START, COUNT)
+    records = TopicRecords(options(node.bootstrap, trimmed), tasks_min=4)
+    assert records.split([whole]) == [whole], "too little to share"
+    monkeypatch.setattr(weights, "PIECE_BYTES_MIN", 1000)
+    pieces = records.split([whole])
+    assert [each.start for each in pieces] == [FROM_THE_START, 1500, 2000, 2500]
+    assert [each.end for each in pieces] == [1500, 2000, 2500, COUNT]
+    told = TopicRecords(options(node.bootstrap, trimmed, minPartitions="2"), tasks_min=4)
+    assert len(told.split([whole])) == 2, "as the user says"
 
 
 def test_what_is_gone_is_told_unless_it_may_be(node: Node, trimmed: str) -> None:

@@ -3,7 +3,7 @@
     columns.py    what a row has; which of it is wanted
     decoding/     record batches as brokers send them → Arrow columns
     compiled.py   how loops are compiled and kept; patience.py  when they are worth loading; numbers.py  Arrow's numbers as numpy's
-    options.py    what a reader may ask for; ranges.py  which offsets that comes to, and how they are split
+    options.py    what a reader may ask for; ranges.py  which offsets that comes to, and how they are split; weights.py  how large they are
     brokers.py    questions to brokers, from threads without an event loop
     reading.py    one task: fetch, decode, hand on
     readers.py    which tasks a read comes to, and how far a stream has come

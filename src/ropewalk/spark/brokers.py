@@ -16,6 +16,7 @@ from ropewalk.runtime.network import TcpNetwork
 from ropewalk.spark.options import EARLIEST, LATEST, AtOffsets, Bound, SourceOptions
 from ropewalk.spark.ranges import Offsets, TopicIds
 from ropewalk.spark.refusals import WrongUse
+from ropewalk.spark.weights import Weights
 from ropewalk.wire.error_code import ErrorCode
 
 T = TypeVar("T")
@@ -137,6 +138,12 @@ class Brokers:
             listed = self.wait(self.client.list_offsets(topic, wanted, isolation=self._options.isolation))
             answers |= {TopicPartition(topic, index): found.offset for index, found in listed.items()}
         return answers
+
+    def weights(self, partitions: list[TopicPartition]) -> Weights:
+        """How large offsets of these are, about."""
+        sizes = self.wait(self.client.log_sizes(partitions))
+        first, end = (self.ask(dict.fromkeys(partitions, query)) for query in (EARLIEST, LATEST))
+        return Weights.of(sizes, first, end)
 
     def earliest(self, partition: TopicPartition) -> int:
         return self.ask({partition: OffsetQuery.EARLIEST})[partition]

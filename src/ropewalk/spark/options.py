@@ -76,6 +76,7 @@ class SourceOptions(Struct, frozen=True):
     client: ClientSettings
     offsets_per_trigger_max: int | None = None
     offsets_per_trigger_min: int | None = None
+    bytes_per_trigger_max: int | None = None
     trigger_delay_max_ms: int = TRIGGER_DELAY_MS
     partitions_min: int | None = None
     records_per_partition_max: int | None = None
@@ -105,6 +106,7 @@ def parse_source(given: Mapping[str, str], *, streaming: bool) -> SourceOptions:
         client=client,
         offsets_per_trigger_max=options.positive("maxOffsetsPerTrigger"),
         offsets_per_trigger_min=options.positive("minOffsetsPerTrigger"),
+        bytes_per_trigger_max=options.positive("maxBytesPerTrigger"),
         trigger_delay_max_ms=options.duration_ms("maxTriggerDelay", TRIGGER_DELAY_MS),
         partitions_min=options.positive("minPartitions"),
         records_per_partition_max=options.positive("maxRecordsPerPartition"),

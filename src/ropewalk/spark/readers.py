@@ -55,11 +55,15 @@ from ropewalk.spark.ranges import (
     to_json,
 )
 from ropewalk.spark.refusals import DataLost, said_of_made_anew
+from ropewalk.spark.weights import Weights, within_bytes
 
 
 def _steady_ms() -> int:
     return time.monotonic_ns() // 1_000_000
 
+
+_WEIGHED_MS: Final = 60_000
+"""How long it is taken for true what brokers have said of sizes."""
 
 _PUSH_DOWN_WORKER: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -183,6 +187,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._now_ms = now_ms
         self._batch_at_ms: int | None = None
         """When the last batch was given something; None before the first."""
+        self._weights = Weights()
+        self._weighed_at_ms: int | None = None
 
     def initialOffset(self) -> Json:  # noqa: N802
         with Brokers(self._options) as brokers:
@@ -207,16 +213,26 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             **{each: max(end, reached.offsets.get(each, 0)) for each, end in available.offsets.items()},
         }
         least = self._options.offsets_per_trigger_min
-        if least is None and not isinstance(limit, ReadMaxRows):
+        bytes_max = self._options.bytes_per_trigger_max
+        if least is None and bytes_max is None and not isinstance(limit, ReadMaxRows):
             return to_json(ends, ids)
         begin = {**reached.offsets, **self._earliest(sorted(set(ends) - set(reached.offsets)))}
         if least is not None and self._waits_for_more(begin, ends, least):
             return start
-        match limit:
-            case ReadMaxRows(max_rows):
-                return to_json(limited(begin, ends, max_rows), ids)
-            case _:
-                return to_json(ends, ids)
+        if isinstance(limit, ReadMaxRows):
+            ends = limited(begin, ends, limit.max_rows)
+        if bytes_max is not None and any(end > max(0, begin.get(each, 0)) for each, end in ends.items()):
+            ends = within_bytes(begin, ends, self._weighed(list(available.offsets)), bytes_max)
+        return to_json(ends, ids)
+
+    def _weighed(self, partitions: list[TopicPartition]) -> Weights:
+        now_ms = self._now_ms()
+        is_known = set(partitions) <= self._weights.bytes_per_offset.keys()
+        if self._weighed_at_ms is None or not is_known or now_ms - self._weighed_at_ms >= _WEIGHED_MS:
+            with Brokers(self._options) as brokers:
+                self._weights = brokers.weights(partitions)
+            self._weighed_at_ms = now_ms
+        return self._weights
 
     def _told_apart(self, reached: Progress, available: Progress) -> tuple[Progress, Progress]:
         """Without what belongs to a topic whose name another has by now: as read, so that the other is read from its start, or, where

@@ -26,6 +26,7 @@ from ropewalk.spark.decoding.records_found import Wanted
 from ropewalk.spark.options import EARLIEST, AtOffsets, SourceOptions
 from ropewalk.spark.ranges import EVER, FROM_THE_START, Range, split
 from ropewalk.spark.refusals import DataLost, said_of_made_anew
+from ropewalk.spark.weights import Weights, cut
 
 ROWS_PER_BATCH_MAX: Final = 100_000
 """Handed to Spark at once: enough to lose the cost of handing over."""
@@ -44,20 +45,28 @@ class TopicRecords(Struct, frozen=True):
     """What a job reads, with all columns, for tasks that fetch records themselves."""
 
     options: SourceOptions
+    tasks_min: int = 0
+    """So many share a batch that is large enough for them, unless the user says how it is cut."""
 
     def split(self, ranges: list[Range]) -> list[Range]:
         """Where a range begins wherever the log does, that is looked up: a piece of what retention has removed would be taken for a loss.
         The first piece goes on beginning there, since retention may be quicker than its task."""
+        least, most = self.options.partitions_min, self.options.records_per_partition_max
+        by_weight = bool(self.tasks_min) and least is None and most is None
         from_the_start = [each.partition for each in ranges if each.start == FROM_THE_START]
-        most = self.options.records_per_partition_max
-        if (self.options.partitions_min is None and most is None) or not from_the_start:
-            return split(ranges, self.options.partitions_min, records_max=most)
+        if not by_weight and (not from_the_start or (least is None and most is None)):
+            return split(ranges, least, records_max=most)
         with Brokers(self.options) as brokers:
             found = brokers.resolve(AtOffsets(EARLIEST), from_the_start, is_start=True)
-        known = [replace(each, start=min(found.get(each.partition, each.start), each.end)) for each in ranges]
+            weights = brokers.weights([each.partition for each in ranges]) if by_weight else Weights()
+        known = [
+            replace(each, start=min(found[each.partition], each.end)) if each.partition in found else each
+            for each in ranges
+        ]
+        pieces = cut(known, weights, self.tasks_min) if by_weight else split(known, least, records_max=most)
         return [
             replace(each, start=FROM_THE_START) if found.get(each.partition) == each.start else each
-            for each in split(known, self.options.partitions_min, records_max=most)
+            for each in pieces
         ]
 
     def read(self, wanted: Range) -> Iterator[pa.RecordBatch]:

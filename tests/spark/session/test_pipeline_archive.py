@@ -75,9 +75,11 @@ def test_a_topic_is_archived_once_whatever_happens_to_the_checkpoint(
     topic, lake = node.create("archived"), tmp_path / "lake"
     checkpoint = lake / "_ropewalk" / "checkpoints" / "nightly"
     node.write(topic, 50)
-    figures = run(topic, source={"maxOffsetsPerTrigger": "20"})
+    figures = run(topic, batch_bytes=400)
     assert (figures.read_rows, figures.written_rows) == (50, 50)
     assert numbers(lake) == list(range(50))
+    batches = [each for each in (checkpoint / "commits").iterdir() if each.name.isdecimal()]
+    assert len(batches) > 2, "a long run is many batches"
     version = DeltaTable(str(lake)).version()
     assert run(topic) == Figures()
     assert numbers(lake) == list(range(50))

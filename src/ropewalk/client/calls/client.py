@@ -16,7 +16,7 @@ from typing import Final, Self
 
 from ropewalk.base.ids import ProducerEpoch, ProducerId, TopicId, TopicPartition
 from ropewalk.base.ports import Clock, Network, Rng
-from ropewalk.client.calls import fetch, list_offsets, produce
+from ropewalk.client.calls import fetch, list_offsets, log_sizes, produce
 from ropewalk.client.calls.fetch import Fetched
 from ropewalk.client.calls.list_offsets import Isolation, ListedOffset
 from ropewalk.client.calls.produce import Acks, Produced
@@ -135,6 +135,12 @@ class Client:
         return await list_offsets.list_offsets(
             self.session, topic, queries, isolation=isolation, deadline_ms=self._until(deadline_ms)
         )
+
+    async def log_sizes(
+        self, partitions: Iterable[TopicPartition], *, deadline_ms: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """Bytes of each in the log, as far as brokers say."""
+        return await log_sizes.log_sizes(self.session, partitions, deadline_ms=self._until(deadline_ms))
 
     async def list_known_offsets(
         self,

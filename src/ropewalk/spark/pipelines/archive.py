@@ -16,6 +16,7 @@ import pyarrow as pa
 from msgspec import Struct, structs
 
 from ropewalk.spark.brokers import Brokers
+from ropewalk.spark.job_names import is_remote
 from ropewalk.spark.lake.choosing import Choice, read_secret
 from ropewalk.spark.lake.judging import dead_letter_schema, value_schema
 from ropewalk.spark.lake.keeping import Keeper, Kept
@@ -35,6 +36,10 @@ from ropewalk.spark.storage import as_written
 from ropewalk.spark.values.decoding import ValueFormat, open_reader, resolve
 
 LETTERS: Final = "_dead_letters"
+TASKS_PER_CORE: Final = 2
+"""Of a batch that is large enough: where one task is slower than others, the cores that are done have more to do."""
+TASKS_UNKNOWN: Final = 8
+"""Behind a Connect server, which does not say how many cores it has."""
 
 
 class ArchiveSettings(Struct, frozen=True, kw_only=True):
@@ -73,6 +78,9 @@ class ArchiveSettings(Struct, frozen=True, kw_only=True):
     `topic_id` with append. Of a pattern the other topics go on with either."""
     partition_by: PartitionBy = "date"
     """A directory for each date of records' timestamps, for each hour, or none. Several topics have one each above."""
+    batch_bytes: int = 1 << 30
+    """How much a batch takes at most, by what brokers say of the sizes of logs, so that a long run that fails is not begun again as a whole.
+    0 for all that is there."""
     file_bytes_target: int = 128 << 20
     """A file is ended when it is as large, and smaller ones are joined up to it."""
     compact_small_files: int = 8
@@ -88,6 +96,7 @@ class ArchiveSettings(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for name, least in (
+            ("batch_bytes", 0),
             ("file_bytes_target", 1 << 10),
             ("compact_small_files", 0),
             ("keep_snapshots_hours", 0),
@@ -177,7 +186,7 @@ def _landing(work: Work, options: SourceOptions) -> Landing:
     choice.check(whole)
     spec = structs.replace(spec, schema=choice.schema(whole))
     return Landing(
-        records=TopicRecords(options),
+        records=TopicRecords(options, _tasks(work)),
         kind=settings.table,
         spec=spec,
         choice=choice,
@@ -228,10 +237,20 @@ def _beginning(options: SourceOptions, landing: Landing) -> Beginning:
 def _from(work: Work, options: SourceOptions, starting: Offsets) -> Work:
     """The same work from there on. Spark asks for it only where it has no checkpoint."""
     source = {name: value for name, value in work.source.items() if not name.lower().startswith("starting")}
+    batch_bytes = _settings(work).batch_bytes
     is_first = all(offset == EARLIEST for offset in starting.values())
     said = "earliest" if is_first else json.dumps(to_json(starting))
     anew = {"onNewTopic": "append"} if options.takes_new_topics else {}
-    return structs.replace(work, source={**source, **anew, "startingOffsets": said})
+    bound = (
+        {} if options.bytes_per_trigger_max or not batch_bytes else {"maxBytesPerTrigger": str(batch_bytes)}
+    )
+    return structs.replace(work, source={**source, **anew, **bound, "startingOffsets": said})
+
+
+def _tasks(work: Work) -> int:
+    if is_remote(work.spark):
+        return TASKS_UNKNOWN
+    return TASKS_PER_CORE * work.spark.sparkContext.defaultParallelism
 
 
 def _spec(settings: ArchiveSettings, owner: str, *, several_topics: bool, with_topic_id: bool) -> TableSpec:
