@@ -1,7 +1,7 @@
 """Group commit: one sync for all the writes that wait, over all partitions of the node.
 
 While one sync runs, writes gather for the next; nobody waits longer than two syncs, and the number of
-syncs does not depend on the number of writers. A few files are synced by the kernel side by side, without a thread (ADR 0016).
+syncs does not depend on the number of writers. A few files are synced by the kernel side by side, without a thread (ADR 0017).
 More of them, and names, are synced in the pool: on a file system where `syncfs` is trusted one call covers every partition;
 elsewhere each dirty file is synced by itself (ADR 0003).
 
