@@ -54,6 +54,28 @@ def test_a_clock_that_stays_where_it_jumped_to_is_believed_in_the_end() -> None:
     assert believed.expiry_ms() == clock.now_ms()
 
 
+def test_a_clock_set_back_into_a_second_that_was_right_is_doubted_when_that_ends() -> None:
+    clock = Clock()
+    believed = BelievedClock(clock)
+    stamped_ms = believed.now_ms()
+    clock.elapsed_ms += DAY_MS
+    clock.offset_ms = -DAY_MS
+    assert believed.now_ms() == stamped_ms
+    clock.elapsed_ms += 1_000
+    assert believed.now_ms() == START_MS + clock.elapsed_ms
+
+
+def test_a_clock_set_back_into_a_second_that_was_right_is_doubted_before_anything_expires() -> None:
+    clock = Clock()
+    believed = BelievedClock(clock)
+    believed.now_ms()
+    clock.elapsed_ms += DAY_MS
+    clock.offset_ms = -DAY_MS
+    assert believed.expiry_ms() == clock.now_ms()
+    assert believed.doubted_by_ms == -DAY_MS
+    assert believed.now_ms() == START_MS + clock.elapsed_ms
+
+
 def test_small_steps_and_a_clock_that_runs_fast_are_followed_for_years() -> None:
     clock = Clock()
     believed = BelievedClock(clock)

@@ -9,8 +9,11 @@ Behaviour worth knowing
     Small steps are followed, so that the clock may be slewed and corrected. A large one, either way, is followed when it has stayed for so
     long that somebody who was warned could have set it right (`CLOCK_DOUBTED_MS`).
     What the clock says when a process starts is taken as it is. In a cluster the controller compares it with its own.
+    Stamps are asked for with every request, so the two are not compared each time: a second that was found right is believed to its end. A
+    clock that is set back into that very second is doubted when it ends, or when something is about to expire.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 import structlog
@@ -24,18 +27,28 @@ _log = structlog.get_logger()
 class BelievedClock:
     """A `Clock` over another: `now_ms` is for stamps."""
 
-    __slots__ = ("_clock", "_doubted_drift_ms", "_doubted_since_ms", "_start_ms")
+    __slots__ = (
+        "_believed_from_ms",
+        "_believed_until_ms",
+        "_doubted_drift_ms",
+        "_doubted_since_ms",
+        "_start_ms",
+        "_wall_ms",
+        "monotonic_ms",
+    )
+
+    monotonic_ms: Callable[[], float]
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+        self._wall_ms = clock.now_ms
+        self.monotonic_ms = clock.monotonic_ms
+        self._believed_from_ms = self._believed_until_ms = 0
+        """Between these the wall clock is believed without a look at the other."""
         self._start_ms = clock.now_ms() - clock.monotonic_ms()
         """What the wall clock said when the monotonic one was at 0, as far as that is believed."""
         self._doubted_since_ms: float | None = None
         self._doubted_drift_ms = 0.0
         """By how much the wall clock was off when it jumped."""
-
-    def monotonic_ms(self) -> float:
-        return self._clock.monotonic_ms()
 
     @property
     def doubted_by_ms(self) -> int | None:
@@ -43,15 +56,19 @@ class BelievedClock:
         return None if self._doubted_since_ms is None else int(self._doubted_drift_ms)
 
     def now_ms(self) -> int:
-        wall_ms, elapsed_ms = self._clock.now_ms(), self._clock.monotonic_ms()
+        wall_ms = self._wall_ms()
+        if self._believed_from_ms <= wall_ms < self._believed_until_ms:
+            return wall_ms
+        elapsed_ms = self.monotonic_ms()
         drift_ms = wall_ms - self._start_ms - elapsed_ms
         if self._doubted_since_ms is None and -_FOLLOWED_MS < drift_ms < _FOLLOWED_MS:
+            self._believed_from_ms, self._believed_until_ms = wall_ms, wall_ms + _BELIEVED_MS
             return wall_ms
         return max(wall_ms, self._carried_on(drift_ms, elapsed_ms))
 
     def expiry_ms(self) -> int:
         """The time by which things expire."""
-        wall_ms, elapsed_ms = self._clock.now_ms(), self._clock.monotonic_ms()
+        wall_ms, elapsed_ms = self._wall_ms(), self.monotonic_ms()
         return min(wall_ms, self._carried_on(wall_ms - self._start_ms - elapsed_ms, elapsed_ms))
 
     def _carried_on(self, drift_ms: float, elapsed_ms: float) -> int:
@@ -66,6 +83,7 @@ class BelievedClock:
                 believed_in_s=CLOCK_DOUBTED_MS // 1000,
             )
             self._doubted_since_ms, self._doubted_drift_ms = elapsed_ms, drift_ms
+            self._believed_until_ms = 0
         elif elapsed_ms - self._doubted_since_ms >= CLOCK_DOUBTED_MS:
             _log.warning(
                 "the clock has stayed where it jumped to, and is believed", jumped_s=int(drift_ms) // 1000
@@ -80,3 +98,6 @@ class BelievedClock:
 
 _FOLLOWED_MS: Final = 1000
 """Drift that needs no look: clocks are slewed all the time."""
+
+_BELIEVED_MS: Final = 1000
+"""For how long one comparison of the two counts for stamps."""
