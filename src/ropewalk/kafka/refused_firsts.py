@@ -34,11 +34,11 @@ _NO_PRODUCER: Final = -1
 
 class RefusedFirsts:
     def __init__(self) -> None:
-        self._by_connection: dict[object, dict[_Key, tuple[int, float, RopewalkError]]] = {}
+        self.by_connection: dict[object, dict[_Key, tuple[int, float, RopewalkError]]] = {}
         """The lowest sequence, until when it is waited for, and why it was refused."""
 
     def __len__(self) -> int:
-        return len(self._by_connection)
+        return len(self.by_connection)
 
     def note(
         self, caller: Caller, topic: TopicProduceData, index: int, batch: memoryview, error: RopewalkError
@@ -51,9 +51,9 @@ class RefusedFirsts:
         if header.producer_id == _NO_PRODUCER or header.base_sequence < 0:
             return error
         connection = caller.connection
-        refused = self._by_connection.get(connection)
+        refused = self.by_connection.get(connection)
         if refused is None:
-            refused = self._by_connection[connection] = {}
+            refused = self.by_connection[connection] = {}
             caller.watch_end(partial(self._forget, connection))
         key = _key(topic, index, header)
         known = refused.get(key)
@@ -71,7 +71,7 @@ class RefusedFirsts:
         self, caller: Caller, topic: TopicProduceData, index: int, partition: Partition, header: BatchHeader
     ) -> None:
         """Refuse what would be taken as the first while an earlier one was refused. To be called where anything is remembered."""
-        refused = self._by_connection.get(caller.connection)
+        refused = self.by_connection.get(caller.connection)
         if not refused:
             return
         key = _key(topic, index, header)
@@ -90,7 +90,7 @@ class RefusedFirsts:
 
     def _forget(self, connection: object) -> None:
         """The connection has ended."""
-        self._by_connection.pop(connection, None)
+        self.by_connection.pop(connection, None)
 
 
 def _key(topic: TopicProduceData, index: int, header: BatchHeader) -> _Key:

@@ -78,7 +78,7 @@ class Partition:
         self.topic_id = topic_id
         self.log = log
         self.leader_epoch = leader_epoch
-        self.rules = rules
+        self.set_rules(rules)
         self.durable_first = durable_first
         """Whether a write counts only once it is on disk (`flush=group` on a real disk)."""
 
@@ -135,10 +135,11 @@ class Partition:
         """Of all batches since this object was made."""
         return self._appended_bytes
 
-    @property
-    def opens_batches(self) -> bool:
+    def set_rules(self, rules: Rules) -> None:
+        """From the next batch on, demand this of what clients send."""
+        self.rules = rules
+        self.opens_batches = rules.opens_records or rules.compression is not None
         """Whether `prepare` takes so long that it belongs in the disk pool."""
-        return self.rules.opens_records or self.rules.compression is not None
 
     def prepare(self, batch: memoryview) -> Prepared:
         """Check what a client sent against the topic's rules and give it the form the topic stores.

@@ -130,7 +130,7 @@ class Roles:
             if not self.leads(facts):
                 return False
             self._update_led(hosted, facts, settings)
-            hosted.rules = record_rules(settings)
+            hosted.set_rules(record_rules(settings))
         else:
             if self.leads(facts):
                 return False

@@ -11,9 +11,7 @@ Behaviour worth knowing
     With acks=0 nothing is answered; an error can then only be told by closing the connection.
 """
 
-from typing import Final
-
-from msgspec import Struct
+from typing import Final, TypeAlias
 
 from ropewalk.base.errors import InvalidRecord, RopewalkError, TransactionalIdMissing, UnsupportedCompression
 from ropewalk.base.limits import PRODUCE_PARTITIONS_MAX, UNANSWERED_BYTES_PER_PARTITION
@@ -40,11 +38,11 @@ from ropewalk.wire.messages.produce import (
 _ZSTD_SINCE: Final = 7
 _ATTRIBUTES_LOW_BYTE: Final = 22
 _NONE_NEEDED: Final[Permissions] = {}
+_ACKS: Final = {acks.value: acks for acks in Acks}
 
 
-class _Started(Struct):
-    topic: TopicProduceData
-    writes: list[tuple[int, Ticket | RopewalkError]]
+_Writes: TypeAlias = list[tuple[int, Ticket | RopewalkError]]
+"""What became of each partition's batch, as far as it is in the log or refused."""
 
 
 async def handle(
@@ -56,70 +54,66 @@ async def handle(
     join: Join,
     firsts: RefusedFirsts,
 ) -> ProduceResponse | None:
-    try:
-        acks = Acks(request.acks)
-    except ValueError:
+    # One coroutine for all of it: every request comes here, and most wait for nothing.
+    acks = _ACKS.get(request.acks)
+    if acks is None:
         return _refuse(request)
     if sum([len(topic.partitions) for topic in request.topics]) > PRODUCE_PARTITIONS_MAX:
         raise Disconnect(f"a Produce to more than {PRODUCE_PARTITIONS_MAX} partitions")
     permissions = _NONE_NEEDED
+    started: list[tuple[TopicProduceData, _Writes]] = []
     try:
         if request.transactional_id is not None:
             permissions = await enter(request, caller, hosted, join)
-        started = [
-            await _start(topic, request, acks, caller, hosted, pool, permissions, firsts)
-            for topic in request.topics
-        ]
+        for topic in request.topics:
+            writes: _Writes = []
+            for data in topic.partitions:
+                try:
+                    partition = find_led(topic, data.index, caller.version, hosted)
+                    permission = permissions.get(partition.name) if permissions else None
+                    if isinstance(permission, RopewalkError):
+                        raise permission
+                    batch = _batch(data, caller.version)
+                    if partition.opens_batches:
+                        caller.keep_back()
+                        prepared = await pool.run(partition.prepare, memoryview(bytearray(batch)))
+                    else:
+                        prepared = partition.prepare(batch)
+                    if prepared.header.is_transactional and request.transactional_id is None:
+                        raise _id_missing()
+                    if firsts.by_connection:
+                        firsts.check(caller, topic, data.index, partition, prepared.header)
+                    ticket = partition.append(prepared, acks, request.timeout_ms, permission)
+                    writes.append((data.index, ticket))
+                    del batch, prepared  # perhaps a copy, which nobody needs while this waits for its acks
+                except RopewalkError as error:
+                    told = refused(error, caller.version)
+                    told = firsts.note(caller, topic, data.index, memoryview(data.records or b""), told)
+                    writes.append((data.index, told))
+            started.append((topic, writes))
     finally:
         caller.let_go()
     if acks is Acks.NOBODY:
         _disconnect_if_any_failed(started)
         return None
-    return ProduceResponse(tuple([await _finish(each) for each in started]))
+    topics: list[TopicProduceResponse] = []
+    for topic, writes in started:
+        answers: list[PartitionProduceResponse] = []
+        for index, write in writes:
+            outcome = write
+            if isinstance(write, Ticket) and write.acknowledged is not None:
+                try:
+                    await write.acknowledged
+                except RopewalkError as error:
+                    outcome = error
+            answers.append(_answer(index, outcome))
+        topics.append(TopicProduceResponse(topic.name, topic.topic_id, tuple(answers)))
+    return ProduceResponse(tuple(topics))
 
 
 def weigh(request: ProduceRequest, _: int) -> int:
     """What the request holds while it waits for its acks: no records any more."""
     return UNANSWERED_BYTES_PER_PARTITION * sum([len(topic.partitions) for topic in request.topics])
-
-
-async def _start(
-    topic: TopicProduceData,
-    request: ProduceRequest,
-    acks: Acks,
-    caller: Caller,
-    hosted: HostedPartitions,
-    pool: Pool,
-    permissions: Permissions,
-    firsts: RefusedFirsts,
-) -> _Started:
-    """Suspends only for a topic that opens batches; see the module's docstring."""
-    writes: list[tuple[int, Ticket | RopewalkError]] = []
-    for data in topic.partitions:
-        try:
-            partition = find_led(topic, data.index, caller.version, hosted)
-            permission = permissions.get(partition.name) if permissions else None
-            if isinstance(permission, RopewalkError):
-                raise permission
-            batch = _batch(data, caller.version)
-            if partition.opens_batches:
-                caller.keep_back()
-                prepared = await pool.run(partition.prepare, memoryview(bytearray(batch)))
-            else:
-                prepared = partition.prepare(batch)
-            if prepared.header.is_transactional and request.transactional_id is None:
-                raise TransactionalIdMissing(
-                    "a batch of a transaction needs the transactional id in its request"
-                )
-            if firsts:
-                firsts.check(caller, topic, data.index, partition, prepared.header)
-            writes.append((data.index, partition.append(prepared, acks, request.timeout_ms, permission)))
-        except RopewalkError as error:
-            told = firsts.note(
-                caller, topic, data.index, memoryview(data.records or b""), refused(error, caller.version)
-            )
-            writes.append((data.index, told))
-    return _Started(topic, writes)
 
 
 def _batch(data: PartitionProduceData, version: int) -> memoryview:
@@ -133,24 +127,16 @@ def _batch(data: PartitionProduceData, version: int) -> memoryview:
     return batch
 
 
-async def _finish(started: _Started) -> TopicProduceResponse:
-    answers: list[PartitionProduceResponse] = []
-    for index, write in started.writes:
-        if isinstance(write, RopewalkError):
-            answers.append(_failed(index, write))
-            continue
-        try:
-            if write.acknowledged is not None:
-                await write.acknowledged
-        except RopewalkError as error:
-            answers.append(_failed(index, error))
-        else:
-            answers.append(
-                PartitionProduceResponse(
-                    index, 0, write.base_offset, write.append_time_ms, write.log_start_offset
-                )
-            )
-    return TopicProduceResponse(started.topic.name, started.topic.topic_id, tuple(answers))
+def _id_missing() -> TransactionalIdMissing:
+    return TransactionalIdMissing("a batch of a transaction needs the transactional id in its request")
+
+
+def _answer(index: int, outcome: Ticket | RopewalkError) -> PartitionProduceResponse:
+    if isinstance(outcome, RopewalkError):
+        return _failed(index, outcome)
+    return PartitionProduceResponse(
+        index, 0, outcome.base_offset, outcome.append_time_ms, outcome.log_start_offset
+    )
 
 
 def _failed(index: int, error: RopewalkError) -> PartitionProduceResponse:
@@ -183,8 +169,8 @@ def _refuse(request: ProduceRequest) -> ProduceResponse:
     )
 
 
-def _disconnect_if_any_failed(started: list[_Started]) -> None:
-    for each in started:
-        for index, write in each.writes:
+def _disconnect_if_any_failed(started: list[tuple[TopicProduceData, _Writes]]) -> None:
+    for topic, writes in started:
+        for index, write in writes:
             if isinstance(write, RopewalkError):
-                raise Disconnect(f"acks=0 to {each.topic.name}-{index} failed: {write}")
+                raise Disconnect(f"acks=0 to {topic.name}-{index} failed: {write}")
