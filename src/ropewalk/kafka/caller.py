@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, Protocol
 
+from ropewalk.base.flow import Waiting
 from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import REQUEST_ITEMS_PER_TURN
 from ropewalk.runtime.steps import turn
@@ -14,16 +15,6 @@ ANONYMOUS: Final = "User:ANONYMOUS"
 
 class Disconnect(Exception):
     """Raised by a handler where Kafka's answer is to close the connection: acks=0 has no other way to say no."""
-
-
-class Waiting(Protocol):
-    """Work that may take long and that the client may no longer want."""
-
-    def hurry(self) -> None:
-        """The client sends no more. It may have gone, so answer with what there is."""
-
-    def abandon(self) -> None:
-        """The connection is lost: nobody will read the answer."""
 
 
 class Metered(Protocol):

@@ -6,10 +6,7 @@ Behaviour worth knowing
     Answers leave in the order of the requests, however long each takes.
     A connection has turns: after so many frames, or so many milliseconds, the loop goes round, and what the client has sent
     beyond that waits until it comes by again. No amount of pipelining keeps others waiting for longer.
-    Handling pauses while too many answers are due, while the client does not take its answers, while a request is
-    held, while the client works off what it used beyond a quota and while the listener is paused. Reading pauses as soon
-    as something has come that may not be handled, while a request that is held looks at the buffer, and while the
-    node's byte budget is spent. Nothing that was read is dropped.
+    When handling and reading pause, and for what, is decided in `base/flow.py`. Nothing that was read is dropped.
     Bytes that are not the protocol end the connection with one line in the log, as in Kafka; only ApiVersions of
     an unknown version is answered (in version 0's layout, so that any client can read it).
 """
@@ -21,6 +18,7 @@ from typing import Final, cast
 
 from ropewalk.base.budget import ByteBudget
 from ropewalk.base.errors import ProtocolError
+from ropewalk.base.flow import Flow, FlowBounds, Waiting
 from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import (
     CONNECTION_ANSWER_BYTES_MAX,
@@ -31,7 +29,7 @@ from ropewalk.base.limits import (
     RECEIVE_BUFFER_BYTES_MIN,
 )
 from ropewalk.base.ports import Clock
-from ropewalk.kafka.caller import Caller, Disconnect, Waiting
+from ropewalk.kafka.caller import Caller, Disconnect
 from ropewalk.kafka.connections import Connections
 from ropewalk.kafka.encoded import Encoded
 from ropewalk.kafka.meter import Meter
@@ -45,13 +43,19 @@ from ropewalk.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
 from ropewalk.wire.types import Buffer, Message
 
 _API_VERSIONS: Final = api_versions.API.key
+_BOUNDS: Final = FlowBounds(
+    requests_max=CONNECTION_REQUESTS_MAX,
+    owed_bytes_max=CONNECTION_ANSWER_BYTES_MAX,
+    requests_per_turn=CONNECTION_FRAMES_PER_TURN,
+    turn_ms=CONNECTION_TURN_MS,
+    buffer_bytes_min=RECEIVE_BUFFER_BYTES_MIN,
+)
 
 
 class Connection(asyncio.BufferedProtocol):
     def __init__(self, connections: Connections, served: dict[int, ServedApi], budget: ByteBudget) -> None:
         self._connections = connections
         self._served = served
-        self._budget = budget
         self._buffer = ReceiveBuffer(
             connections.frame_bytes_max, connections.spare_buffers, connections.large_api_keys
         )
@@ -59,20 +63,8 @@ class Connection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._host = ""
         self._quotas = connections.quotas
-        self._muted: asyncio.TimerHandle | None = None
-        self._muted_until_s = 0.0
-        self._holds = 0
-        self._waiting: dict[Waiting, None] = {}
-        self._handling = False
-        self._has_had_its_turn = False
-        """Whether more is handled only when the loop has gone round."""
-        self._writing_paused = False
-        self._reading_paused = False
-        self._input_ended = False
-        self._answered_bytes = 0  # of answers that are done and not sent yet
-        self._unanswered_bytes = 0  # held by requests that wait
-        self._charged_bytes = 0
-        self._last_seen = (-1.0, 0)
+        self._flow = Flow(_BOUNDS, budget, self)
+        self._unmute: asyncio.TimerHandle | None = None
         self._end_watchers: dict[Callable[[], None], None] = {}
         self.active_at_ms = 0.0
         self.peer_id: NodeId | None = None
@@ -86,22 +78,18 @@ class Connection(asyncio.BufferedProtocol):
         peer = transport.get_extra_info("peername")
         self._host = str(peer[0]) if peer else "unknown"
         self._transport.set_write_buffer_limits(high=CONNECTION_UNSENT_BYTES_MAX, low=0)
+        self._pause_with_door()
         self._connections.on_opened(self)
 
     def connection_lost(self, _: Exception | None) -> None:
         self._transport = None
-        if self._muted is not None:
-            self._muted.cancel()
+        if self._unmute is not None:
+            self._unmute.cancel()
         self._answers.clear()
-        self._answered_bytes = 0
-        self._unanswered_bytes = 0
-        self._charge(0)
-        self._budget.leave(self)
         self._connections.on_closed(self)
         for on_end in list(self._end_watchers):
             on_end()
-        for waiting in list(self._waiting):
-            waiting.abandon()
+        self._flow.lose()
 
     def get_buffer(self, _: int) -> memoryview:
         return self._buffer.writable()
@@ -113,18 +101,15 @@ class Connection(asyncio.BufferedProtocol):
         self._go_on(now_ms)
 
     def eof_received(self) -> bool:
-        """The client sends no more, but may still want its answers, though not wait for long."""
-        self._input_ended = True
-        for waiting in list(self._waiting):
-            waiting.hurry()
+        self._flow.end_input()
         self._close_if_finished()
         return self._transport is not None and not self._transport.is_closing()
 
     def pause_writing(self) -> None:
-        self._writing_paused = True
+        self._flow.pause_writing()
 
     def resume_writing(self) -> None:
-        self._writing_paused = False
+        self._flow.resume_writing()
         self._go_on()
 
     # What handlers and the listener call
@@ -146,19 +131,17 @@ class Connection(asyncio.BufferedProtocol):
         return not self._answers and self._buffer.unhandled_bytes == 0
 
     def hold(self) -> None:
-        self._holds += 1
+        self._flow.hold()
 
     def release(self) -> None:
-        self._holds -= 1
-        if self._holds == 0 and not self._handling:
+        if self._flow.release():
             self._go_on()
 
     def begin_wait(self, waiting: Waiting) -> None:
-        self._waiting[waiting] = None
+        self._flow.begin_wait(waiting)
 
     def end_wait(self, waiting: Waiting) -> None:
-        del self._waiting[waiting]
-        if not self._handling:
+        if self._flow.end_wait(waiting):
             self._go_on()
 
     def watch_end(self, on_end: Callable[[], None]) -> None:
@@ -172,20 +155,19 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is None:
             return
         loop = asyncio.get_running_loop()
-        until_s = loop.time() + throttle_ms / 1000
-        if self._muted is not None:
-            if self._muted_until_s >= until_s:
-                return
-            self._muted.cancel()
-            throttle_ms = (until_s - self._muted_until_s) * 1000
+        longer_ms = self._flow.mute(loop.time() * 1000, throttle_ms)
+        if not longer_ms:
+            return
+        if self._unmute is not None:
+            self._unmute.cancel()
         self._connections.throttle_count += 1
-        self._connections.throttle_ms += throttle_ms
-        self._muted = loop.call_at(until_s, self._unmute)
-        self._muted_until_s = until_s
+        self._connections.throttle_ms += longer_ms
+        self._unmute = loop.call_later(throttle_ms / 1000, self._on_unmuted)
         self._read_or_pause()
 
-    def _unmute(self) -> None:
-        self._muted = None
+    def _on_unmuted(self) -> None:
+        self._unmute = None
+        self._flow.unmute()
         self._go_on()
 
     def serve(self, served: dict[int, ServedApi], *, frame_bytes_max: int) -> None:
@@ -198,17 +180,18 @@ class Connection(asyncio.BufferedProtocol):
 
     def end_input(self) -> None:
         """Close when everything that was asked so far is answered."""
-        self._input_ended = True
+        self._flow.has_input_ended = True
 
     def release_memory(self) -> None:
         self._buffer.release()
-        self._charge(self._buffer.capacity_bytes)
+        self._flow.charge(self._buffer.capacity_bytes, self._untaken_bytes)
 
     def close(self, reason: str | None = None) -> None:
         """Drop the connection; a reason is worth a line in the log."""
         if self._transport is not None and not self._transport.is_closing():
             if reason is not None:
                 self._connections.on_refused(self, reason)
+            self._flow.close()
             self._transport.abort()
 
     def refuse_after(self, delay_ms: float) -> None:
@@ -220,9 +203,11 @@ class Connection(asyncio.BufferedProtocol):
     def finish(self) -> None:
         """Close once what has been answered is sent."""
         if self._transport is not None:
+            self._flow.close()
             self._transport.close()
 
     def on_paused_or_resumed(self) -> None:
+        self._pause_with_door()
         self._go_on()
 
     def on_room(self) -> None:
@@ -232,87 +217,67 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def held_bytes(self) -> int:
         """Of the node's budget."""
-        return self._charged_bytes
+        return self._flow.charged_bytes
 
     def has_stalled(self) -> bool:
-        """Whether the client has sent nothing of a request it began, or taken nothing of its answers, since last asked."""
-        untaken_bytes = self._untaken_bytes
-        before, self._last_seen = self._last_seen, (self.active_at_ms, untaken_bytes)
-        is_sending = self._buffer.unhandled_bytes > 0 and not self._reading_paused
-        return before == self._last_seen and (untaken_bytes > 0 or is_sending)
+        return self._flow.has_stalled(self.active_at_ms, self._buffer.unhandled_bytes, self._untaken_bytes)
 
     def on_answered(self, count_bytes: int, held_bytes: int) -> None:
-        self._answered_bytes += count_bytes
-        self._unanswered_bytes -= held_bytes
-        if not self._handling and self._transport is not None:
+        flow = self._flow
+        flow.on_answered(count_bytes, held_bytes)
+        if not flow.is_handling and self._transport is not None:
             self._send()
-            self._charge(self._buffer.capacity_bytes)
-            if self._reading_paused:
+            flow.charge(self._buffer.capacity_bytes, self._untaken_bytes if flow.is_untaken else 0)
+            if not flow.is_reading:
                 self._go_on()
-            elif self._input_ended:
+            elif flow.has_input_ended:
                 self._close_if_finished()
 
     # The machine
 
     def _go_on(self, now_ms: float | None = None) -> None:
         """Handle every frame that may be handled in this turn, then decide whether to read more."""
-        if self._transport is None or self._handling:
+        flow = self._flow
+        if self._transport is None or flow.is_handling:
             return
-        self._handling = True
+        if self._transport.is_closing():  # it may know before we are told
+            flow.close()
         clock = self._connections.clock
-        turn_ends_ms = CONNECTION_TURN_MS + (clock.monotonic_ms() if now_ms is None else now_ms)
-        frame_count = 0
+        flow.begin_handling(clock.monotonic_ms() if now_ms is None else now_ms)
+        buffer = self._buffer
         try:
-            while self._may_handle():
-                frame = self._buffer.next_frame()
+            while flow.may_handle(buffer.capacity_bytes):
+                frame = buffer.next_frame()
                 if frame is None:
                     break
-                frame_count += 1
                 self._handle(*frame)
-                if not self._buffer.unhandled_bytes:  # as with most clients: then nothing more is to be asked
+                if not buffer.unhandled_bytes:  # as with most clients: then nothing more is to be asked
                     break
-                if frame_count >= CONNECTION_FRAMES_PER_TURN or clock.monotonic_ms() >= turn_ends_ms:
-                    self._end_turn()
-                if self._answered_bytes >= CONNECTION_ANSWER_BYTES_MAX:
+                if flow.is_turn_over(clock.monotonic_ms()):
+                    asyncio.get_running_loop().call_soon(self._begin_next_turn)
+                if flow.owes_much:
                     self._send()  # the transport then says whether the client keeps up
         except ProtocolError as error:
             self._send()
             self.close(str(error))
         finally:
-            self._handling = False
+            flow.is_handling = False
         self._send()
-        if self._holds == 0:  # whoever holds the connection may have looked at half of a request only
-            self._buffer.settle()
+        if not flow.hold_count:  # whoever holds the connection may have looked at half of a request only
+            buffer.settle()
         self._read_or_pause()
-        self._close_if_finished()
+        if flow.has_input_ended:
+            self._close_if_finished()
 
-    def _end_turn(self) -> None:
-        """Handle the rest when everybody else has had a turn."""
-        self._has_had_its_turn = True
-        asyncio.get_running_loop().call_soon(self._begin_turn)
-
-    def _begin_turn(self) -> None:
-        self._has_had_its_turn = False
+    def _begin_next_turn(self) -> None:
+        self._flow.begin_next_turn()
         self._go_on()
 
-    def _may_handle(self) -> bool:
-        return (
-            self._holds == 0
-            and not self._has_had_its_turn
-            and self._muted is None
-            and not self._waiting
-            and not self._connections.is_paused
-            and not self._writing_paused
-            and len(self._answers) < CONNECTION_REQUESTS_MAX
-            and self._answered_bytes < CONNECTION_ANSWER_BYTES_MAX
-            and not self._must_wait_for_room()
-            and self._transport is not None
-            and not self._transport.is_closing()
-        )
-
-    def _must_wait_for_room(self) -> bool:
-        """The node has no room for answers, and handling what was read would free little."""
-        return self._budget.is_overdrawn and self._buffer.capacity_bytes <= RECEIVE_BUFFER_BYTES_MIN
+    def _pause_with_door(self) -> None:
+        if self._connections.is_paused:
+            self._flow.pause()
+        else:
+            self._flow.resume()
 
     def _handle(self, position: int, end: int) -> None:
         view = self._buffer.view
@@ -334,6 +299,7 @@ class Connection(asyncio.BufferedProtocol):
         request = served.api.decode_request(header.version, view, body, end)
         answer = _Answer(self, served, header.version, header.correlation_id, meter)
         self._answers.append(answer)
+        self._flow.on_request()
         caller = Caller(
             self, client_id=header.client_id, host=self._host, version=header.version, meter=meter
         )
@@ -349,14 +315,15 @@ class Connection(asyncio.BufferedProtocol):
         if not is_done:
             answer.handling = handling
             answer.held_bytes = served.weigh(request, end - position)
-            if self._holds:  # a copy of its records is being looked at
+            if self._flow.hold_count:  # a copy of its records is being looked at
                 answer.held_bytes += end - position
-            self._unanswered_bytes += answer.held_bytes
+            self._flow.on_kept_waiting(answer.held_bytes)
 
     def _refuse_api_versions(self, correlation_id: int, served: ServedApi) -> None:
         """The one mismatch that is answered: any client can read version 0, and learns what to ask for."""
         answer = _Answer(self, served, 0, correlation_id)
         self._answers.append(answer)
+        self._flow.on_request()
         entry = ApiVersion(
             api_key=_API_VERSIONS, min_version=served.version_min, max_version=served.version_max
         )
@@ -366,16 +333,17 @@ class Connection(asyncio.BufferedProtocol):
         """What it gives out of hand is charged by whoever called, once it is through."""
         transport = self._transport
         answers = self._answers
-        if transport is None or not answers or not answers[0].is_done or self._connections.is_paused:
+        if transport is None or not answers or not answers[0].is_done or not self._flow.may_send:
             return
         chunks: list[Buffer] = []
-        size_bytes = 0
+        answer_count, size_bytes = 0, 0
         while answers and answers[0].is_done:
             answer = answers.popleft()
             chunks += answer.chunks
+            answer_count += 1
             size_bytes += answer.size_bytes
+        self._flow.on_sent(answer_count, size_bytes)
         if chunks:
-            self._answered_bytes -= size_bytes
             self._connections.sent_bytes += size_bytes
             transport.writelines(chunks)
 
@@ -383,47 +351,26 @@ class Connection(asyncio.BufferedProtocol):
         transport = self._transport
         if transport is None:
             return
-        self._charge(self._buffer.capacity_bytes)
+        flow, buffer = self._flow, self._buffer
+        buffer_bytes = buffer.capacity_bytes
+        flow.charge(buffer_bytes, self._untaken_bytes if flow.is_untaken else 0)
         if transport.is_closing():
             return
-        # Unless somebody looks at the buffer, reading goes on until something has come that waits to be handled:
-        # it is how one hears that the client has gone.
-        pause = self._holds > 0
-        if self._buffer.unhandled_bytes and not pause:
-            pause = not self._may_handle()
-            if pause:
-                self._budget.leave(self)
-                if self._budget.is_overdrawn:
-                    self._budget.wait(self)
-            elif self._budget.is_spent:
-                pause = not self._budget.admits(self, self._charged_bytes)
-        elif self._budget.is_spent:
-            self._budget.leave(self)
-        if pause != self._reading_paused:
-            self._reading_paused = pause
-            if pause:
-                transport.pause_reading()
-            else:
+        if flow.decide_reading(buffer.unhandled_bytes, buffer_bytes):
+            if flow.is_reading:
                 transport.resume_reading()
-
-    def _charge(self, buffer_bytes: int) -> None:
-        """Keep the node's budget in step with what this connection holds."""
-        held = buffer_bytes + self._answered_bytes + self._unanswered_bytes + self._untaken_bytes
-        if held > self._charged_bytes:
-            self._budget.take(held - self._charged_bytes)
-        elif held < self._charged_bytes:
-            released, self._charged_bytes = self._charged_bytes - held, held
-            self._budget.give_back(released)
-        self._charged_bytes = held
+            else:
+                transport.pause_reading()
 
     @property
     def _untaken_bytes(self) -> int:
         """Answers that the client does not take. What the transport sends by itself within this turn does not count."""
-        return self._transport.get_write_buffer_size() if self._writing_paused and self._transport else 0
+        return self._transport.get_write_buffer_size() if self._flow.is_untaken and self._transport else 0
 
     def _close_if_finished(self) -> None:
         """What was read before the client's end and may not be handled yet is still answered."""
-        if self._input_ended and not self._answers and self._may_handle() and self._transport is not None:
+        if self._flow.is_finished(self._buffer.capacity_bytes) and self._transport is not None:
+            self._flow.close()
             self._transport.close()
 
 

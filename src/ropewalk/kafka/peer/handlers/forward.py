@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from ropewalk.base.errors import InvalidRequest, NotController, ProtocolError, RopewalkError, Throttled
+from ropewalk.base.flow import Waiting
 from ropewalk.base.ids import NodeId
-from ropewalk.kafka.caller import Caller, Waiting
+from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.kafka.served import ServedApi
 from ropewalk.metadata.image import Image
