@@ -129,7 +129,9 @@ def named_files(root: Path) -> list[str]:
         f"{where} names {path}"
         for where, text in texts
         for path in PATH.findall(text)
-        if not (root / path).exists() and not any(known.endswith(f"/{path}") for known in tracked)
+        if Path(path).stem != "NAME"  # of what is to be added
+        and not (root / path).exists()
+        and not any(known.endswith(f"/{path}") for known in tracked)
     ]
 
 
