@@ -214,6 +214,26 @@ def test_an_armed_sync_failure_is_an_input_output_error_once() -> None:
     run(main)
 
 
+def test_a_failure_can_be_kept_for_a_sync_that_nobody_waits_for() -> None:
+    async def main(world: World) -> None:
+        machine = world.machine("node")
+        machine.platters.fail_syncs(1, only_unawaited=True)
+
+        async def live(ports: NodePorts) -> str | None:
+            def sync(path: str) -> None:
+                _write(path, b"x", sync=True)(ports.disk)
+
+            await ports.pool.run(sync, "/awaited")
+            assert ports.disk.syncs.failure is None
+            ports.pool.run(sync, "/given up").cancel()
+            await ports.pool.drain()
+            return ports.disk.syncs.failure
+
+        assert await machine.start(live) == "write-back failed"
+
+    run(main)
+
+
 def test_a_stalled_disk_answers_late() -> None:
     async def main(world: World) -> float:
         machine = world.machine("node")

@@ -313,6 +313,7 @@ class SimulatedPool:
         del self._under_way[ended]
         ended.set_result(None)
         self._platters.is_waiting_allowed = True
+        self._platters.is_unawaited = future.cancelled()
         try:
             result = function(*arguments)
         except PowerCut:
@@ -322,7 +323,7 @@ class SimulatedPool:
         else:
             self._answer(future, partial(future.set_result, result))
         finally:
-            self._platters.is_waiting_allowed = False
+            self._platters.is_waiting_allowed = self._platters.is_unawaited = False
 
     def _answer(self, future: "asyncio.Future[T]", settle: Callable[[], None]) -> None:
         def deliver() -> None:

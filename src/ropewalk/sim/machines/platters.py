@@ -57,11 +57,14 @@ class Platters:
         self.errors = WriteBackErrors()
         """Of the whole file system."""
         self.is_waiting_allowed = False
+        self.is_unawaited = False
+        """Whether whoever asked for what a thread does just now has gone."""
         self._root = Directory()
         self._file_count = 0
         self._locks: dict[StoredFile, Process] = {}
         self._sync_failures_armed = 0
         self._syncs_until_failure = 0
+        self._fails_only_unawaited = False
         self._failure_code = errno.EIO
         self._cut: tuple[int, Callable[[], None]] | None = None
         self._cut_at_rename: Callable[[], None] | None = None
@@ -120,9 +123,12 @@ class Platters:
         """What was to happen when a file is created is not going to happen."""
         self._on_creation = None
 
-    def fail_syncs(self, count: int, *, after: int = 0, code: int = errno.EIO) -> None:
-        """So many syncs fail, beginning with the one that follows the next `after`."""
+    def fail_syncs(
+        self, count: int, *, after: int = 0, code: int = errno.EIO, only_unawaited: bool = False
+    ) -> None:
+        """So many syncs fail, beginning with the one that follows the next `after`; `only_unawaited`: of those that nobody waits for."""
         self._sync_failures_armed = count
+        self._fails_only_unawaited = only_unawaited
         self._syncs_until_failure = after
         self._failure_code = code
 
@@ -280,7 +286,7 @@ class Platters:
         if count > 1:
             self.sometimes.note("several files were synced without a thread")
         is_due = self._sync_failures_armed > 0 and self._syncs_until_failure < count
-        if not is_due or self.rng.random() < 0.5:
+        if not is_due or self._fails_only_unawaited or self.rng.random() < 0.5:
             return count
         self._sync_failures_armed -= 1
         self.sync_failure_count += 1
@@ -326,11 +332,13 @@ class Platters:
         self._locks = {file: holder for file, holder in self._locks.items() if holder is not process}
 
     def _draw_sync_failure(self) -> bool:
-        if self._sync_failures_armed == 0:
+        if self._sync_failures_armed == 0 or (self._fails_only_unawaited and not self.is_unawaited):
             return False
         if self._syncs_until_failure:
             self._syncs_until_failure -= 1
             return False
+        if self.is_unawaited:
+            self.sometimes.note("a sync failed that nobody waited for")
         self._sync_failures_armed -= 1
         return True
 

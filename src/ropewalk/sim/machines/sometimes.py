@@ -58,6 +58,7 @@ EXPECTED: Final = (
     "a sync failed",
     "a sync failed for want of room",
     "a sync failed while the node was stopping",
+    "a sync failed that nobody waited for",
     "write-back failed in the background",
     "a write met a full disk",
     "a disk stayed full",

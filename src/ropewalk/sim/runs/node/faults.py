@@ -127,9 +127,10 @@ class Nemesis:
     async def _fail_sync_while_stopping(self) -> None:
         """Mostly the one that is under way when the node is told to stop, and that nobody waits for any more then."""
         after, code = self._rng.choice([0, 0, 0, 0, 1, 3]), draw_error(self._rng)
+        only_unawaited = after == 0 and self._rng.random() < 0.7
         self._machine.platters.stall(self._world.now_s + 0.3)
         await asyncio.sleep(self._rng.uniform(0.05, 0.25))
-        await self._keeper.stop_while_sync_fails(after=after, code=code)
+        await self._keeper.stop_while_sync_fails(after=after, code=code, only_unawaited=only_unawaited)
 
     async def _reset_connections(self) -> None:
         connections = self._world.network.connections()

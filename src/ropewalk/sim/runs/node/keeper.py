@@ -90,12 +90,12 @@ class Keeper:
             process.die("stopped")
         self._is_busy = False
 
-    async def stop_while_sync_fails(self, *, after: int, code: int) -> None:
-        """SIGTERM, and one of the syncs that are under way then, or come, fails. Nobody cuts the power: whoever is started next
-        finds a page cache that shows more than the platter has."""
+    async def stop_while_sync_fails(self, *, after: int, code: int, only_unawaited: bool) -> None:
+        """SIGTERM, and one of the syncs that are under way then, or come, fails; or one of those alone that nobody waits for any more.
+        Nobody cuts the power: whoever is started next finds a page cache that shows more than the platter has."""
         platters = self._machine.platters
         count = platters.sync_failure_count
-        platters.fail_syncs(1, after=after, code=code)
+        platters.fail_syncs(1, after=after, code=code, only_unawaited=only_unawaited)
         await self.stop()
         platters.fail_syncs(0)
         if platters.sync_failure_count > count:
