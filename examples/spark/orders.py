@@ -14,12 +14,10 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from ropewalk import Admin, Producer
-from ropewalk.spark.pipelines.archive import Archive, ArchiveSettings
-from ropewalk.spark.pipelines.pipeline import Pipeline, Work
-from ropewalk.spark.pipelines.transform import Transform
-from ropewalk.spark.pipelines.transform_settings import TransformSettings
+from ropewalk.spark import archive, transform
 from ropewalk.testing import Cluster
 
 ORDERS, PER_MINUTE = "example_orders", "example_orders_per_minute"
@@ -32,10 +30,11 @@ def main(bootstrap: str, spark: SparkSession, directory: Path) -> None:
     produce(bootstrap, count=600)
 
     lake = directory / "lake"
-    carry_out(Archive, archive_of(spark, bootstrap, lake))
+    # `ropewalk pipeline run archive --once --topic example_orders --to LAKE` does the same.
+    archive(spark, bootstrap=bootstrap, topics=ORDERS, to=lake, once=True).awaitTermination()
     print(f"orders in the lake: {DeltaTable(str(lake)).to_pyarrow_table().num_rows}")
 
-    carry_out(Transform, transform_of(spark, bootstrap, directory / "counts"))
+    count_per_minute(spark, bootstrap, directory / "counts").awaitTermination()
     print(f"counts in {PER_MINUTE}: {told(spark, bootstrap).count()}")
 
     print("by item, from the topic as it is:")
@@ -71,48 +70,25 @@ def read(spark: SparkSession, bootstrap: str, topic: str) -> DataFrame:
     return spark.read.format("ropewalk").option("bootstrap", bootstrap).option("subscribe", topic).load()
 
 
-def archive_of(spark: SparkSession, bootstrap: str, lake: Path) -> Work:
-    """`ropewalk pipeline run archive --once --topic example_orders --to LAKE` does the same."""
-    return Work(
-        spark=spark,
-        name="archive",
-        bootstrap=bootstrap,
-        source={"subscribe": ORDERS, "startingOffsets": "earliest"},
-        checkpoint=f"{lake}/_ropewalk/checkpoints/archive",
-        once=True,
-        interval="5 seconds",
-        settings=ArchiveSettings(to=str(lake)),
-    )
-
-
-def transform_of(spark: SparkSession, bootstrap: str, counts: Path) -> Work:
+def count_per_minute(spark: SparkSession, bootstrap: str, counts: Path) -> StreamingQuery:
     """Counts of a minute are told when the watermark has passed its end."""
-    return Work(
-        spark=spark,
+    return transform(
+        spark,
         name="example-orders-per-minute",
         bootstrap=bootstrap,
-        source={"subscribe": ORDERS, "startingOffsets": "earliest"},
-        checkpoint=str(counts),
+        topics=ORDERS,
+        checkpoint=counts,
         once=True,
-        interval="5 seconds",
-        settings=TransformSettings(
-            to_topic=PER_MINUTE,
-            tasks=2,
-            key="item",
-            fields=FIELDS,
-            watermark="at 30 seconds",
-            sql=f"""
-                SELECT window.start AS minute, item, count(*) AS orders, sum(amount) AS amount
-                FROM {ORDERS} GROUP BY window(at, '1 minute'), item
-            """,
-        ),
+        to_topic=PER_MINUTE,
+        tasks=2,
+        key="item",
+        fields=FIELDS,
+        watermark="at 30 seconds",
+        sql=f"""
+            SELECT window.start AS minute, item, count(*) AS orders, sum(amount) AS amount
+            FROM {ORDERS} GROUP BY window(at, '1 minute'), item
+        """,
     )
-
-
-def carry_out(pipeline: type[Pipeline], work: Work) -> None:
-    """To the end of what is there, and again from there the next time."""
-    pipeline.start(work).query.awaitTermination()
-    pipeline.finish(work)
 
 
 def told(spark: SparkSession, bootstrap: str) -> DataFrame:

@@ -17,5 +17,21 @@
     lake/         tables: files by tasks, one commit by the driver, the next offset in it
     pipelines/    jobs over topics: defined, started, watched
 
-Needs the extra `spark`. Nothing else in the package imports this one; `pyspark_ropewalk` is how Spark finds it.
+`from ropewalk.spark import archive, transform` starts jobs in a session. Needs the extra `spark`. Importing the package itself loads
+nothing, since every worker of Spark does; nothing else in the package imports this one, and `pyspark_ropewalk` is how Spark finds it.
 """
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ropewalk.spark.pipelines.starting import archive, transform
+
+__all__ = ["archive", "transform"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"ropewalk.spark has no {name}")
+    from ropewalk.spark.pipelines import starting
+
+    return getattr(starting, name)

@@ -151,7 +151,7 @@ def carry_out(
 ) -> State:
     """In a session that is there, and stays."""
     stop = Stop()
-    work = _work(job, session, sink)
+    work = work_of(job, session, sink)
     with stop.listening(), _failures_in_words(report.log):
         started = pipeline.start(work)
         report.begin(started)
@@ -255,7 +255,7 @@ class Report:
         return page(self._job.name, self._job.kind, self.snapshot, up=up)
 
 
-def _work(job: Job, session: "SparkSession", sink: str | None) -> Work:
+def work_of(job: Job, session: "SparkSession", sink: str | None) -> Work:
     return Work(
         spark=session,
         name=job.name,
