@@ -83,4 +83,4 @@ def test_the_contracts_of_the_layers_are_there() -> None:
         "ropewalk.sim",
         "ropewalk.sim.runs",
     ]
-    assert len([contract for contract in contracts if contract["type"] == "forbidden"]) == 3
+    assert len([contract for contract in contracts if contract["type"] == "forbidden"]) == 4

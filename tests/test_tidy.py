@@ -207,6 +207,9 @@ def test_a_tree_that_breaks_a_rule_is_refused(
         pytest.param(
             "broker/reading/planted.py", "from ropewalk.broker.copying import fetcher", id="siblings"
         ),
+        pytest.param(
+            "broker/hosting/planted.py", "from ropewalk.wire import error_code", id="the wire outside peers"
+        ),
         pytest.param("groups/planted.py", "import asyncio", id="a core with a loop"),
     ],
 )

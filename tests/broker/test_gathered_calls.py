@@ -6,7 +6,7 @@ import pytest
 
 from ropewalk.base.errors import Throttled
 from ropewalk.base.ids import NodeId
-from ropewalk.broker.peers.gathered_calls import GatheredCalls
+from ropewalk.broker.dispatch.gathered_calls import GatheredCalls
 
 ONE, OTHER = NodeId(1), NodeId(2)
 

@@ -7,6 +7,7 @@ from ropewalk.base.ids import LeaderEpoch, NodeId, TopicId
 from ropewalk.broker.cluster.cluster import Cluster
 from ropewalk.broker.cluster.facts import Facts
 from ropewalk.broker.cluster.to_controller import ToController
+from ropewalk.broker.peers.calls.controller_call import ControllerCall
 from ropewalk.controller.alter_partition import AlteredPartition, PartitionAlteration
 from ropewalk.metadata.image import Partition
 from ropewalk.metadata.records import PartitionCreated, TopicCreated, TopicDeleted
@@ -19,8 +20,16 @@ KEPT, DELETED = TopicId(b"k" * 16), TopicId(b"d" * 16)
 
 
 class Accepting:
-    """A controller that accepts whatever it is asked for. The image hears sooner of what it decided afterwards."""
+    """A controller that accepts whatever it is asked for, and the link to it. The image hears sooner of what it decided afterwards."""
 
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+
+    async def call(self, call: ControllerCall[Any], *, deadline_ms: float) -> Any:
+        return await call.send(_Answering(self._facts), deadline_ms)  # type: ignore[arg-type]
+
+
+class _Answering:
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
 

@@ -53,6 +53,7 @@ class Services:
         self.heard: list[str] = []
         self.disconnected: list[int] = []
         self.registered: list[Registration] = []
+        self.loads: list[NodeLoad] = []
         self.alterations: list[PartitionAlteration] = []
 
     def _check(self) -> None:
@@ -66,6 +67,8 @@ class Services:
 
     async def heartbeat(self, heartbeat: Heartbeat, load: NodeLoad | None) -> "Beaten":
         self._check()
+        if load is not None:
+            self.loads.append(load)
         self.heard.append(f"heartbeat of {heartbeat.node_id} {'with' if load else 'without'} load")
         return Beaten(is_fenced=False, may_stop=heartbeat.wants_to_stop, controller_id=NodeId(0))
 

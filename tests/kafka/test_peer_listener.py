@@ -3,32 +3,55 @@
 import asyncio
 
 import pytest
+from msgspec import structs
 from structlog.testing import capture_logs
 
-from ropewalk.base.errors import ControllerUnavailable, InvalidSetting
+from ropewalk.base.errors import ControllerUnavailable, InvalidRequest, InvalidSetting, StalePartitionEpoch
+from ropewalk.base.ids import LeaderEpoch, NodeId, TopicId
+from ropewalk.broker.peers.calls.allocate_producer_ids import allocate_producer_ids as allocation
+from ropewalk.broker.peers.calls.alter_partition import alter_partition
+from ropewalk.broker.peers.calls.cluster_health import cluster_health
+from ropewalk.broker.peers.calls.fetch_metadata import fetch_metadata
+from ropewalk.broker.peers.calls.node_heartbeat import node_heartbeat as heartbeat
+from ropewalk.broker.peers.calls.register_node import register_node
 from ropewalk.broker.peers.peers import Lane, PeerLink
 from ropewalk.client.connections.connection import Connection
 from ropewalk.client.connections.peer_connection import Credentials, PeerRefused, open_peer
-from ropewalk.client.errors import ConnectionLost, RemoteError, Unreachable
+from ropewalk.client.errors import ConnectionLost, Unreachable
+from ropewalk.controller.alter_partition import PartitionAlteration
+from ropewalk.controller.brokers import Registration
+from ropewalk.controller.load import NodeLoad, PartitionLoad
+from ropewalk.controller.membership import Heartbeat
+from ropewalk.metadata.lineage import Position
 from ropewalk.metadata.records import Endpoint
 from ropewalk.security.cluster_secret import ClusterSecret, Handshake, Side
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import fetch, list_offsets
 from ropewalk.wire.peer import (
     allocate_producer_ids,
-    alter_partition,
-    fetch_metadata,
     find_controller,
     hello,
     node_heartbeat,
     prove,
-    register_node,
 )
 from tests.kafka.peers import SECRET, Peer, Peers, among_peers
 
 NONCE = bytes(range(32))
 WRONG = "a secret of another cluster"
 ALLOCATE = allocate_producer_ids.AllocateProducerIdsRequest(1, 1)
+ALLOCATION = allocation(NodeId(1), 1)
+REGISTRATION = Registration(
+    node_id=NodeId(1),
+    directory=bytes(range(16)),
+    endpoints=(Endpoint("PEER", "node1", 9192),),
+    rack="r",
+    roles=("broker",),
+    clock_ms=7,
+    is_clean=False,
+    damaged=frozenset({(TopicId(bytes(16)), 3)}),
+    unsynced=frozenset({(TopicId(bytes(range(16))), 4)}),
+    process=b"p" * 16,
+)
 
 
 async def bare(peers: Peers, peer: Peer) -> Connection:
@@ -308,23 +331,23 @@ def test_the_controller_is_found_from_a_seed_and_followed_when_it_changes() -> N
         for peer in (two, three):
             peer.learn(two, three, controller=three, epoch=1)
         three.services.decides = True
-        await seat.call(allocate_producer_ids.API, ALLOCATE, deadline_ms=peers.deadline_ms())
+        await seat.call(ALLOCATION, deadline_ms=peers.deadline_ms())
         assert three.services.heard == ["allocation for 1 in 1"]
 
         three.services.decides, two.services.decides = False, True
         for peer in (two, three):
             peer.learn(controller=two, epoch=2)
-        await seat.call(allocate_producer_ids.API, ALLOCATE, deadline_ms=peers.deadline_ms())
+        await seat.call(ALLOCATION, deadline_ms=peers.deadline_ms())
         assert two.services.heard == ["allocation for 1 in 1"]
 
         three.machine.kill()
         two.machine.kill()
         with pytest.raises(ConnectionLost):  # it may have been done: the caller knows whether to ask again
-            await seat.call(allocate_producer_ids.API, ALLOCATE, deadline_ms=peers.deadline_ms())
+            await seat.call(ALLOCATION, deadline_ms=peers.deadline_ms())
         with pytest.raises(ControllerUnavailable, match=r"no controller can be reached: .*node2:9192"):
-            await seat.call(allocate_producer_ids.API, ALLOCATE, deadline_ms=peers.deadline_ms(2_000))
+            await seat.call(ALLOCATION, deadline_ms=peers.deadline_ms(2_000))
         await two.machine.start(two.start)
-        await seat.call(allocate_producer_ids.API, ALLOCATE, deadline_ms=peers.deadline_ms())
+        await seat.call(ALLOCATION, deadline_ms=peers.deadline_ms())
 
     among_peers(story)
 
@@ -337,13 +360,13 @@ def test_a_controller_that_hangs_does_not_hide_its_successor() -> None:
         one.learn(two, three, controller=three, epoch=1)
         three.services.decides = True
         seat = one.controller_link(two, three)
-        await seat.call(allocate_producer_ids.API, ALLOCATE, deadline_ms=peers.deadline_ms())
+        await seat.call(ALLOCATION, deadline_ms=peers.deadline_ms())
         three.machine.cut_power()
         two.services.decides = True
         two.learn(two, three, controller=two, epoch=2)
         one.learn(controller=two, epoch=2)
         before_s = peers.world.now_s
-        await seat.call(allocate_producer_ids.API, ALLOCATE, deadline_ms=peers.deadline_ms())
+        await seat.call(ALLOCATION, deadline_ms=peers.deadline_ms())
         assert peers.world.now_s - before_s < 0.5
 
     among_peers(story)
@@ -356,39 +379,37 @@ def test_what_nodes_ask_of_the_controller_is_handed_on() -> None:
         one.learn(two, controller=two)
         link, deadline_ms = one.controller_link(), peers.deadline_ms()
 
-        request = register_node.RegisterNodeRequest(
-            node_id=1,
-            cluster_id=None,
-            directory_id=bytes(range(16)),
-            endpoints=(register_node.ListenerEndpoint("PEER", "node1", 9192),),
-            rack="r",
-            roles=("broker",),
-            now_ms=7,
-            is_clean=False,
-            damaged=(register_node.ReplicaOfPartition(bytes(16), 3),),
-        )
-        let = await link.call(register_node.API, request, deadline_ms=deadline_ms)
+        let = await link.call(register_node(REGISTRATION), deadline_ms=deadline_ms)
         assert (let.broker_epoch, let.cluster_id) == (101, "the-cluster")
-        (registration,) = two.services.registered
-        assert registration.endpoints == (Endpoint("PEER", "node1", 9192),)
-        assert registration.damaged == {(bytes(16), 3)}
-        assert (registration.clock_ms, registration.is_clean, registration.rack) == (7, False, "r")
+        assert two.services.registered == [REGISTRATION]
 
-        pulse = await link.call(node_heartbeat.API, beat(1), deadline_ms=deadline_ms)
-        assert (pulse.is_fenced, pulse.may_stop, pulse.controller_id) == (False, False, 0)
+        alive = Heartbeat(node_id=NodeId(1), broker_epoch=1, metadata_offset=0, wants_to_stop=True)
+        told = PartitionLoad(TopicId(bytes(16)), 3, 4, 5, 6)
+        load = NodeLoad(cpu_permille=7, disk_used_bytes=8, disk_total_bytes=9, partitions=(told,))
+        pulse = await link.call(heartbeat(alive, load), deadline_ms=deadline_ms)
+        assert (pulse.is_fenced, pulse.may_stop, pulse.controller_id) == (False, True, 0)
+        assert two.services.loads == [load]
 
-        asked = alter_partition.PartitionAlteration(bytes(16), 2, 5, 6, (alter_partition.InSync(1, 9),))
-        altering = alter_partition.AlterPartitionRequest(1, 4, (asked,))
-        altered = await link.call(alter_partition.API, altering, deadline_ms=deadline_ms)
-        assert [each.error_code for each in altered.partitions] == [ErrorCode.INVALID_UPDATE_VERSION]
-        assert two.services.alterations[0].isr == [(1, 9)]
+        alteration = PartitionAlteration(
+            topic_id=TopicId(bytes(16)),
+            index=2,
+            leader_epoch=LeaderEpoch(5),
+            partition_epoch=6,
+            isr=[(NodeId(1), 9)],
+        )
+        altering = alter_partition(NodeId(1), 4, [alteration], lambda _topic_id, _index: ())
+        (altered,) = await link.call(altering, deadline_ms=deadline_ms)
+        assert isinstance(altered.outcome, StalePartitionEpoch)
+        assert two.services.alterations == [alteration]
 
-        ids = await link.call(allocate_producer_ids.API, ALLOCATE, deadline_ms=deadline_ms)
-        assert (ids.first_producer_id, ids.count) == (1000, 10)
+        ids = await link.call(ALLOCATION, deadline_ms=deadline_ms)
+        assert (ids.start, ids.end) == (1000, 1010)
 
-        asking = fetch_metadata.FetchMetadataRequest(1, 41, 100)
-        page = await link.call(fetch_metadata.API, asking, deadline_ms=deadline_ms, lane=Lane.METADATA)
-        assert (page.end_offset, bytes(page.records or b"")) == (42, b"records")
+        page = await link.call(fetch_metadata(NodeId(1), Position(41), 100), deadline_ms=deadline_ms)
+        assert (page.end_offset, page.records) == (42, b"records")
+
+        (trouble,) = await link.call(cluster_health(), deadline_ms=deadline_ms)
+        assert (trouble.what, trouble.where) == ("nobody leads", "t")
 
     among_peers(story)
 
@@ -398,9 +419,9 @@ def test_other_refusals_of_the_controller_are_raised() -> None:
         one, two = await peers.start(1), await peers.start(2)
         two.services.decides = True
         one.learn(two, controller=two)
-        request = register_node.RegisterNodeRequest(9, None, bytes(16), (), None, (), 0, True, ())
-        with pytest.raises(RemoteError, match="node 1 speaks in the name of node 9"):
-            await one.controller_link().call(register_node.API, request, deadline_ms=peers.deadline_ms())
+        registration = structs.replace(REGISTRATION, node_id=NodeId(9))
+        with pytest.raises(InvalidRequest, match="node 1 speaks in the name of node 9"):
+            await one.controller_link().call(register_node(registration), deadline_ms=peers.deadline_ms())
 
     among_peers(story)
 
@@ -409,9 +430,7 @@ def test_no_seed_and_no_node_is_said_plainly() -> None:
     async def story(peers: Peers) -> None:
         one = await peers.start(1)
         with pytest.raises(ControllerUnavailable, match="neither seeds nor other nodes are known"):
-            await one.controller_link().call(
-                allocate_producer_ids.API, ALLOCATE, deadline_ms=peers.deadline_ms(500)
-            )
+            await one.controller_link().call(ALLOCATION, deadline_ms=peers.deadline_ms(500))
 
     among_peers(story)
 

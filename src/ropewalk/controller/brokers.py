@@ -69,6 +69,13 @@ class Registration(Struct, frozen=True, kw_only=True):
     software: Software = OURS
 
 
+class Registered(Struct, frozen=True):
+    """What a broker hears when it is let in."""
+
+    broker_epoch: int
+    cluster_id: str
+
+
 def decide_create_cluster(
     image: Image, rng: Rng, cluster_id: str | None = None, *, partitions_held_count: int = 0
 ) -> list[MetadataRecord]:

@@ -31,6 +31,20 @@ class Heartbeat(Struct, frozen=True, kw_only=True):
     """How far the broker has applied the metadata, and of which history that is."""
 
 
+class Pulse(Struct, frozen=True):
+    """What a broker hears on its heartbeat."""
+
+    is_fenced: bool
+    may_stop: bool
+    controller_id: NodeId
+    metadata_end_offset: int
+    """Where the metadata ends, as the controller has it; -1 where it does not say."""
+    clock_ms: int
+    """The controller's clock; -1 where it does not say."""
+    hindrance: str | None = None
+    """Why the controller cannot do at present what follows from the heartbeat."""
+
+
 def check_history(image: Image, node_id: NodeId, position: Position) -> None:
     """Refuse a node that has followed another history than this image's, as far as the image reaches."""
     if position.end_offset <= image.end_offset and not image.holds(position):

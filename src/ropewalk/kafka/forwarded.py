@@ -13,14 +13,14 @@ from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
 from ropewalk.base.errors import ControllerUnavailable, RopewalkError, Throttled
-from ropewalk.broker.cluster.forwarding import Outcome, Sender
+from ropewalk.broker.peers.calls.controller_call import ControllerCall
+from ropewalk.broker.peers.calls.forward import Forwarded, Sender, forward
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.kafka.handlers import create_partitions, create_topics, delete_topics
 from ropewalk.kafka.refusals import REFUSALS
 from ropewalk.kafka.restated import Restate
 from ropewalk.kafka.served import ServedApi
-from ropewalk.wire.api import Api
 from ropewalk.wire.messages.alter_configs import API as ALTER_CONFIGS
 from ropewalk.wire.messages.create_partitions import API as CREATE_PARTITIONS
 from ropewalk.wire.messages.create_topics import API as CREATE_TOPICS
@@ -28,8 +28,7 @@ from ropewalk.wire.messages.delete_topics import API as DELETE_TOPICS
 from ropewalk.wire.messages.incremental_alter_configs import API as INCREMENTAL_ALTER_CONFIGS
 from ropewalk.wire.types import Message
 
-Q = TypeVar("Q", bound=Message)
-R = TypeVar("R", bound=Message)
+R = TypeVar("R")
 
 FORWARDED: Final = frozenset(REFUSALS)
 
@@ -46,7 +45,7 @@ _STRICT_SINCE: Final = {
 class Forwarding(Protocol):
     def is_needed(self) -> bool: ...
 
-    async def forward(self, api: Api[Q, R], version: int, request: Q, sender: Sender) -> Outcome[R]: ...
+    async def forward(self, call: ControllerCall[Forwarded[R]]) -> Forwarded[R]: ...
 
 
 def forwarding(
@@ -82,7 +81,7 @@ async def _handle(
     sender = Sender(caller.principal, caller.client_id, caller.host, _throttled(api.key, caller))
     try:
         with caller.hold():
-            outcome = await forwarding.forward(api, caller.version, request, sender)
+            outcome = await forwarding.forward(forward(api, caller.version, request, sender))
     except ControllerUnavailable as error:
         if not forwarding.is_needed():  # it has become this node meanwhile
             return await served.handle(request, caller)

@@ -114,9 +114,7 @@ def serve_here(parts: Parts) -> dict[int, ServedApi]:
             parts.cluster,
             parts.topics.settings,
             parts.ports.clock,
-            furthest=FurthestCopy(
-                parts.config.node_id, parts.cluster.image, parts.partitions, parts.place.links
-            ),
+            furthest=FurthestCopy(parts.cluster.image, parts.partitions, parts.dispatch),
             errands=parts.errands,
         ),
         balancing=Balancing(parts.cluster, parts.topics.settings, parts.upkeep, parts.ports.clock),

@@ -30,6 +30,7 @@ from ropewalk.broker.coordinators.marker_writing import MarkerWriting
 from ropewalk.broker.coordinators.markers import Finisher
 from ropewalk.broker.coordinators.transactions import Transactions
 from ropewalk.broker.copying.fetchers import Fetchers
+from ropewalk.broker.dispatch.dispatch import Dispatch
 from ropewalk.broker.dispatch.transaction_entry import TransactionEntry
 from ropewalk.broker.partitions.believed_clock import BelievedClock
 from ropewalk.broker.partitions.home import Home
@@ -87,6 +88,7 @@ class Parts:
     marker_writing: MarkerWriting
     finisher: Finisher
     transactions: Transactions
+    dispatch: Dispatch
     entry: TransactionEntry
     housekeeping: Housekeeping
     instruments: Instruments
@@ -179,9 +181,10 @@ def assemble(
     groups = Groups(topics, partitions, node_id=node_id, pool=ports.pool, clock=clock, rng=ports.rng)
     producer_ids = ProducerIds(controller, membership, errands)
     marker_writing = MarkerWriting(partitions, groups)
-    finisher = Finisher(marker_writing, cluster.image, clock, node_id=node_id, links=place.links)
+    dispatch = Dispatch(node_id, cluster.image, clock, place.links)
+    finisher = Finisher(marker_writing, cluster.image, dispatch)
     transactions = Transactions(topics, partitions, producer_ids, finisher, pool=ports.pool, clock=clock)
-    entry = TransactionEntry(transactions, errands, clock, node_id=node_id, links=place.links)
+    entry = TransactionEntry(transactions, dispatch, errands, clock)  # type: ignore[arg-type]  # answers have no types of their own yet
     knowledge = Knowledge(
         place.facts,
         None if config.is_alone else membership,
@@ -248,6 +251,7 @@ def assemble(
         marker_writing=marker_writing,
         finisher=finisher,
         transactions=transactions,
+        dispatch=dispatch,
         entry=entry,
         housekeeping=housekeeping,
         instruments=instruments,

@@ -4,6 +4,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import TopicPartition
 from ropewalk.transactions.errors import TransactionError
 from ropewalk.transactions.events import TransactionState
@@ -21,7 +22,7 @@ class ProducerInitialised(Struct, frozen=True, gc=False):
 class PartitionsAdded(Struct, frozen=True):
     """Added or, if only asked about, found in the transaction; what is wrong with a partition is in its place."""
 
-    partitions: tuple[TransactionError | None, ...]
+    partitions: tuple[RopewalkError | None, ...]
 
 
 class Ended(Struct, frozen=True, gc=False):

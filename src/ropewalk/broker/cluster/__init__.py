@@ -6,6 +6,7 @@
     membership.py, knowledge.py      registering, saying that one lives, and how old one's own knowledge is
     metadata_feed.py                 the metadata log for nodes that do not open its home
     controller_link.py, to_controller.py, forwarding.py   the way to the node that decides: for the node itself, and for clients
+    whereabouts.py                   which node leads a partition, or the shard of a key
     second_opinion.py                whether the other nodes miss the controller too
     producer_ids.py                  blocks of producer ids, handed out one by one
 

@@ -6,7 +6,7 @@ The answer with the highest controller epoch counts.
 What a reader could get wrong
     A call is repeated, elsewhere or later, only while it is certain that nothing was done: the node could not be reached, or said that it
     does not decide. `ConnectionLost` and `TimedOut` are given to the caller.
-    An answer with any other error code is raised as `RemoteError`: what `call` returns has succeeded.
+    Any other refusal is raised as the error that it was there: what `call` returns has succeeded.
     A node that is itself the active controller does not need this, and is never called by it.
 """
 
@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from ropewalk.base.errors import ControllerUnavailable, NotController, ProtocolError, TimedOut
+from ropewalk.base.errors import ControllerUnavailable, NotController, ProtocolError, RopewalkError, TimedOut
 from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import (
     CONTROLLER_ASK_MS_MAX,
@@ -24,19 +24,15 @@ from ropewalk.base.limits import (
     CONTROLLER_RETRY_MS_MAX,
     CONTROLLER_RETRY_MS_MIN,
 )
+from ropewalk.broker.peers.calls.controller_call import ControllerCall
+from ropewalk.broker.peers.calls.find_controller import find_controller
 from ropewalk.broker.peers.peers import PEER_LISTENER, Lane, PeerLink, PeerLinks
 from ropewalk.client.connections.address import Address
 from ropewalk.client.connections.backoff import Backoff
-from ropewalk.client.errors import ApiNotOffered, ConnectionLost, RemoteError, Unreachable
+from ropewalk.client.errors import ApiNotOffered, ConnectionLost, Unreachable
 from ropewalk.metadata.image import Image
-from ropewalk.wire.api import Api
-from ropewalk.wire.error_code import ErrorCode
-from ropewalk.wire.peer import find_controller
-from ropewalk.wire.peer.controller_answer import ControllerAnswer
-from ropewalk.wire.types import Message
 
-Q = TypeVar("Q", bound=Message)
-A = TypeVar("A", bound=ControllerAnswer)
+T = TypeVar("T")
 
 
 class Controller(Struct, frozen=True):
@@ -76,8 +72,8 @@ class ControllerLink:
         self._told: dict[NodeId, Address] = {}
         """Nodes that others have named."""
 
-    async def call(self, api: Api[Q, A], request: Q, *, deadline_ms: float, lane: Lane = Lane.CALLS) -> A:
-        """Raises `ControllerUnavailable` when none was found in time; nothing was done then."""
+    async def call(self, call: ControllerCall[T], *, deadline_ms: float) -> T:
+        """Raises what the controller refuses with; `ControllerUnavailable` when none was found in time, and nothing was done then."""
         clock = self._links.clock
         backoff = Backoff(
             clock,
@@ -91,7 +87,7 @@ class ControllerLink:
                 raise ControllerUnavailable("this node itself decides by now")
             try:
                 controller = self._believed() or await self._ask_around(deadline_ms)
-                return await self._call_at(controller, api, request, deadline_ms, lane)
+                return await self._call_at(controller, call, deadline_ms)
             except (Unreachable, ApiNotOffered, NotController) as error:
                 await backoff.wait(ControllerUnavailable(f"no controller can be reached: {error}"))
 
@@ -105,20 +101,15 @@ class ControllerLink:
         if controller is not None:
             self._link_to(controller, lane).close()
 
-    async def _call_at(
-        self, controller: Controller, api: Api[Q, A], request: Q, deadline_ms: float, lane: Lane
-    ) -> A:
+    async def _call_at(self, controller: Controller, call: ControllerCall[T], deadline_ms: float) -> T:
         try:
-            answer = await self._link_to(controller, lane).call(api, request, deadline_ms=deadline_ms)
+            answer = await call.send(self._link_to(controller, call.lane), deadline_ms)
         except (Unreachable, ApiNotOffered, ConnectionLost, TimedOut):
             self._doubted = controller
             raise
-        if answer.error_code == ErrorCode.NOT_CONTROLLER:
-            self._doubted = controller
-            raise NotController(answer.error_message or f"node {controller.node_id} does not decide")
-        self._doubted = None
-        if answer.error_code != ErrorCode.NONE:
-            raise RemoteError(answer.error_code, answer.error_message, about=api.name)
+        self._doubted = controller if isinstance(answer, NotController) else None
+        if isinstance(answer, RopewalkError):
+            raise answer
         return answer
 
     def _link_to(self, controller: Controller, lane: Lane) -> PeerLink:
@@ -192,20 +183,16 @@ class ControllerLink:
         knows better."""
         try:
             peer = await link.peer(deadline_ms=deadline_ms)
-            response = await peer.connection.call(
-                find_controller.API, find_controller.FindControllerRequest(), deadline_ms=deadline_ms
-            )
+            named = await find_controller().send(link, deadline_ms)
         except (ApiNotOffered, ConnectionLost, ProtocolError, TimedOut) as error:
             raise Unreachable(link.name, f"it does not say who decides: {error}") from None
-        for node in response.nodes:
-            self._told[NodeId(node.node_id)] = Address(node.host, node.port)
+        self._told.update(named.nodes)
         # Where it answers is known before the controller has told where it wants to be reached.
         self._told.setdefault(NodeId(peer.node_id), peer.connection.address)
-        node_id = NodeId(response.controller_id)
-        address = self._told.get(node_id)
-        if address is None or node_id == self._links.node_id:
+        address = self._told.get(named.node_id)
+        if address is None or named.node_id == self._links.node_id:
             return None, NodeId(peer.node_id)
-        return Controller(node_id, response.controller_epoch, address), NodeId(peer.node_id)
+        return Controller(named.node_id, named.epoch, address), NodeId(peer.node_id)
 
     def _everyone(self) -> list[PeerLink]:
         """Those that the image knows, those that others named, then the seeds; each once."""

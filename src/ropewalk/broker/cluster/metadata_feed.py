@@ -11,7 +11,6 @@ import asyncio
 
 import msgspec
 import structlog
-from msgspec import Struct
 
 from ropewalk.base.errors import CannotFollow, HistoryParted, NotController, RopewalkError
 from ropewalk.base.ids import NodeId
@@ -23,26 +22,14 @@ from ropewalk.base.limits import (
 from ropewalk.base.ports import Clock
 from ropewalk.broker.cluster.controller_link import ControllerLink
 from ropewalk.broker.cluster.facts import Facts
-from ropewalk.broker.cluster.to_controller import refusal
-from ropewalk.broker.peers.peers import Lane
-from ropewalk.client.errors import RemoteError
+from ropewalk.broker.peers.calls.fetch_metadata import MetadataPage, fetch_metadata
 from ropewalk.metadata.bounds import USUAL, MetadataBounds
 from ropewalk.metadata.levels import unreadable
 from ropewalk.metadata.lineage import Position, complaint
 from ropewalk.metadata.log import MetadataLog, Snapshot
 from ropewalk.metadata.records import MetadataRecord, decode_records, encode_records
-from ropewalk.wire.peer import fetch_metadata
 
 _log = structlog.get_logger()
-
-
-class MetadataPage(Struct, frozen=True):
-    """Either a snapshot to start from, or the next records; `end_offset` is behind them."""
-
-    controller_epoch: int
-    end_offset: int
-    snapshot: bytes | None
-    records: bytes | None
 
 
 class MetadataFeed:
@@ -117,20 +104,14 @@ class MetadataTail:
         """Ask once, and apply what comes; False if there was nothing new. Raises `CannotFollow` if nothing can come any more."""
         position = self._facts.image.position
         start_offset = position.end_offset
-        request = fetch_metadata.FetchMetadataRequest(
-            self._node_id, start_offset, wait_ms, position.epoch, position.reign
-        )
         deadline_ms = self._clock.monotonic_ms() + wait_ms + PEER_CALL_MS_MAX
-        try:
-            page = await self._link.call(
-                fetch_metadata.API, request, deadline_ms=deadline_ms, lane=Lane.METADATA
-            )
-        except RemoteError as error:
-            raise refusal(error) from None
+        page = await self._link.call(
+            fetch_metadata(self._node_id, position, wait_ms), deadline_ms=deadline_ms
+        )
         if page.snapshot is not None:
-            self._facts.restart(_decode_snapshot(bytes(page.snapshot)))
+            self._facts.restart(_decode_snapshot(page.snapshot))
         elif page.records:
-            self._facts.apply(_decode_records(bytes(page.records)), start_offset=start_offset)
+            self._facts.apply(_decode_records(page.records), start_offset=start_offset)
         return self._facts.image.end_offset > start_offset
 
 

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from functools import partial
 
 import structlog
-from msgspec import Struct
 
 from ropewalk.base.complaints import Complaints
 from ropewalk.base.errors import MetadataUnavailable, RopewalkError, StorageFailed, Throttled, TimedOut
@@ -29,13 +28,14 @@ from ropewalk.controller.alter_partition import (
     PartitionAlteration,
     decide_alter_partition,
 )
-from ropewalk.controller.brokers import Registration, decide_register_broker, registered_broker
+from ropewalk.controller.brokers import Registered, Registration, decide_register_broker, registered_broker
 from ropewalk.controller.elections import InTurns
 from ropewalk.controller.health import NodeReports
 from ropewalk.controller.levels import check_neighbours
 from ropewalk.controller.load import NodeLoad
 from ropewalk.controller.membership import (
     Heartbeat,
+    Pulse,
     check_history,
     fence_in_turns,
     heartbeat_in_turns,
@@ -52,25 +52,6 @@ _log = structlog.get_logger()
 
 _PASSING = (MetadataUnavailable, StorageFailed, Throttled, TimedOut)
 """The metadata log takes no records at present, or nobody knows whether it did."""
-
-
-class Registered(Struct, frozen=True):
-    broker_epoch: int
-    cluster_id: str
-
-
-class Pulse(Struct, frozen=True):
-    """What a node hears on its heartbeat."""
-
-    is_fenced: bool
-    may_stop: bool
-    controller_id: NodeId
-    metadata_end_offset: int
-    """Where the metadata ends, as the controller has it; -1 where it does not say."""
-    clock_ms: int
-    """The controller's clock; -1 where it does not say."""
-    hindrance: str | None = None
-    """Why the controller cannot do at present what follows from the heartbeat."""
 
 
 class Registry:

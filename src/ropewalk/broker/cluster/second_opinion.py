@@ -14,11 +14,10 @@ import asyncio
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import SECOND_OPINION_MS_MAX
-from ropewalk.broker.peers.peers import Lane, PeerLinks
+from ropewalk.broker.peers.calls.find_controller import find_controller
+from ropewalk.broker.peers.peers import PeerLinks
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.log import Holder
-from ropewalk.wire.peer.find_controller import API as FIND_CONTROLLER
-from ropewalk.wire.peer.find_controller import FindControllerRequest
 
 
 class SecondOpinion:
@@ -38,9 +37,7 @@ class SecondOpinion:
         """Whether that node does not hear of the holder, nor of a later one. One that cannot be asked has no opinion."""
         deadline_ms = self._links.clock.monotonic_ms() + SECOND_OPINION_MS_MAX
         try:
-            answer = await self._links.to_node(node_id, Lane.CALLS).call(
-                FIND_CONTROLLER, FindControllerRequest(), deadline_ms=deadline_ms
-            )
+            named = await find_controller().at(self._links, node_id, deadline_ms=deadline_ms)
         except RopewalkError:
             return False
-        return not answer.hears_controller and answer.controller_epoch <= holder.epoch
+        return not named.is_heard and named.epoch <= holder.epoch

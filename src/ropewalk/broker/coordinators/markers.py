@@ -16,11 +16,11 @@ What a reader could get wrong
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final
+from functools import partial
 
 from msgspec import Struct
 
-from ropewalk.base.errors import ProducerFenced, RopewalkError
+from ropewalk.base.errors import LeaderNotAvailable, ProducerFenced, RopewalkError
 from ropewalk.base.ids import NodeId, ProducerEpoch, ProducerId, TopicPartition
 from ropewalk.base.limits import (
     MARKER_CALL_MS_MAX,
@@ -28,23 +28,19 @@ from ropewalk.base.limits import (
     MARKER_RETRY_MS_MIN,
     MARKERS_TOGETHER_MAX,
 )
-from ropewalk.base.ports import Clock
 from ropewalk.broker.coordinators.marker_writing import MarkerToWrite, MarkerWriting
+from ropewalk.broker.dispatch.dispatch import Dispatch
+from ropewalk.broker.dispatch.to_leaders import ToLeaders
 from ropewalk.broker.hosting.shard import Shard
-from ropewalk.broker.peers.gathered_calls import GatheredCalls
-from ropewalk.broker.peers.peers import Lane, PeerLinks
-from ropewalk.client.errors import RemoteError
+from ropewalk.broker.peers.calls.write_txn_markers import write_markers
 from ropewalk.metadata.image import Image
 from ropewalk.records.marker import TransactionMarker
 from ropewalk.transactions.answers import Answer, Finish, Unfinished
 from ropewalk.transactions.commands import Command, ListUnfinished, MarkersWritten
+from ropewalk.transactions.errors import TransactionalProducerFenced
 from ropewalk.transactions.events import Event
-from ropewalk.wire.error_code import ErrorCode
-from ropewalk.wire.messages import write_txn_markers
 
 TransactionShard = Shard[Command, Event, Answer]
-
-_FENCED: Final = frozenset({ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH})
 
 
 class _Ending:
@@ -85,23 +81,12 @@ class _Due(Struct, frozen=True):
 
 
 class Finisher:
-    def __init__(
-        self,
-        writing: MarkerWriting,
-        image: Image,
-        clock: Clock,
-        *,
-        node_id: NodeId,
-        links: PeerLinks | None,
-    ) -> None:
-        """Without links on a node that is alone."""
+    def __init__(self, writing: MarkerWriting, image: Image, dispatch: Dispatch) -> None:
         self._writing = writing
         self._image = image
-        self._clock = clock
-        self._node_id = node_id
-        self._links = links
+        self._dispatch = dispatch
         self._tasks: asyncio.TaskGroup | None = None
-        self._calls: GatheredCalls[_Due] | None = None
+        self._markers: ToLeaders[_Due] | None = None
         self._endings: dict[str, _Ending] = {}
         """By transactional id."""
         self._watched: set[TransactionShard] = set()
@@ -122,7 +107,9 @@ class Finisher:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
-            self._calls = GatheredCalls(self._send, tasks.create_task, items_max=MARKERS_TOGETHER_MAX)
+            self._markers = ToLeaders(
+                self._dispatch, self._send, tasks.create_task, items_max=MARKERS_TOGETHER_MAX
+            )
             for shard in self._watched:
                 tasks.create_task(self._watch(shard))
             await (
@@ -153,27 +140,28 @@ class Finisher:
             self._enqueue(_Due(ending, partition))
 
     def _enqueue(self, due: _Due) -> None:
-        assert self._calls is not None, "it runs"
+        assert self._markers is not None, "it runs"
         partition = due.partition
         topic = self._image.topics.get(partition.topic)
         if topic is None or partition.partition >= len(topic.partitions):
             self._settle(due)
             return
-        leader = topic.partitions[partition.partition].leader
-        if leader is None:
+        try:
+            self._markers.to_leader(partition, due)
+        except LeaderNotAvailable:
             self._try_again([due])
-        else:
-            self._calls.add(leader, due)
 
     async def _send(self, node_id: NodeId, gathered: list[_Due]) -> None:
         dues = [due for due in gathered if self._is_wanted(due.ending)]
         if not dues:
             return
         try:
-            if node_id == self._node_id:
-                outcomes = await self._write_here(dues)
-            else:
-                outcomes = await self._write_there(node_id, dues)
+            outcomes = await self._dispatch.to_node(
+                node_id,
+                here=partial(self._write_here, dues),
+                there=lambda: write_markers([(due.ending.marker, due.partition) for due in dues]),
+                timeout_ms=MARKER_CALL_MS_MAX,
+            )
         except RopewalkError as error:
             outcomes = [error] * len(dues)
         failed: list[_Due] = []
@@ -199,22 +187,6 @@ class Finisher:
     async def _write_here(self, dues: Sequence[_Due]) -> list[RopewalkError | None]:
         wanted = [MarkerToWrite(due.ending.marker, due.partition) for due in dues]
         return await self._writing.write(wanted, timeout_ms=MARKER_CALL_MS_MAX)
-
-    async def _write_there(self, node_id: NodeId, dues: Sequence[_Due]) -> list[RopewalkError | None]:
-        assert self._links is not None, "a node that is alone leads everything itself"
-        link = self._links.to_node(node_id, Lane.MARKERS)
-        answer = await link.call(
-            write_txn_markers.API,
-            _request(dues),
-            deadline_ms=self._clock.monotonic_ms() + MARKER_CALL_MS_MAX,
-        )
-        codes = {
-            (result.producer_id, topic.name, partition.index): partition.error_code
-            for result in answer.markers
-            for topic in result.topics
-            for partition in topic.partitions
-        }
-        return [_outcome(codes, due) for due in dues]
 
     def _settle(self, due: _Due) -> None:
         ending = due.ending
@@ -266,38 +238,5 @@ def _delay_ms(attempt_count: int) -> int:
     return min(MARKER_RETRY_MS_MAX, MARKER_RETRY_MS_MIN << min(attempt_count, 16))
 
 
-def _request(dues: Sequence[_Due]) -> write_txn_markers.WriteTxnMarkersRequest:
-    by_ending: dict[int, tuple[_Ending, dict[str, list[int]]]] = {}
-    for due in dues:
-        _, topics = by_ending.setdefault(id(due.ending), (due.ending, {}))
-        topics.setdefault(due.partition.topic, []).append(due.partition.partition)
-    return write_txn_markers.WriteTxnMarkersRequest(
-        tuple(_marker(ending.marker, topics) for ending, topics in by_ending.values())
-    )
-
-
-def _marker(marker: TransactionMarker, topics: dict[str, list[int]]) -> write_txn_markers.WritableTxnMarker:
-    return write_txn_markers.WritableTxnMarker(
-        producer_id=marker.producer_id,
-        producer_epoch=marker.producer_epoch,
-        transaction_result=marker.committed,
-        topics=tuple(
-            write_txn_markers.WritableTxnMarkerTopic(name, tuple(indexes)) for name, indexes in topics.items()
-        ),
-        coordinator_epoch=marker.coordinator_epoch,
-        transaction_version=marker.version,
-    )
-
-
-def _outcome(codes: dict[tuple[int, str, int], int], due: _Due) -> RopewalkError | None:
-    """What was not answered was not done, as far as anybody can say."""
-    partition = due.partition
-    key = (due.ending.finish.producer_id, partition.topic, partition.partition)
-    code = codes.get(key, ErrorCode.UNKNOWN_SERVER_ERROR)
-    return None if code == ErrorCode.NONE else RemoteError(code, about=str(partition))
-
-
 def _is_fenced(outcome: RopewalkError) -> bool:
-    return isinstance(outcome, ProducerFenced) or (
-        isinstance(outcome, RemoteError) and outcome.code in _FENCED
-    )
+    return isinstance(outcome, ProducerFenced | TransactionalProducerFenced)

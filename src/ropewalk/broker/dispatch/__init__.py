@@ -1,8 +1,15 @@
 """From here to whichever node is the one to ask: by a call in this process, or over a link.
 
+    dispatch.py            to one node or another, and who leads a partition
+    to_leaders.py          one conversation with the leaders of partitions (`to_leader`)
+    to_shards.py           commands for shards of one kind, wherever these are hosted (`to_shard`)
+    gathered_calls.py      one call at a time to each node; what comes up meanwhile goes with the next
     transaction_entry.py   permission for a transaction to write to partitions, from its coordinator
     furthest.py            which replica of a partition holds most
 
+The way to the controller is the same idea and lies further down (`broker/cluster/to_controller.py`), since membership needs it.
+
 Invariants
     An answer that does not come is an unknown outcome, never a refusal.
+    Nobody else finds out where a leader or a coordinator is in order to call it.
 """

@@ -8,37 +8,29 @@ What a reader could get wrong
 
 import asyncio
 from collections.abc import Mapping
-from typing import TypeAlias
+from functools import partial
 
-from ropewalk.base.errors import ProtocolError, RopewalkError
-from ropewalk.base.ids import NodeId
+from ropewalk.base.errors import RopewalkError
+from ropewalk.base.ids import NodeId, TopicPartition
 from ropewalk.base.limits import FURTHEST_COPY_MS_MAX
+from ropewalk.broker.dispatch.dispatch import Dispatch
 from ropewalk.broker.partitions.partitions import Partitions
-from ropewalk.broker.peers.peers import Lane, PeerLinks
-from ropewalk.client.errors import RemoteError
+from ropewalk.broker.peers.calls.list_offsets import Extent, extent_of
 from ropewalk.metadata.image import Image
-from ropewalk.wire.error_code import ErrorCode
-from ropewalk.wire.messages import list_offsets
-
-Held: TypeAlias = tuple[int, int]
-"""The epoch of the last records, and where they end."""
 
 
 class FurthestCopy:
-    def __init__(
-        self, node_id: NodeId, image: Image, partitions: Partitions, links: PeerLinks | None
-    ) -> None:
-        """Without links on a node that is alone."""
-        self._node_id = node_id
+    def __init__(self, image: Image, partitions: Partitions, dispatch: Dispatch) -> None:
         self._image = image
         self._partitions = partitions
-        self._links = links
+        self._dispatch = dispatch
 
     async def find(self, topic: str, index: int) -> NodeId | None:
         """None where no replica that is in service says what it holds. Of equals the first."""
         replicas = self._image.partition(topic, index).replicas
         there = [node_id for node_id in replicas if self._is_in_service(node_id)]
-        told = await asyncio.gather(*(self._held_by(node_id, topic, index) for node_id in there))
+        partition = TopicPartition(topic, index)
+        told = await asyncio.gather(*(self._held_by(node_id, partition) for node_id in there))
         return furthest(
             {node_id: held for node_id, held in zip(there, told, strict=True) if held is not None}
         )
@@ -47,31 +39,22 @@ class FurthestCopy:
         broker = self._image.brokers.get(node_id)
         return broker is not None and broker.is_active
 
-    async def _held_by(self, node_id: NodeId, topic: str, index: int) -> Held | None:
+    async def _held_by(self, node_id: NodeId, partition: TopicPartition) -> Extent | None:
         try:
-            if node_id == self._node_id:
-                log = self._partitions.find_copy(topic, index).log
-                return log.leader_epoch_latest, log.end_offset
-            return await self._ask(node_id, topic, index)
+            return await self._dispatch.to_node(
+                node_id,
+                here=partial(self._held_here, partition),
+                there=partial(extent_of, partition),
+                timeout_ms=FURTHEST_COPY_MS_MAX,
+            )
         except RopewalkError:
             return None
 
-    async def _ask(self, node_id: NodeId, topic: str, index: int) -> Held:
-        assert self._links is not None, "a node that is alone holds all there is"
-        asked = list_offsets.ListOffsetsPartition(index=index, timestamp=list_offsets.LATEST)
-        request = list_offsets.ListOffsetsRequest(
-            replica_id=list_offsets.ANY_COPY, topics=(list_offsets.ListOffsetsTopic(topic, (asked,)),)
-        )
-        deadline_ms = self._links.clock.monotonic_ms() + FURTHEST_COPY_MS_MAX
-        link = self._links.to_node(node_id, Lane.CALLS)
-        response = await link.call(list_offsets.API, request, deadline_ms=deadline_ms)
-        for answer in (each for topic_answer in response.topics for each in topic_answer.partitions):
-            if answer.error_code != ErrorCode.NONE:
-                raise RemoteError(answer.error_code, about=f"{topic}-{index} on node {node_id}")
-            return answer.leader_epoch, answer.offset
-        raise ProtocolError(f"node {node_id} answered ListOffsets without a word about {topic}-{index}")
+    async def _held_here(self, partition: TopicPartition) -> Extent:
+        log = self._partitions.find_copy(partition.topic, partition.partition).log
+        return log.leader_epoch_latest, log.end_offset
 
 
-def furthest(told: Mapping[NodeId, Held]) -> NodeId | None:
+def furthest(told: Mapping[NodeId, Extent]) -> NodeId | None:
     """Who holds most of those who told; of equals the first."""
     return max(told, key=told.__getitem__, default=None)

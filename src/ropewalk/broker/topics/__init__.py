@@ -1,7 +1,6 @@
 """Making, growing, changing and deleting topics, as any door may ask for it.
 
-    topics.py               commands about topics, brought to the node that decides and seen through to this node's image
-    creation_elsewhere.py   a topic that a node needs at once, made by the node that decides
+    topics.py   commands about topics, brought to the node that decides and seen through to this node's image
 
 Invariants
     A command is answered when the image of this node has what was decided.

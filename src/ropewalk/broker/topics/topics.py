@@ -6,8 +6,9 @@ from ropewalk.base.errors import PolicyViolation, UnknownTopic
 from ropewalk.base.ids import NodeId, TopicId
 from ropewalk.base.ports import Clock, Rng
 from ropewalk.broker.cluster.cluster import Cluster, Decide
-from ropewalk.broker.cluster.forwarding import ITSELF, Forwarding, Sender
-from ropewalk.broker.topics.creation_elsewhere import create_elsewhere
+from ropewalk.broker.cluster.forwarding import Forwarding
+from ropewalk.broker.peers.calls.create_topics import create_topic
+from ropewalk.broker.peers.calls.forward import ITSELF, Sender
 from ropewalk.controller.settings import (
     Alteration,
     decide_alter_broker_settings,
@@ -64,7 +65,9 @@ class Topics:
     async def create(self, command: CreateTopic, sender: Sender = ITSELF) -> Topic:
         """The topic, ready for use. Where another node decides it is asked, in the name of whoever wants the topic."""
         if self._forwarding is not None and self._forwarding.is_needed():
-            await create_elsewhere(command, self._forwarding, sender)
+            refusal = (await self._forwarding.forward(create_topic(command, sender))).response
+            if refusal is not None:
+                raise refusal
             return self.image.topic(command.name)
         topic = await self.create_unopened(command)
         await self.opened()

@@ -19,6 +19,7 @@ from ropewalk.base.ports import Clock
 from ropewalk.broker.cluster.cluster import Cluster
 from ropewalk.broker.cluster.controller_link import ControllerLink
 from ropewalk.broker.cluster.knowledge import Knowledge
+from ropewalk.broker.peers.calls.cluster_health import cluster_health
 from ropewalk.controller.health import (
     BELOW_MINIMUM,
     KNOWLEDGE_OLD,
@@ -35,7 +36,6 @@ from ropewalk.controller.health import (
 from ropewalk.metadata.settings.applied import AppliedSettings
 from ropewalk.runtime.errands import Errands
 from ropewalk.runtime.steps import Pace
-from ropewalk.wire.peer import cluster_health
 
 
 class NodeAccount(Struct, frozen=True):
@@ -143,12 +143,8 @@ class ClusterHealth:
     async def _ask(self) -> list[Trouble]:
         if self._link is None:
             raise NotController("this node is alone and does not decide")
-        answer = await self._link.call(
-            cluster_health.API,
-            cluster_health.ClusterHealthRequest(),
-            deadline_ms=self._clock.monotonic_ms() + HEALTH_ASK_MS_MAX,
-        )
-        return [Trouble(each.what, each.where, each.why) for each in answer.troubles]
+        deadline_ms = self._clock.monotonic_ms() + HEALTH_ASK_MS_MAX
+        return await self._link.call(cluster_health(), deadline_ms=deadline_ms)
 
     async def _look(self) -> list[Trouble]:
         """A walk over the image, in turns."""

@@ -16,7 +16,7 @@ from msgspec import structs
 
 from ropewalk.base.errors import RopewalkError, TopicExists, UnknownTopicId
 from ropewalk.base.ids import TopicId
-from ropewalk.broker.cluster.forwarding import Sender
+from ropewalk.broker.peers.calls.forward import Sender
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.described_topics import DescribedTopics
 from ropewalk.kafka.errors import code_for

@@ -8,19 +8,20 @@ Behaviour worth knowing
 """
 
 import asyncio
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ropewalk.base.errors import NodeStopping, Throttled, TimedOut
 from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import PEER_CONNECT_MS_MAX, PROXY_ANSWER_MS_MAX
 from ropewalk.base.ports import Clock
+from ropewalk.broker.peers.calls.forward import Sender, pass_on
 from ropewalk.broker.peers.peers import PeerLink, PeerLinks
 from ropewalk.client.connections.connection import Connection
 from ropewalk.client.errors import ConnectionLost, Unreachable
 from ropewalk.kafka.caller import Caller
 from ropewalk.runtime.errands import Errands
 from ropewalk.wire.api import Api
-from ropewalk.wire.peer import forward
+from ropewalk.wire.peer.forward import ForwardResponse
 from ropewalk.wire.types import Message
 
 Q = TypeVar("Q", bound=Message)
@@ -71,19 +72,11 @@ class Backends:
 
     def send(
         self, connection: Connection, api: Api[Q, R], request: Q, caller: Caller, *, wait_ms: int = 0
-    ) -> "asyncio.Future[forward.ForwardResponse]":
+    ) -> "asyncio.Future[ForwardResponse]":
         """Written before this returns. `wait_ms` is how long the client itself allows the answer to take."""
-        wrapped = forward.ForwardRequest(
-            api_key=api.key,
-            api_version=caller.version,
-            principal=caller.principal,
-            client_id=caller.client_id,
-            host=caller.host,
-            throttled=None,
-            body=b"".join(api.encode_request(caller.version, request)),
-        )
+        sender = Sender(caller.principal, caller.client_id, caller.host)
         deadline_ms = self._clock.monotonic_ms() + max(0, wait_ms) + PROXY_ANSWER_MS_MAX
-        sent = connection.send(forward.API, forward.API.version_max, wrapped, deadline_ms=deadline_ms)
+        sent = pass_on(connection, api, caller.version, request, sender, deadline_ms=deadline_ms)
         sent.add_done_callback(_forget)
         return sent
 
@@ -109,12 +102,7 @@ class Backends:
         return peer.connection
 
 
-def _forget(sent: "asyncio.Future[forward.ForwardResponse]") -> None:
+def _forget(sent: "asyncio.Future[ForwardResponse]") -> None:
     """An answer that nobody came for, since its client has gone, is not worth asyncio's complaint."""
     if not sent.cancelled():
         sent.exception()
-
-
-def decoded(api: Api[Any, R], version: int, answer: forward.ForwardResponse) -> R:
-    body = memoryview(answer.body)
-    return api.decode_response(version, body, 0, len(body))

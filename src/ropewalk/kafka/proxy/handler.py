@@ -11,9 +11,10 @@ import asyncio
 from typing import Any
 
 from ropewalk.base.errors import TimedOut
+from ropewalk.broker.peers.calls.forward import decoded
 from ropewalk.client.errors import ConnectionLost
 from ropewalk.kafka.caller import Caller, Disconnect
-from ropewalk.kafka.proxy.backends import Backends, decoded
+from ropewalk.kafka.proxy.backends import Backends
 from ropewalk.kafka.proxy.routed import Parts, Route
 from ropewalk.kafka.served import ServedApi
 from ropewalk.metadata.image import Image

@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec import Struct, structs
 
 from ropewalk.base.ids import NodeId, TopicId
-from ropewalk.base.sharding import shard_of
+from ropewalk.broker.cluster.whereabouts import leader, shard_leader
 from ropewalk.metadata.image import Image, Topic
 from ropewalk.metadata.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ropewalk.wire.api import AnyApi
@@ -77,17 +77,8 @@ class Route(Struct, frozen=True):
     """How long the request itself says that its answer may take."""
 
 
-def leader(topic: Topic | None, index: int) -> NodeId | None:
-    if topic is None or not 0 <= index < len(topic.partitions):
-        return None
-    return topic.partitions[index].leader
-
-
-def coordinator(image: Image, key: str, topic_name: str = OFFSETS_TOPIC) -> NodeId | None:
-    topic = image.topics.get(topic_name)
-    if topic is None or not topic.partitions:
-        return None
-    return leader(topic, shard_of(key, len(topic.partitions)))
+def _coordinator(image: Image, key: str, topic_name: str = OFFSETS_TOPIC) -> NodeId | None:
+    return shard_leader(image, topic_name, key)
 
 
 def _by_partition(field: str = "partitions") -> Split:
@@ -143,11 +134,11 @@ def _split_fetch(request: fetch.FetchRequest, image: Image) -> Parts:
 
 
 def _to_coordinator(request: Any, image: Image) -> Parts:
-    return {coordinator(image, request.group_id): request}
+    return {_coordinator(image, request.group_id): request}
 
 
 def _to_transaction_coordinator(request: Any, image: Image) -> Parts:
-    return {coordinator(image, request.transactional_id, TRANSACTIONS_TOPIC): request}
+    return {_coordinator(image, request.transactional_id, TRANSACTIONS_TOPIC): request}
 
 
 def _split_init_producer_id(request: init_producer_id.InitProducerIdRequest, image: Image) -> Parts:
@@ -159,7 +150,7 @@ def _split_add_partitions(request: add_partitions_to_txn.AddPartitionsToTxnReque
     """Of clients; what only nodes may ask is refused here."""
     if request.transactions:
         return {}
-    return {coordinator(image, request.v3_and_below_transactional_id, TRANSACTIONS_TOPIC): request}
+    return {_coordinator(image, request.v3_and_below_transactional_id, TRANSACTIONS_TOPIC): request}
 
 
 def _split_describe_transactions(
@@ -167,7 +158,7 @@ def _split_describe_transactions(
 ) -> Parts:
     found: dict[NodeId | None, list[str]] = {}
     for transactional_id in request.transactional_ids:
-        found.setdefault(coordinator(image, transactional_id, TRANSACTIONS_TOPIC), []).append(
+        found.setdefault(_coordinator(image, transactional_id, TRANSACTIONS_TOPIC), []).append(
             transactional_id
         )
     return {
@@ -189,7 +180,7 @@ def _split_offset_fetch(request: offset_fetch.OffsetFetchRequest, image: Image) 
         return _to_coordinator(request, image)
     found: dict[NodeId | None, list[offset_fetch.OffsetFetchRequestGroup]] = {}
     for group in request.groups:
-        found.setdefault(coordinator(image, group.group_id), []).append(group)
+        found.setdefault(_coordinator(image, group.group_id), []).append(group)
     return {node_id: structs.replace(request, groups=tuple(groups)) for node_id, groups in found.items()}
 
 
@@ -197,7 +188,7 @@ def _by_group(field: str) -> Split:
     def split(request: Any, image: Image) -> Parts:
         found: dict[NodeId | None, list[str]] = {}
         for group_id in getattr(request, field):
-            found.setdefault(coordinator(image, group_id), []).append(group_id)
+            found.setdefault(_coordinator(image, group_id), []).append(group_id)
         return {
             node_id: structs.replace(request, **{field: tuple(groups)}) for node_id, groups in found.items()
         }
