@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from ropewalk.base.ids import LeaderEpoch, NodeId, TopicId, TopicPartition
+from ropewalk.base.limits import OPEN_FILES_MAX
 from ropewalk.broker.partitions.acknowledgements import Acks, Ticket
 from ropewalk.broker.partitions.group_commit import GroupCommit
 from ropewalk.broker.partitions.partition import Partition
@@ -56,21 +57,26 @@ class Bench:
         ]
 
 
-def open_log(ports: NodePorts) -> Log:
-    directory = DataDirectory.open(Storage(ports.disk), "/data", node_id=NodeId(0), rng=ports.rng)
+def open_log(ports: NodePorts, files_max: int = OPEN_FILES_MAX) -> Log:
+    storage = Storage(ports.disk, files_max=files_max)
+    directory = DataDirectory.open(storage, "/data", node_id=NodeId(0), rng=ports.rng)
     directory.create_partition(NAME, TOPIC_ID)
     settings = LogSettings(segment_bytes=2000)
     return directory.open_log(NAME, TOPIC_ID, settings, now_ms=ports.clock.now_ms())
 
 
 def at_the_bench(
-    story: Callable[[Bench], Awaitable[T]], *, durable_first: bool = True, kernel_syncs: bool = False
+    story: Callable[[Bench], Awaitable[T]],
+    *,
+    durable_first: bool = True,
+    kernel_syncs: bool = False,
+    files_max: int = OPEN_FILES_MAX,
 ) -> T:
     async def main(world: World) -> T:
         machine = world.machine("node")
 
         async def life(ports: NodePorts) -> T:
-            log = await ports.pool.run(open_log, ports)
+            log = await ports.pool.run(open_log, ports, files_max)
             bench = Bench(ports, log, durable_first=durable_first)
             bench.platters = machine.platters
             return await story(bench)

@@ -16,6 +16,7 @@ from ropewalk.broker.partitions.opening import Opening, open_logs
 from ropewalk.log.directory import DataDirectory
 from ropewalk.log.settings import LogSettings
 from ropewalk.log.storage import Storage
+from ropewalk.sim.machines.storage import WriteBackErrors
 from ropewalk.sim.machines.world import Machine, NodePorts, World
 from tests.broker.partition_bench import Bench, at_the_bench
 from tests.kafka.door import Door, at_the_door, batch_of
@@ -54,6 +55,30 @@ def test_an_error_of_write_back_reaches_the_group_commit_though_another_has_hear
         return bench.partition.high_watermark == 0
 
     assert at_the_bench(story)
+
+
+@pytest.mark.parametrize("kernel_syncs", [False, True], ids=["in a thread", "by the kernel"])
+def test_an_error_reaches_the_group_commit_though_the_file_had_to_be_closed_before_it_was_synced(
+    kernel_syncs: bool,
+) -> None:
+    """The kernel has let go of the file meanwhile, and of its error: only the file system still has that."""
+
+    async def story(bench: Bench) -> int:
+        bench.append("first")
+        await bench.commits.commit()
+        bench.append("second")
+        disk, pool, log = bench.ports.disk, bench.ports.pool, bench.partition.log
+        await pool.run(lambda: disk.open("/data/other", create=True))
+        log._storage.files.pin("/data/other")
+        assert log.sync_targets().has_reopened
+        assert bench.platters.fail_write_back(errno.EIO)
+        for _, file in bench.platters.files():
+            file.errors = WriteBackErrors()
+        with pytest.raises(SyncFailed):
+            await bench.commits.commit()
+        return bench.partition.high_watermark
+
+    assert at_the_bench(story, kernel_syncs=kernel_syncs, files_max=1) == 1
 
 
 def test_two_who_sync_everything_both_hear_of_an_error_and_each_hears_it_once() -> None:

@@ -13,6 +13,7 @@ from ropewalk.sim.runs.node.scenario import FAULTS_MIN, OPERATIONS_MIN, WORK_S, 
 _MUTANTS = Path(__file__).parent.parent / "mutants"
 MUTANTS = sorted(_MUTANTS.glob("*.patch"))
 MUTANTS_OF_KERNEL_SYNCS = sorted((_MUTANTS / "kernel-syncs").glob("*.patch"))
+MUTANTS_OF_NAMED_TESTS = sorted((_MUTANTS / "named-tests").glob("*.patch"))
 
 
 @pytest.mark.parametrize("seed", [*range(12), 242, 478, 598, 896])
@@ -78,7 +79,18 @@ def test_there_is_a_mutant_for_every_promise_of_syncs_without_a_thread() -> None
     assert wanted <= {patch.stem for patch in MUTANTS_OF_KERNEL_SYNCS}
 
 
-@pytest.mark.parametrize("patch", [*MUTANTS, *MUTANTS_OF_KERNEL_SYNCS], ids=lambda patch: Path(patch).stem)
+@pytest.mark.parametrize("patch", MUTANTS_OF_NAMED_TESTS, ids=lambda patch: Path(patch).stem)
+def test_a_mutant_that_a_test_notices_names_one_that_is_there(patch: Path) -> None:
+    (named,) = (line for line in patch.read_text().splitlines() if line.startswith("Noticed by "))
+    path, _, function = named.removeprefix("Noticed by ").partition("::")
+    assert f"def {function}(" in (_MUTANTS.parent.parent / path).read_text()
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [*MUTANTS, *MUTANTS_OF_KERNEL_SYNCS, *MUTANTS_OF_NAMED_TESTS],
+    ids=lambda patch: Path(patch).stem,
+)
 def test_a_mutant_still_fits_the_source(patch: Path) -> None:
     root = _MUTANTS.parent.parent
     subprocess.run(["git", "apply", "--check", str(patch)], cwd=root, check=True)
