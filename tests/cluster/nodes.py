@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from ropewalk.base.ids import NodeId
-from ropewalk.base.levels import OURS
+from ropewalk.base.levels import OURS, Software
 from ropewalk.broker.cluster.facts import Facts
 from ropewalk.client.calls.client import Client
 from ropewalk.client.connections.address import Address
@@ -66,8 +66,10 @@ class Nodes:
         etcd: ModelledEtcd | None = None,
         *,
         with_http: bool = False,
+        software: Software = OURS,
     ) -> None:
         self.world = world
+        self._software = software
         self._settings = settings
         self._etcd = etcd
         self._with_http = with_http
@@ -115,6 +117,7 @@ class Nodes:
             settings=(f"cluster.secret={SECRET}", *QUIET, *home, *self._settings, *settings),
         )
         member = Member(self.world.machine(name), options)
+        member.software = self._software
         return self.members.setdefault(node_id, member) if machine is None else member
 
     async def start(self, count: int, differing: Mapping[int, Sequence[str]]) -> None:
@@ -157,12 +160,13 @@ def in_a_cluster(
     with_http: bool = False,
     limit_s: float = 600,
     differing: Mapping[int, Sequence[str]] = MappingProxyType({}),
+    software: Software = OURS,
 ) -> T:
-    """Run `story` with so many nodes in service. `differing` are settings of single nodes."""
+    """Run `story` with so many nodes in service. `differing` are settings of single nodes, `software` is what all of them are at first."""
 
     async def main(world: World) -> T:
         etcd = ModelledEtcd(world) if with_etcd else None
-        cluster = Nodes(world, settings, etcd, with_http=with_http)
+        cluster = Nodes(world, settings, etcd, with_http=with_http, software=software)
         world.machine("client")
         if etcd is not None:
             await etcd.start()

@@ -1,13 +1,18 @@
 """Nodes of several versions in one cluster: who is let in, at which level, and what becomes of a node that cannot read on."""
 
+import asyncio
 from collections.abc import Sequence
 
 import pytest
 
 from ropewalk.base.errors import UnreadableMetadata, VersionRefused
-from ropewalk.base.ids import TopicId
+from ropewalk.base.ids import NodeId, TopicId
 from ropewalk.base.levels import OURS, Software
 from ropewalk.broker.cluster import metadata_feed
+from ropewalk.client.administration.balancing import Balancing
+from ropewalk.client.administration.levels import Levels
+from ropewalk.client.administration.membership import ClusterViewer
+from ropewalk.client.errors import RemoteError
 from ropewalk.metadata.etcd import keys
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import LevelChanged, MetadataRecord, TopicCreated, encode_records
@@ -123,3 +128,73 @@ def test_a_record_that_cannot_be_read_takes_a_node_out_of_service_and_it_says_so
             assert not nodes[member].failed.done()
 
     in_a_cluster(story, SESSION, with_etcd=with_etcd)
+
+
+OLD = Software("0.1.0", 1, 1)
+
+
+async def _roll(nodes: Nodes, software: Software) -> None:
+    """One node after the other, each in order."""
+    for node_id, member in nodes.members.items():
+        await member.stop()
+        member.software = software
+        await member.start()
+        await nodes.until(
+            lambda node_id=node_id: all(  # type: ignore[misc]
+                nodes.is_serving(node_id, seen_by=other) for other in nodes.members
+            )
+        )
+
+
+@pytest.mark.parametrize("with_etcd", [False, True])
+def test_a_level_rises_by_itself_when_the_last_node_knows_it(with_etcd: bool) -> None:
+    async def story(nodes: Nodes) -> None:
+        assert nodes[0].image.level == 1
+        for member in (0, 1):
+            await nodes.members[member].stop()
+            nodes.members[member].software = OURS
+            await nodes.members[member].start()
+        await asyncio.sleep(10)
+        assert nodes[0].image.level == 1, "one node does not know the next"
+        await nodes.members[2].stop()
+        nodes.members[2].software = OURS
+        await nodes.members[2].start()
+        await nodes.until(lambda: all(nodes[member].image.level == 2 for member in range(3)))
+        await nodes.members[2].stop()
+        nodes.members[2].software = OLD
+        with pytest.raises((UnreadableMetadata, VersionRefused), match="start a newer version"):
+            await nodes.members[2].start()
+
+    in_a_cluster(story, SESSION, with_etcd=with_etcd, software=OLD)
+
+
+def test_by_hand_it_rises_when_asked_and_nodes_can_go_back_until_then() -> None:
+    async def story(nodes: Nodes) -> None:
+        client = nodes.client()
+        await _roll(nodes, OURS)
+        await asyncio.sleep(10)
+        assert nodes[0].image.level == 1
+        await nodes.members[2].stop()
+        nodes.members[2].software = OLD
+        await nodes.members[2].start()
+        await nodes.until(lambda: nodes.is_serving(2, seen_by=0))
+        with pytest.raises(RemoteError, match=r"node 2 is of version 0\.1\.0"):
+            await Levels(client).finalize(2)
+        await Levels(client).finalize()
+        assert nodes[0].image.level == 1, "that is the newest that all know"
+        with pytest.raises(RemoteError, match="maintenance came with level 2"):
+            await Balancing(client).set_maintenance(NodeId(1), is_on=True)
+        await _roll(nodes, OURS)
+        await Levels(client).finalize()
+        assert nodes[0].image.level == 2
+        with pytest.raises(RemoteError, match="never goes down"):
+            await Levels(client).finalize(1)
+        await Balancing(client).set_maintenance(NodeId(1), is_on=True)
+        await nodes.until(lambda: nodes[2].image.brokers[NodeId(1)].in_maintenance)
+        found = await ClusterViewer(client).describe()
+        assert (found.level, found.finalize) == (2, "manual")
+        assert {node.version for node in found.nodes} == {OURS.version}
+        assert [node.in_maintenance for node in found.nodes] == [False, True, False]
+        client.close()
+
+    in_a_cluster(story, SESSION, "features.finalize=manual", software=OLD)

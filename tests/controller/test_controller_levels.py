@@ -2,14 +2,17 @@
 
 import pytest
 
-from ropewalk.base.errors import UnreadableMetadata, VersionRefused
+from ropewalk.base.errors import LevelRefused, NotInForce, UnreadableMetadata, VersionRefused
 from ropewalk.base.ids import NodeId
 from ropewalk.base.levels import Software
-from ropewalk.controller.levels import check_software, decide_first_level
+from ropewalk.controller.levels import check_software, decide_first_level, decide_raise_level
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.levels import check_read, check_written, unreadable
 from ropewalk.metadata.records import (
+    BrokerMaintenance,
+    BrokerRegistered,
     BrokerRemoved,
+    BrokerState,
     ClusterCreated,
     LevelChanged,
     decode_records,
@@ -66,6 +69,61 @@ def test_who_may_be_part_of_a_cluster(
         check_software(at(level), NODE, software, others)
     assert "\n" not in str(refused.value)
     assert "node 7" in str(refused.value)
+
+
+def with_nodes(level: int, *software: Software, away: tuple[int, ...] = ()) -> Image:
+    image = at(level)
+    for number, each in enumerate(software):
+        state = BrokerState.FENCED if number in away else BrokerState.ACTIVE
+        image.apply(
+            BrokerRegistered(
+                NodeId(number),
+                image.end_offset,
+                bytes([number] * 16),
+                (),
+                state=state,
+                version=each.version,
+                level_min=each.level_min,
+                level_max=each.level_max,
+            )
+        )
+    return image
+
+
+def test_a_level_rises_when_all_registered_nodes_know_it() -> None:
+    assert decide_raise_level(with_nodes(1, MIDDLE, MIDDLE), MIDDLE) == [LevelChanged(2)]
+    assert decide_raise_level(with_nodes(1, MIDDLE, OLD), MIDDLE) == []
+    assert decide_raise_level(with_nodes(2, MIDDLE), MIDDLE) == []
+
+
+@pytest.mark.parametrize(
+    ("image", "level", "reason"),
+    [
+        pytest.param(
+            with_nodes(1, MIDDLE, OLD), 2, "node 1 is of version 0.1.0, which works at level 1", id="old"
+        ),
+        pytest.param(
+            with_nodes(1, MIDDLE, OLD, away=(1,)), 2, "it is away", id="one that is away would be shut out"
+        ),
+        pytest.param(with_nodes(1, MIDDLE, SILENT), 2, "of version unknown", id="from before levels"),
+        pytest.param(
+            with_nodes(1, NEW), 3, "the controller is of version 0.2.3", id="not even the controller"
+        ),
+        pytest.param(with_nodes(2, MIDDLE), 1, "never goes down", id="down"),
+    ],
+)
+def test_a_level_that_may_not_be_is_refused_with_the_reason(image: Image, level: int, reason: str) -> None:
+    with pytest.raises(LevelRefused, match=reason):
+        decide_raise_level(image, MIDDLE, level)
+
+
+def test_what_a_level_brought_is_not_written_before_it_is_in_force() -> None:
+    news = BrokerMaintenance(NODE, is_on=True)
+    with pytest.raises(NotInForce, match="broker_maintenance came with level 2, and level 1 is in force"):
+        check_written([news], 1)
+    check_written([LevelChanged(2), news], 1)
+    with pytest.raises(UnreadableMetadata, match=r"broker_maintenance is unknown to version 0\.1\.0"):
+        check_read([news], OLD)
 
 
 def test_nothing_is_read_of_a_level_that_is_not_known() -> None:

@@ -365,7 +365,7 @@ def test_the_version_of_the_metadata_is_among_the_features() -> None:
     supported = {
         feature.name: (feature.min_version, feature.max_version) for feature in answer.supported_features
     }
-    assert set(finalized) == {"metadata.version", "transaction.version", "group.version"}
+    assert set(finalized) == {"metadata.version", "transaction.version", "group.version", "ropewalk.level"}
     assert all(least <= finalized[name] <= most for name, (least, most) in supported.items())
 
 

@@ -57,6 +57,7 @@
       HistoryParted             the cluster's facts were put back to an earlier state; what was followed since is no more
       UnreadableMetadata        the cluster's facts say something that this version does not know
       VersionRefused            a node of another release or level than the cluster can have
+      LevelRefused              a level that some node does not know, or that is lower than the one in force
       NotInForce                it needs a level that is not in force yet; nothing was changed
       DirectoryInUse            another process holds the data directory
       DirectoryRefused          the data directory is another node's, or of a layout that is not known
@@ -308,6 +309,10 @@ class UnreadableMetadata(CannotFollow):
 
 
 class VersionRefused(RopewalkError):
+    pass
+
+
+class LevelRefused(RopewalkError):
     pass
 
 

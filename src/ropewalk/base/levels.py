@@ -247,8 +247,16 @@ _LEVEL_1: Final = Level(
         "transactions.event_codec.PartitionsSchema": ("topic", "partition_ids"),
     },
 )
-LEVELS: Final = (_LEVEL_1,)
+_LEVEL_2: Final = Level(
+    number=2,
+    release=(0, 2),
+    records={"broker_maintenance": ("node_id", "is_on")},
+)
+LEVELS: Final = (_LEVEL_1, _LEVEL_2)
 """In their order, without gaps."""
+
+MAINTENANCE_LEVEL: Final = 2
+"""From here on nodes can be kept from leading."""
 
 
 def _ours() -> Software:

@@ -7,7 +7,7 @@ Invariants
     The leader is in sync, or there is none. Who is in sync is a replica and not fenced.
     While fewer than the minimum are in sync the high watermark stands still, so whoever left the ISR holds all that was
     acknowledged and stays eligible (KIP-966). With enough in sync nobody is eligible but them.
-    A leader comes from the ISR, else from the eligible, the preferred replica first. Only where both are empty may the last
+    A leader comes from the ISR, else from the eligible, the preferred replica first, and brokers in maintenance last. Only where both are empty may the last
     leader lead again, and only by force (or by `unclean.leader.election.enable`) anybody else; both are told as a loss.
     Each change has a partition epoch of its own, each change of the leader a leader epoch of its own.
 """
@@ -47,15 +47,30 @@ def whole(decision: Generator[None, None, T]) -> T:
 class Standing:
     """What brokers are fit for: as the image has it, but for those whose state the decision itself changes."""
 
-    __slots__ = ("_states",)
+    __slots__ = ("_resting", "_states")
 
-    def __init__(self, image: Image, changes: Mapping[NodeId, BrokerState] | None = None) -> None:
+    def __init__(
+        self,
+        image: Image,
+        changes: Mapping[NodeId, BrokerState] | None = None,
+        *,
+        resting: Mapping[NodeId, bool] | None = None,
+    ) -> None:
+        """`resting`: whose maintenance the decision begins or ends."""
+        in_maintenance = {node_id: broker.in_maintenance for node_id, broker in image.brokers.items()}
+        self._resting = {
+            node_id for node_id, is_on in (in_maintenance | dict(resting or {})).items() if is_on
+        }
         self._states = {node_id: broker.state for node_id, broker in image.brokers.items()} | dict(
             changes or {}
         )
 
     def may_lead(self, node_id: NodeId) -> bool:
         return self._states.get(node_id) is BrokerState.ACTIVE
+
+    def rests(self, node_id: NodeId) -> bool:
+        """Is in maintenance: it may lead, and does where nobody else can."""
+        return node_id in self._resting
 
     def serves(self, node_id: NodeId) -> bool:
         """May keep what it has: one that is about to stop goes on until it does."""
@@ -223,14 +238,17 @@ def _of_isr(before: Partition, after: Partition, standing: Standing, leader: Nod
     if leader is not None and leader in after.isr and standing.may_lead(leader):
         return leader
     keeps = before.leader if before.leader in after.isr else None
-    if keeps is not None and standing.may_lead(keeps):
+    if keeps is not None and standing.may_lead(keeps) and not standing.rests(keeps):
         return keeps
     other = _first((node_id for node_id in after.replicas if node_id in after.isr), standing)
-    return keeps if other is None else other
+    if keeps is not None and (other is None or (standing.may_lead(keeps) and standing.rests(other))):
+        return keeps
+    return other
 
 
 def _first(nodes: Iterable[NodeId], standing: Standing) -> NodeId | None:
-    return next((node_id for node_id in nodes if standing.may_lead(node_id)), None)
+    fit = [node_id for node_id in nodes if standing.may_lead(node_id)]
+    return next((node_id for node_id in fit if not standing.rests(node_id)), fit[0] if fit else None)
 
 
 def _without(nodes: tuple[NodeId, ...], unwanted: Collection[NodeId]) -> tuple[NodeId, ...]:

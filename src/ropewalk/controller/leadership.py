@@ -24,6 +24,8 @@ def decide_elect_preferred(
     preferred = partition.replicas[0]
     if partition.leader == preferred:
         raise ElectionNotNeeded(f"{topic_name}-{index} is led by its preferred replica {preferred}")
+    if image.brokers[preferred].in_maintenance:
+        raise LeaderNotAvailable(f"{topic_name}-{index} is not led by {preferred}, which is in maintenance")
     if preferred not in partition.isr or not Standing(image).may_lead(preferred):
         raise LeaderNotAvailable(f"{topic_name}-{index} cannot be led by {preferred}, which is not in sync")
     return _elected(image, topic_name, partition, settings, now_ms, leader=preferred)
@@ -66,11 +68,14 @@ def decide_balance_leaders(
     image: Image, *, settings: AppliedSettings, now_ms: int, changes_max: int
 ) -> list[MetadataRecord]:
     """Preferred replicas that are in sync lead again, so many partitions at a time."""
-    elections = Elections(Standing(image), settings, now_ms)
+    standing = Standing(image)
+    elections = Elections(standing, settings, now_ms)
     for topic, partition in all_partitions(image):
         if len(elections.records) >= changes_max:
             break
         preferred = partition.replicas[0]
+        if standing.rests(preferred):
+            continue
         if partition.leader not in (preferred, None) and preferred in partition.isr:
             elections.settle(topic, partition, partition, leader=preferred)
     return elections.records

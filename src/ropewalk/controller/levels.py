@@ -9,11 +9,11 @@ Behaviour worth knowing
 
 from collections.abc import Sequence
 
-from ropewalk.base.errors import VersionRefused
+from ropewalk.base.errors import LevelRefused, VersionRefused
 from ropewalk.base.ids import NodeId
 from ropewalk.base.levels import LEVEL_FIRST, Software, are_neighbours
 from ropewalk.metadata.image import Image
-from ropewalk.metadata.records import LevelChanged, MetadataRecord
+from ropewalk.metadata.records import BrokerState, LevelChanged, MetadataRecord
 
 
 def decide_first_level(image: Image, software: Software) -> list[MetadataRecord]:
@@ -21,6 +21,39 @@ def decide_first_level(image: Image, software: Software) -> list[MetadataRecord]
     if image.level:
         return []
     return [LevelChanged(software.level_max if image.cluster_id is None else LEVEL_FIRST)]
+
+
+def level_known_to_all(image: Image, software: Software) -> int:
+    """The newest level that every registered node works at, and whoever decides."""
+    return min([software.level_max, *(broker.level_max for broker in image.brokers.values())])
+
+
+def hindrances(image: Image, software: Software, level: int) -> list[str]:
+    """What keeps `level` from coming into force, each in a few words; nothing where nothing does."""
+    found = [
+        f"node {broker.node_id} is of version {broker.version or 'unknown'}, which works at {broker.software.range}"
+        + (
+            ""
+            if broker.state is not BrokerState.FENCED
+            else "; it is away: start a newer version there, or remove it"
+        )
+        for broker in image.brokers.values()
+        if broker.level_max < level
+    ]
+    if software.level_max < level:
+        found.append(f"the controller is of version {software.version}, which works at {software.range}")
+    return found
+
+
+def decide_raise_level(image: Image, software: Software, level: int | None = None) -> list[MetadataRecord]:
+    """To `level`, or to the newest that all know. Nothing where that is in force; refuses to go down, or past what somebody knows."""
+    target = level_known_to_all(image, software) if level is None else level
+    if level is not None and level < image.level:
+        raise LevelRefused(f"the cluster is at level {image.level}, and a level never goes down to {level}")
+    held_back = hindrances(image, software, target)
+    if held_back:
+        raise LevelRefused(f"level {target} is not known to all: {'; '.join(held_back)}")
+    return [LevelChanged(target)] if target > image.level else []
 
 
 def check_software(image: Image, node_id: NodeId, software: Software, others: Sequence[Software]) -> None:

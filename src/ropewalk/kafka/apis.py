@@ -9,6 +9,7 @@ from ropewalk.base.ids import NodeId
 from ropewalk.base.ports import Clock, Pool
 from ropewalk.broker.administration.balancing import Balancing
 from ropewalk.broker.administration.leadership import Leadership
+from ropewalk.broker.administration.levels import Levels
 from ropewalk.broker.administration.log_directories import LogDirectories
 from ropewalk.broker.administration.quota_changes import QuotaChanges
 from ropewalk.broker.cluster.quorum import Heard
@@ -71,6 +72,7 @@ from ropewalk.kafka.handlers import (
     sync_group,
     txn_offset_commit,
     unregister_broker,
+    update_features,
     write_txn_markers,
 )
 from ropewalk.kafka.handlers.delete_records import Trimming
@@ -127,6 +129,7 @@ from ropewalk.wire.messages.produce import API as PRODUCE
 from ropewalk.wire.messages.sync_group import API as SYNC_GROUP
 from ropewalk.wire.messages.txn_offset_commit import API as TXN_OFFSET_COMMIT
 from ropewalk.wire.messages.unregister_broker import API as UNREGISTER_BROKER
+from ropewalk.wire.messages.update_features import API as UPDATE_FEATURES
 from ropewalk.wire.messages.write_txn_markers import API as WRITE_TXN_MARKERS
 
 ADVERTISED_MIN: Final = {PRODUCE.key: 0}
@@ -164,6 +167,7 @@ SERVED_APIS: Final[tuple[Api[Any, Any], ...]] = (
     ELECT_LEADERS,
     ALTER_PARTITION_REASSIGNMENTS,
     UNREGISTER_BROKER,
+    UPDATE_FEATURES,
     LIST_PARTITION_REASSIGNMENTS,
     DESCRIBE_CLIENT_QUOTAS,
     ALTER_CLIENT_QUOTAS,
@@ -195,6 +199,7 @@ def serve(
     directories: LogDirectories,
     leadership: Leadership,
     balancing: Balancing,
+    levels: Levels,
     quota_changes: QuotaChanges,
     groups: Groups,
     transactions: Transactions,
@@ -243,7 +248,7 @@ def serve(
         CONSUMER_GROUP_HEARTBEAT.key: partial(consumer_group_heartbeat.handle, groups=groups),
         CONSUMER_GROUP_DESCRIBE.key: partial(consumer_group_describe.handle, groups=groups, image=image),
         LIST_GROUPS.key: partial(list_groups.handle, groups=groups),
-        API_VERSIONS.key: partial(api_versions.handle, advertised=advertised()),
+        API_VERSIONS.key: partial(api_versions.handle, advertised=advertised(), image=image),
         CREATE_TOPICS.key: partial(create_topics.handle, topics=topics),
         DELETE_TOPICS.key: partial(delete_topics.handle, topics=topics),
         DELETE_RECORDS.key: partial(delete_records.handle, hosted=hosted, topics=topics, trimming=trimming),
@@ -272,6 +277,7 @@ def serve(
             alter_partition_reassignments.handle, leadership=leadership, balancing=balancing
         ),
         UNREGISTER_BROKER.key: partial(unregister_broker.handle, balancing=balancing),
+        UPDATE_FEATURES.key: partial(update_features.handle, levels=levels),
         LIST_PARTITION_REASSIGNMENTS.key: partial(list_partition_reassignments.handle, leadership=leadership),
         DESCRIBE_CLIENT_QUOTAS.key: partial(describe_client_quotas.handle, image=image),
         ALTER_CLIENT_QUOTAS.key: partial(alter_client_quotas.handle, quota_changes=quota_changes),

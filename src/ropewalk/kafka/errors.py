@@ -64,6 +64,7 @@ CODES: Final[dict[type[RopewalkError], ErrorCode]] = {
     errors.CannotFollow: ErrorCode.KAFKA_STORAGE_ERROR,
     errors.UnreadableMetadata: ErrorCode.KAFKA_STORAGE_ERROR,
     errors.VersionRefused: ErrorCode.UNSUPPORTED_VERSION,
+    errors.LevelRefused: ErrorCode.INVALID_UPDATE_VERSION,
     errors.NotInForce: ErrorCode.FEATURE_UPDATE_FAILED,
     errors.TimedOut: ErrorCode.REQUEST_TIMED_OUT,
     errors.NodeStopping: ErrorCode.NOT_LEADER_OR_FOLLOWER,

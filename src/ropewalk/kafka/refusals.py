@@ -19,6 +19,7 @@ from ropewalk.wire.messages import (
     elect_leaders,
     incremental_alter_configs,
     unregister_broker,
+    update_features,
 )
 from ropewalk.wire.types import Message
 
@@ -104,6 +105,10 @@ def _unregister_broker(
     return unregister_broker.UnregisterBrokerResponse(throttle_ms=0, error_code=code, error_message=why)
 
 
+def _update_features(_request: update_features.UpdateFeaturesRequest, code: ErrorCode, why: str) -> Message:
+    return update_features.UpdateFeaturesResponse(throttle_ms=0, error_code=code, error_message=why)
+
+
 def _describe_quorum(_request: describe_quorum.DescribeQuorumRequest, code: ErrorCode, why: str) -> Message:
     return describe_quorum.DescribeQuorumResponse(error_code=code, error_message=why)
 
@@ -118,6 +123,7 @@ REFUSALS: Final[dict[int, Refuse]] = {
     elect_leaders.API.key: _elect_leaders,
     alter_partition_reassignments.API.key: _alter_partition_reassignments,
     unregister_broker.API.key: _unregister_broker,
+    update_features.API.key: _update_features,
     describe_quorum.API.key: _describe_quorum,
 }
 """By API key: everything that only the controller can carry out, or knows."""

@@ -21,6 +21,7 @@ from ropewalk.metadata.lineage import Position, Reign, holds, position_of
 from ropewalk.metadata.records import (
     ALL_ROLES,
     BrokerLeaving,
+    BrokerMaintenance,
     BrokerRegistered,
     BrokerRemoved,
     BrokerSettingsChanged,
@@ -60,6 +61,8 @@ class Broker(Struct, frozen=True):
     state: BrokerState = BrokerState.ACTIVE
     is_leaving: bool = False
     """It is to be taken away for good, whatever its state."""
+    in_maintenance: bool = False
+    """Others lead where they can, whatever its state."""
     life: int = 0
     """How many processes have used its directory; a copy that was taken earlier has seen fewer. 0: nobody counted."""
     process: bytes = b""
@@ -347,6 +350,8 @@ class Image:
                 self._on_broker(node_id, structs.replace(broker, state=state))
             case BrokerLeaving(node_id=node_id, is_leaving=is_leaving):
                 self._on_broker(node_id, structs.replace(self._brokers[node_id], is_leaving=is_leaving))
+            case BrokerMaintenance(node_id=node_id, is_on=is_on):
+                self._on_broker(node_id, structs.replace(self._brokers[node_id], in_maintenance=is_on))
             case BrokerRemoved(node_id=node_id):
                 self._on_broker(node_id, None)
             case TopicCreated(topic_id=topic_id, name=name):
@@ -415,6 +420,8 @@ class Image:
             )
             if broker.is_leaving:
                 yield BrokerLeaving(broker.node_id, is_leaving=True)
+            if broker.in_maintenance:
+                yield BrokerMaintenance(broker.node_id, is_on=True)
         for node_id, settings in self._settings_by_node.items():
             yield BrokerSettingsChanged(node_id, dict(settings))
         for entity, quotas in self.client_quotas.items():
@@ -450,6 +457,7 @@ class Image:
                 roles=record.roles,
                 state=record.state,
                 is_leaving=known is not None and known.is_leaving,
+                in_maintenance=known is not None and known.in_maintenance,
                 life=record.life,
                 process=record.process,
                 version=record.version,

@@ -92,6 +92,13 @@ class BrokerLeaving(Struct, frozen=True, gc=False, tag="broker_leaving", tag_fie
     is_leaving: bool
 
 
+class BrokerMaintenance(Struct, frozen=True, gc=False, tag="broker_maintenance", tag_field="type"):
+    """Somebody works on the broker, or no longer: others lead where they can. It holds through any number of registrations."""
+
+    node_id: NodeId
+    is_on: bool
+
+
 class BrokerRemoved(Struct, frozen=True, gc=False, tag="broker_removed", tag_field="type"):
     """The broker holds no replica and is not coming back."""
 
@@ -248,6 +255,7 @@ Fact: TypeAlias = (
     | BrokerRegistered
     | BrokerStateChanged
     | BrokerLeaving
+    | BrokerMaintenance
     | BrokerRemoved
     | TopicCreated
     | TopicChanged

@@ -6,6 +6,7 @@ from msgspec import structs
 
 from ropewalk.broker.administration.balancing import Balancing
 from ropewalk.broker.administration.leadership import Leadership
+from ropewalk.broker.administration.levels import Levels
 from ropewalk.broker.administration.log_directories import LogDirectories
 from ropewalk.broker.administration.quota_changes import QuotaChanges
 from ropewalk.broker.administration.quotas import ClientQuotas
@@ -117,6 +118,7 @@ def serve_here(parts: Parts) -> dict[int, ServedApi]:
             furthest=FurthestCopy(parts.cluster.image, parts.partitions, parts.dispatch),
             errands=parts.errands,
         ),
+        levels=Levels(parts.cluster),
         balancing=Balancing(parts.cluster, parts.topics.settings, parts.upkeep, parts.ports.clock),
         quota_changes=QuotaChanges(parts.cluster),
         groups=parts.groups,

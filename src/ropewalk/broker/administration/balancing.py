@@ -20,7 +20,9 @@ from ropewalk.broker.administration.rounds import Upkeep
 from ropewalk.broker.cluster.cluster import Cluster
 from ropewalk.controller.balance import Plan, decide_balance, plan_balance
 from ropewalk.controller.departure import decide_leave, decide_stay
+from ropewalk.controller.elections import InTurns
 from ropewalk.controller.hot import HotPartition, hot_partitions
+from ropewalk.controller.maintenance import maintenance_in_turns
 from ropewalk.controller.membership import decide_remove_broker
 from ropewalk.controller.relocation import decide_drain_broker, held_count
 from ropewalk.metadata.image import Image
@@ -117,6 +119,15 @@ class Balancing:
             return Removal(Stage.REMOVED, 0)
         left = held_count(image, node_id)
         return Removal(Stage.DRAINING if left else Stage.DRAINED, left)
+
+    async def set_maintenance(self, node_id: NodeId, *, is_on: bool) -> None:
+        """Others lead what the broker leads, where they can, until this is taken back."""
+
+        def decide(image: Image) -> InTurns:
+            now_ms = self._clock.now_ms()
+            return maintenance_in_turns(image, node_id, is_on=is_on, settings=self._settings, now_ms=now_ms)
+
+        await self._cluster.propose(decide)
 
     async def keep(self, node_id: NodeId) -> None:
         """Take back that a broker is to leave. Moves that have begun go on."""

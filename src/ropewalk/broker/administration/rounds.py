@@ -1,6 +1,6 @@
 """What the node that decides does for the cluster unasked: one round after the other, a little at a time.
 
-It brings the cluster's own topics to their number of copies, gives partitions back to their preferred leaders, moves things off
+It raises the level that the cluster works at, brings the cluster's own topics to their number of copies, gives partitions back to their preferred leaders, moves things off
 brokers that are to leave, lets topics grow that may, and knows whether another node is wanted.
 
 What a reader could get wrong
@@ -28,6 +28,7 @@ from ropewalk.broker.upkeep.load_meter import LoadMeter
 from ropewalk.controller.departure import Departures, decide_leave, leavers
 from ropewalk.controller.growth import Growth
 from ropewalk.controller.leadership import decide_balance_leaders
+from ropewalk.controller.levels import decide_raise_level, level_known_to_all
 from ropewalk.controller.load import ClusterLoad, NodeLoad, gather
 from ropewalk.controller.membership import decide_remove_broker
 from ropewalk.controller.relocation import decide_raise_internal_topics
@@ -36,6 +37,7 @@ from ropewalk.controller.sessions import Sessions
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import MetadataRecord
 from ropewalk.metadata.settings.applied import AppliedSettings
+from ropewalk.metadata.settings.features import FINALIZE_AUTO
 
 _log = structlog.get_logger()
 
@@ -96,6 +98,7 @@ class Upkeep:
         yield
 
     async def _round(self) -> None:
+        await self._raise_level()
         if not self._is_alone:  # there is nowhere else for anything, and no need to look at every partition
             await self._change(partial(decide_raise_internal_topics, moves_max=UPKEEP_CHANGES_MAX))
             await self._balance_leaders()
@@ -110,6 +113,15 @@ class Upkeep:
         if reasons and not self.reasons:
             _log.warning("the cluster wants another node", reasons=[reason.text for reason in reasons])
         self.reasons = reasons
+
+    async def _raise_level(self) -> None:
+        """To what all nodes know, where nobody wants to be asked."""
+        if self._topics.broker_settings.features_finalize != FINALIZE_AUTO:
+            return
+        decide = partial(decide_raise_level, software=self._cluster.facts.software)
+        if level_known_to_all(self._cluster.image, self._cluster.facts.software) > self._cluster.image.level:
+            await self._cluster.commit(decide)
+            _log.info("the cluster works at another level from here on", level=self._cluster.image.level)
 
     async def _see_off(self) -> None:
         """Drain whoever is to leave, and forget whoever is drained and gone."""

@@ -57,6 +57,7 @@ from ropewalk.metadata.image import Image, Topic
 from ropewalk.metadata.image import Partition as PartitionFacts
 from ropewalk.metadata.records import (
     BrokerLeaving,
+    BrokerMaintenance,
     BrokerRegistered,
     BrokerRemoved,
     BrokerSettingsChanged,
@@ -273,6 +274,7 @@ class Partitions:
                     | LevelChanged()
                     | BrokerStateChanged()
                     | BrokerLeaving()
+                    | BrokerMaintenance()
                     | BrokerRemoved()
                     | LossRecorded()
                     | ProducerIdsAllocated()

@@ -51,6 +51,8 @@ class NodeAccount(Struct, frozen=True):
     complaints: tuple[Complaint, ...]
     warnings: tuple[str, ...]
     """What of its configuration could surprise."""
+    finalize: str
+    """How the level rises, as this node knows the cluster's settings."""
 
 
 class ClusterHealth:
@@ -99,6 +101,7 @@ class ClusterHealth:
             knowledge.session_timeout_ms,
             self._complaints(),
             self._warnings(),
+            self._settings.of_broker.features_finalize,
         )
 
     async def troubles(self) -> Sequence[Trouble]:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ropewalk.base.ids import NodeId
 from ropewalk.client.calls.client import Client
-from ropewalk.client.errors import RemoteError
+from ropewalk.client.errors import ApiNotOffered, RemoteError
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import alter_partition_reassignments, unregister_broker
 
@@ -93,6 +93,17 @@ class Balancing:
         """Take back a `remove`. Moves that have begun go on."""
         request = unregister_broker.UnregisterBrokerRequest(broker_id=node_id, keep=True)
         await self._unregister(request, deadline_ms)
+
+    async def set_maintenance(
+        self, node_id: NodeId, *, is_on: bool, deadline_ms: float | None = None
+    ) -> None:
+        """Let others lead what a broker leads, or let it lead again. Raises `ApiNotOffered` where the controller is older than that."""
+        request = unregister_broker.UnregisterBrokerRequest(
+            broker_id=node_id, keep=True, maintenance=int(is_on)
+        )
+        response = await self._unregister(request, deadline_ms)
+        if response.stage != "maintenance":
+            raise ApiNotOffered("the controller is of a version that knows no maintenance")
 
     async def _unregister(
         self, request: unregister_broker.UnregisterBrokerRequest, deadline_ms: float | None

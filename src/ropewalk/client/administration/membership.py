@@ -29,6 +29,12 @@ class Node(Struct, frozen=True, gc=False):
     roles: tuple[str, ...] = ()
     epoch: int | None = None
     doors: tuple[tuple[str, Address], ...] = ()
+    version: str = ""
+    """Of its software; empty where nobody knows."""
+    level_min: int = 0
+    level_max: int = 0
+    """The levels that it works at; 0 where nobody knows."""
+    in_maintenance: bool = False
 
 
 class Loss(Struct, frozen=True, gc=False):
@@ -76,6 +82,10 @@ class Membership(Struct, frozen=True, gc=False):
     losses: tuple[Loss, ...]
     answerer: Answerer | None = None
     """None where a broker that is not ours has answered."""
+    level: int = 0
+    """The level that the cluster works at; 0 where nobody knows."""
+    finalize: str = ""
+    """How it rises: auto or manual."""
 
 
 class PartitionState(Struct, frozen=True, gc=False):
@@ -174,6 +184,10 @@ def _membership(response: describe_cluster.DescribeClusterResponse) -> Membershi
             known.roles,
             known.epoch,
             tuple((door.name, Address(door.host, door.port)) for door in known.doors),
+            known.version,
+            known.level_min,
+            known.level_max,
+            known.in_maintenance,
         )
     # A node that stands alone decides without ever having been elected.
     controller = response.deciding_id if response.deciding_id >= 0 else response.controller_id
@@ -195,6 +209,8 @@ def _membership(response: describe_cluster.DescribeClusterResponse) -> Membershi
             for each in response.losses
         ),
         _answerer(response),
+        response.level,
+        response.finalize,
     )
 
 

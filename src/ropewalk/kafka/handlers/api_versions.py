@@ -9,8 +9,10 @@ Behaviour worth knowing
 import re
 from typing import Final
 
+from ropewalk.base.levels import OURS, Software
 from ropewalk.kafka.caller import Caller
-from ropewalk.kafka.features import FEATURES_EPOCH, FINALIZED, supported
+from ropewalk.kafka.features import features_epoch, finalized, supported
+from ropewalk.metadata.image import Image
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 
@@ -18,7 +20,12 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 async def handle(
-    request: ApiVersionsRequest, caller: Caller, *, advertised: tuple[ApiVersion, ...]
+    request: ApiVersionsRequest,
+    caller: Caller,
+    *,
+    advertised: tuple[ApiVersion, ...],
+    image: Image,
+    software: Software = OURS,
 ) -> ApiVersionsResponse:
     if caller.version >= 3 and not (
         _SOFTWARE.fullmatch(request.client_software_name)
@@ -28,7 +35,7 @@ async def handle(
     return ApiVersionsResponse(
         error_code=ErrorCode.NONE,
         api_keys=advertised,
-        supported_features=supported(caller.version),
-        finalized_features_epoch=FEATURES_EPOCH,
-        finalized_features=FINALIZED,
+        supported_features=supported(caller.version, software),
+        finalized_features_epoch=features_epoch(image.level),
+        finalized_features=finalized(image.level),
     )

@@ -84,6 +84,10 @@ def _with_nodes(
                 roles=broker.roles,
                 rack=broker.rack,
                 doors=tuple(NodeDoor(each.listener, each.host, each.port) for each in broker.endpoints),
+                version=broker.version,
+                level_min=broker.level_min,
+                level_max=broker.level_max,
+                in_maintenance=broker.in_maintenance,
             )
             for broker in image.brokers.values()
         ),
@@ -98,6 +102,8 @@ def _with_nodes(
         session_timeout_ms=account.session_timeout_ms,
         problems=tuple(NodeProblem(each.check, each.problem) for each in account.complaints),
         warnings=account.warnings,
+        level=image.level,
+        finalize=account.finalize,
         losses=tuple(
             ClusterLoss(
                 topic_name=topic.name if (topic := image.topics_by_id.get(loss.topic_id)) is not None else "",

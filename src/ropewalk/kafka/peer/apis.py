@@ -94,7 +94,7 @@ def serve_peers(
     """`clients` is what the client listener serves without forwarding; `forwarded` are the keys that may come from other nodes.
     `fetch` answers replicas, whose sessions are `replica_sessions`; `add_partitions` leaders and `write_markers` coordinators."""
     handlers: dict[int, Handle] = {
-        API_VERSIONS.key: partial(api_versions.handle, advertised=advertised()),
+        API_VERSIONS.key: partial(api_versions.handle, advertised=advertised(), image=cluster.image),
         FETCH.key: fetch,
         LIST_OFFSETS.key: clients[LIST_OFFSETS.key].handle,
         OFFSET_FOR_LEADER_EPOCH.key: clients[OFFSET_FOR_LEADER_EPOCH.key].handle,

@@ -83,6 +83,7 @@ class BrokerSettings(Struct, frozen=True, kw_only=True):
     controlled_shutdown_enable: bool
     default_replication_factor: int
     delete_topic_enable: bool
+    features_finalize: str
     fetch_max_bytes: int
     follower_replication_throttled_rate: int
     group_consumer_assignors: tuple[str, ...]

@@ -8,6 +8,7 @@ cannot be changed while it runs.
 from collections.abc import Mapping
 from typing import Final
 
+from ropewalk.metadata.settings.features import FEATURE_SETTINGS
 from ropewalk.metadata.settings.inherited import INHERITED_SETTINGS
 from ropewalk.metadata.settings.replication import REPLICATION_SETTINGS
 from ropewalk.metadata.settings.scaling import SCALING_SETTINGS
@@ -330,6 +331,7 @@ BROKER_SETTINGS: Final[Mapping[str, Setting]] = {
     **{setting.name: setting for setting in _CATALOGUE},
     **REPLICATION_SETTINGS,
     **SCALING_SETTINGS,
+    **FEATURE_SETTINGS,
     **TRANSACTION_SETTINGS,
     **TOPIC_DEFAULT_SETTINGS,
     **INHERITED_SETTINGS,

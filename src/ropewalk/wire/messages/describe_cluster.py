@@ -41,6 +41,12 @@ class ClusterNode(Message, frozen=True):
     roles: tuple[str, ...]
     rack: str | None
     doors: tuple[NodeDoor, ...]
+    version: Annotated[str, tagged(10_000)] = ""
+    """Of its software; empty where nobody knows."""
+    level_min: Annotated[Int32, tagged(10_001)] = 0
+    level_max: Annotated[Int32, tagged(10_002)] = 0
+    """The levels that it works at; 0 where nobody knows."""
+    in_maintenance: Annotated[bool, tagged(10_003)] = False
 
 
 class NodeProblem(Message, frozen=True):
@@ -89,6 +95,10 @@ class DescribeClusterResponse(Message, frozen=True):
     problems: Annotated[tuple[NodeProblem, ...], tagged(10_011)] = ()
     warnings: Annotated[tuple[str, ...], tagged(10_012)] = ()
     """What of the answering node's configuration could surprise."""
+    level: Annotated[Int32, tagged(10_013)] = 0
+    """The level that the cluster works at; 0 where nobody knows."""
+    finalize: Annotated[str, tagged(10_014)] = ""
+    """How it rises: auto or manual."""
 
 
 API: Final = Api(

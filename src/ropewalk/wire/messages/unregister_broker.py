@@ -1,12 +1,12 @@
 """UnregisterBroker (key 64): forget a broker that is gone for good. There is one version.
 
-Ours, for those who ask: the broker is to leave, and is drained first; or it is to stay after all.
+Ours, for those who ask: the broker is to leave, and is drained first; or it is to stay after all; or others are to lead while somebody works on it.
 """
 
 from typing import Annotated, Final
 
 from ropewalk.wire.api import Api
-from ropewalk.wire.types import Int16, Int32, Message, tagged
+from ropewalk.wire.types import Int8, Int16, Int32, Message, tagged
 
 
 class UnregisterBrokerRequest(Message, frozen=True):
@@ -14,6 +14,8 @@ class UnregisterBrokerRequest(Message, frozen=True):
     drain: Annotated[bool, tagged(10_000)] = False
     keep: Annotated[bool, tagged(10_001)] = False
     """Take back a `drain`."""
+    maintenance: Annotated[Int8, tagged(10_002)] = -1
+    """1: somebody works on the broker, and others lead; 0: no longer. Said together with `keep`, which a broker without maintenance obeys."""
 
 
 class UnregisterBrokerResponse(Message, frozen=True):

@@ -43,7 +43,7 @@ ERRORS: Final[Mapping[ErrorCode, tuple[type[RopewalkError], ...]]] = {
     ErrorCode.STALE_BROKER_EPOCH: (errors.StaleBrokerEpoch,),
     ErrorCode.INCONSISTENT_CLUSTER_ID: (errors.OtherCluster,),
     ErrorCode.INELIGIBLE_REPLICA: (errors.IneligibleReplica,),
-    ErrorCode.INVALID_UPDATE_VERSION: (errors.StalePartitionEpoch,),
+    ErrorCode.INVALID_UPDATE_VERSION: (errors.StalePartitionEpoch, errors.LevelRefused),
     ErrorCode.NOT_LEADER_OR_FOLLOWER: (errors.NotLeader, errors.NodeStopping),
     ErrorCode.NOT_CONTROLLER: (errors.NotController, errors.ControllerUnavailable),
     ErrorCode.FENCED_LEADER_EPOCH: (errors.FencedEpoch,),
