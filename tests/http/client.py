@@ -26,6 +26,9 @@ class Line(asyncio.Protocol):
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._more: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.transport: asyncio.Transport
+        self.keeps_open = False
+        """Whether this end stays open when the other has nothing more to say."""
+        self.lost: Exception | None = None
 
     @classmethod
     async def open(cls, network: Network, host: str = "node", port: int = 9644) -> "Line":
@@ -38,7 +41,11 @@ class Line(asyncio.Protocol):
         self.received += data
         self._wake()
 
-    def connection_lost(self, _: Exception | None) -> None:
+    def eof_received(self) -> bool:
+        return self.keeps_open
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.lost = error
         if not self.closed.done():
             self.closed.set_result(None)
         self._wake()
@@ -54,6 +61,9 @@ class Line(asyncio.Protocol):
         first, _, rest = head.partition(b"\r\n")
         fields = BytesHeaderParser().parsebytes(rest)
         headers = {name.lower(): str(value) for name, value in fields.items()}
+        if has_body and headers.get("transfer-encoding") == "chunked":
+            del self.received[: len(head) + 4]
+            return Page(int(first.split()[1]), headers, await self._chunks())
         end = len(head) + 4 + (int(headers["content-length"]) if has_body else 0)
         while len(self.received) < end:
             await self._wait()
@@ -64,6 +74,21 @@ class Line(asyncio.Protocol):
     async def get(self, path: str, *, method: str = "GET") -> Page:
         self.send(f"{method} {path} HTTP/1.1\r\nHost: node\r\n\r\n".encode())
         return await self.page(has_body=method != "HEAD")
+
+    async def _chunks(self) -> bytes:
+        body = bytearray()
+        while True:
+            while b"\r\n" not in self.received:
+                await self._wait()
+            size_text, _, _ = bytes(self.received).partition(b"\r\n")
+            start, size = len(size_text) + 2, int(size_text, 16)
+            while len(self.received) < start + size + 2:
+                await self._wait()
+            body += self.received[start : start + size]
+            assert self.received[start + size : start + size + 2] == b"\r\n"
+            del self.received[: start + size + 2]
+            if not size:
+                return bytes(body)
 
     async def _wait(self) -> None:
         if self.closed.done():

@@ -145,7 +145,7 @@ def test_a_request_may_arrive_byte_by_byte() -> None:
         (b"BREW / HTTP/1.1\r\nHost: n\r\n\r\n", 400),
         (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),
         (b"GET /%ff HTTP/1.1\r\nHost: n\r\n\r\n", 400),
-        (b"CONNECT n:1 HTTP/1.1\r\nHost: n\r\n\r\n", 400),
+        (b"CONNECT n:1 HTTP/1.1\r\nHost: n\r\n\r\n", 501),
         (b"GET /" + b"a" * limits.HTTP_URL_BYTES_MAX + b" HTTP/1.1\r\nHost: n\r\n\r\n", 414),
         (b"GET / HTTP/1.1\r\nHost: n\r\nX: " + b"x" * limits.HTTP_HEAD_BYTES_MAX + b"\r\n\r\n", 431),
         (b"GET / HTTP/1.1\r\nHost: n\r\nX: " + b"x" * 4 * limits.HTTP_HEAD_BYTES_MAX, 431),

@@ -612,17 +612,33 @@ HTTP_URL_BYTES_MAX: Final = 1 << 13
 HTTP_HEAD_BYTES_MAX: Final = 1 << 14
 """A request's head. Cookies of other services on the same host name arrive here as well."""
 
-HTTP_BODY_BYTES_MAX: Final = 1 << 16
-"""A request's body, which is read and thrown away: nothing that is served takes one."""
+HTTP_HEADERS_MAX: Final = 128
+"""Headers of a request. Each becomes an object of a hundred bytes or more, however short it is."""
 
-HTTP_REQUESTS_WAITING_MAX: Final = 16
-"""Requests of one connection that were sent ahead; reading pauses there."""
+HTTP_BODY_BYTES_MAX: Final = 1 << 16
+"""A request's body at the HTTP door, where nothing that is served takes one."""
+
+HTTP_CHUNK_OVERHEAD_FACTOR: Final = 8
+"""How many times the largest body a request may have on the wire. A body in chunks of a byte each has six times as much."""
+
+HTTP_REQUESTS_PER_TURN: Final = 16
+"""Requests of one connection that are handled before the loop goes round, if they are answered at once."""
 
 HTTP_REQUEST_MS_MAX: Final = 10_000
-"""From the first byte of a request to its last. Slower than that is no client but an attack or a broken line."""
+"""From the first byte of a request to the end of its head. Slower than that is no client but an attack or a broken line."""
+
+HTTP_BODY_BYTES_PER_S_MIN: Final = 1 << 14
+"""What must come of a body in each second beyond that: a mebibyte has a minute more."""
+
+HTTP_LINGER_MS_MAX: Final = 2_000
+"""How long one that was refused may go on sending before the connection is closed. Closed at once, it would be reset, and the
+client would not read why it was refused."""
+
+HTTP_LINGER_BYTES_MAX: Final = 1 << 22
+"""How much of that is read, and dropped."""
 
 HTTP_ANSWER_MS_MAX: Final = 30_000
-"""How long a client may take to read an answer, which is held in memory meanwhile."""
+"""How long a client may take nothing of an answer, which is held in memory meanwhile."""
 
 HTTP_IDLE_MS_MAX: Final = 120_000
 """How long a silent connection is kept. Scrapes come every minute at the slowest."""

@@ -1,9 +1,9 @@
 """Every page this door serves, with its handler. No listing, no page."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 from ropewalk.base.metrics import Source
 from ropewalk.broker.upkeep.vitals import Vitals
@@ -11,7 +11,9 @@ from ropewalk.broker.watching.cluster_health import ClusterHealth
 from ropewalk.broker.watching.health import Health
 from ropewalk.http.handlers import health as health_pages
 from ropewalk.http.handlers import index, scrape
-from ropewalk.http1.message import Answer, Handle, Request, text_answer
+from ropewalk.http1.message import Answer, Request, Visitor, text_answer
+
+_Page = Callable[[Request], Coroutine[Any, None, Answer]]
 
 METHODS: Final = ("GET", "HEAD")
 """Everything here is read only."""
@@ -26,7 +28,7 @@ class Routes:
         vitals: Vitals,
     ) -> None:
         scrapes = scrape.Scrapes(sources, vitals)
-        self._handlers: dict[str, Handle] = {
+        self._handlers: dict[str, _Page] = {
             "/": index.handle,
             "/metrics": partial(scrape.handle, scrapes=scrapes, per_partition=True),
             "/public_metrics": partial(scrape.handle, scrapes=scrapes, per_partition=False),
@@ -36,7 +38,7 @@ class Routes:
             "/cluster/healthz": partial(health_pages.handle_cluster, health=cluster_health),
         }
 
-    async def answer(self, request: Request) -> Answer:
+    async def answer(self, request: Request, _visitor: Visitor) -> Answer:
         handle = self._handlers.get(request.path)
         if handle is None:
             return text_answer(

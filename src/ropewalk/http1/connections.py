@@ -1,18 +1,23 @@
-"""All connections of the HTTP door: how many there may be, who is too slow, and what the door has done so far."""
+"""All connections of one door that speaks HTTP: how many there may be, who is too slow, and what the door has done so far."""
 
 from collections.abc import Iterator
+from email.utils import formatdate
 from http import HTTPStatus
-from typing import Final, Protocol
+from typing import Protocol
 
 from ropewalk.base import metrics
-from ropewalk.base.limits import HTTP_CONNECTIONS_MAX
+from ropewalk.base.budget import ByteBudget
 from ropewalk.base.metrics import Sheet
 from ropewalk.base.ports import Clock
-
-DOOR: Final = "http"
+from ropewalk.http1.bounds import HttpBounds
 
 
 class Connected(Protocol):
+    @property
+    def held_bytes(self) -> int: ...
+
+    def has_stalled(self) -> bool: ...
+
     def is_too_slow(self, now_ms: float) -> bool: ...
 
     def abort(self) -> None: ...
@@ -23,37 +28,59 @@ class Connected(Protocol):
 
 
 class HttpConnections:
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, door: str, clock: Clock, bounds: HttpBounds, budget: ByteBudget) -> None:
+        """`door` is its name in the metrics; `budget` is charged for what connections hold."""
         self.clock = clock
+        self.bounds = bounds
+        self.budget = budget
         self.received_bytes = 0
+        self.sent_bytes = 0
         self.is_paused = False
         """Nothing is answered, and no connection is closed for it: a node that hangs."""
 
+        self._door = door
         self._open: dict[Connected, None] = {}
-        self._sent_bytes = 0
         self._opened_count = 0
         self._refused_count = 0
         self._answer_counts: dict[HTTPStatus, int] = {}
+        self._date = (-1, "")
+
+    def __len__(self) -> int:
+        return len(self._open)
 
     def on_opened(self, connection: Connected) -> None:
         self._open[connection] = None
         self._opened_count += 1
-        if len(self._open) > HTTP_CONNECTIONS_MAX:
+        if len(self._open) > self.bounds.connections_max:
             self._refused_count += 1
             connection.abort()
 
     def on_closed(self, connection: Connected) -> None:
         del self._open[connection]
 
-    def on_answer(self, status: HTTPStatus, size_bytes: int) -> None:
+    def on_answer(self, status: HTTPStatus) -> None:
         self._answer_counts[status] = self._answer_counts.get(status, 0) + 1
-        self._sent_bytes += size_bytes
+
+    def date(self) -> str:
+        """As the Date header has it: written once a second, however many answers there are."""
+        now_s = self.clock.now_ms() // 1000
+        if self._date[0] != now_s:
+            self._date = now_s, formatdate(now_s, usegmt=True)
+        return self._date[1]
 
     def sweep(self) -> None:
-        """Called every few seconds: ends whoever takes too long."""
+        """Called every few seconds: ends those that take too long, and those that hold a spent budget and do not move."""
         now_ms = self.clock.monotonic_ms()
         for connection in list(self._open):
             if connection.is_too_slow(now_ms):
+                self._refused_count += 1
+                connection.abort()
+        excess_bytes = self.budget.held_bytes - self.budget.bytes_max
+        if excess_bytes < 0:
+            return
+        for connection in sorted(self._open, key=lambda connection: -connection.held_bytes):
+            if connection.has_stalled() and excess_bytes >= 0:
+                excess_bytes -= connection.held_bytes
                 self._refused_count += 1
                 connection.abort()
 
@@ -74,11 +101,11 @@ class HttpConnections:
             connection.abort()
 
     def collect(self, sheet: Sheet) -> Iterator[None]:
-        sheet.add(metrics.CONNECTIONS, len(self._open), DOOR)
-        sheet.add(metrics.CONNECTIONS_OPENED, self._opened_count, DOOR)
-        sheet.add(metrics.CONNECTIONS_REFUSED, self._refused_count, DOOR)
-        sheet.add(metrics.RECEIVED_BYTES, self.received_bytes, DOOR)
-        sheet.add(metrics.SENT_BYTES, self._sent_bytes, DOOR)
+        sheet.add(metrics.CONNECTIONS, len(self._open), self._door)
+        sheet.add(metrics.CONNECTIONS_OPENED, self._opened_count, self._door)
+        sheet.add(metrics.CONNECTIONS_REFUSED, self._refused_count, self._door)
+        sheet.add(metrics.RECEIVED_BYTES, self.received_bytes, self._door)
+        sheet.add(metrics.SENT_BYTES, self.sent_bytes, self._door)
         for status, count in sorted(self._answer_counts.items()):
             sheet.add(metrics.HTTP_ANSWERS, count, str(status.value))
         yield

@@ -228,7 +228,7 @@ async def _start(
     place = await find_place(config, ports, supervisor, facts, bounds)
     parts = assemble(config, ports, place, supervisor, failed)
     instruments = parts.instruments
-    door = http_door(config, ports, instruments, parts.cluster_health)
+    door = http_door(config, ports, parts.budget, instruments, parts.cluster_health)
     if door is not None:
         await parts.doors.open(door, supervisor)
     try:

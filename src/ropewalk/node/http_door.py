@@ -11,10 +11,13 @@ from typing import Final
 
 import structlog
 
+from ropewalk.base.budget import ByteBudget
 from ropewalk.base.errors import RopewalkError
+from ropewalk.base.limits import HTTP_BODY_BYTES_MAX, HTTP_CONNECTIONS_MAX
 from ropewalk.base.ports import Network, Ports
 from ropewalk.broker.watching.cluster_health import ClusterHealth
 from ropewalk.http.routes import Routes
+from ropewalk.http1.bounds import HttpBounds
 from ropewalk.http1.connections import HttpConnections
 from ropewalk.http1.listener import HttpListener
 from ropewalk.metadata.records import HTTP_LISTENER
@@ -28,16 +31,20 @@ SETTING: Final = "http.listen"
 NONE: Final = "none"
 """The value that leaves the door out."""
 
+_BOUNDS: Final = HttpBounds(connections_max=HTTP_CONNECTIONS_MAX, body_bytes_max=HTTP_BODY_BYTES_MAX)
+
 
 class CannotListen(RopewalkError):
     """The address that was chosen for the door cannot be had."""
 
 
-def http_door(config: Config, ports: Ports, instruments: Instruments, cluster: ClusterHealth) -> Door | None:
+def http_door(
+    config: Config, ports: Ports, budget: ByteBudget, instruments: Instruments, cluster: ClusterHealth
+) -> Door | None:
     """None where the configuration wants no door. Opening it raises `CannotListen`."""
     if config[SETTING] == NONE:
         return None
-    connections = HttpConnections(ports.clock)
+    connections = HttpConnections(HTTP, ports.clock, _BOUNDS, budget)
     routes = Routes(instruments.sources, instruments.health, cluster, instruments.vitals)
     instruments.add_source(connections)
     return Door(
