@@ -1,7 +1,9 @@
 """What is Iceberg's own about its tables: the catalog, conflicts with those who tidy up, wider columns, snapshots that expire."""
 
+import tomllib
 from collections.abc import Iterator
 from datetime import date
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,8 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pyiceberg")
 
 import pyarrow as pa
+from packaging.requirements import Requirement
+from packaging.version import Version
 from pyiceberg.catalog import Catalog, load_catalog
 
 from ropewalk.spark.figures import Figures
@@ -188,3 +192,13 @@ def test_files_of_anothers_attempt_may_vanish_while_a_commit_is_made_safe(
     monkeypatch.setattr(iceberg, "_entries", lambda _: next(seen))
     table.commit(Commit(write(table, topic_rows(0, 2)), {ZERO: 2}))
     assert offsets("iceberg", tmp_path) == [0, 1]
+
+
+def test_the_extra_takes_no_pyiceberg_that_was_not_tested() -> None:
+    """Upkeep extends a class of it that is not public, which may be another in any release."""
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    (said,) = (Requirement(each) for each in project["optional-dependencies"]["iceberg"])
+    tested = Version(version("pyiceberg"))
+    assert tested in said.specifier
+    assert Version(f"{tested.major}.{tested.minor + 1}") not in said.specifier
+    assert Version(f"{tested.major}.{tested.minor - 1}.9") not in said.specifier
