@@ -2,7 +2,9 @@
 that runs tasks here, and records that were never in a topic."""
 
 import json
+import os
 import shutil
+import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -313,6 +315,26 @@ def test_what_is_owed_outlives_a_clean_up_of_the_history_by_others(kind: Kind, t
     plain.commit(Commit((), {ZERO: 11}, {"batch": "2"}))
     _forget_history(kind, tmp_path / "lake")
     assert settle(open_table(kind, spec), open_table(kind, letters_spec)) == 0
+
+
+def test_notes_of_debts_that_were_paid_are_deleted_when_they_are_a_day_old(tmp_path: Path) -> None:
+    raw = raw_schema("date")
+    spec = TableSpec(address=str(tmp_path / "lake"), owner="job", schema=raw, partition_columns=("date",))
+    letters_spec = structs.replace(spec, address=str(tmp_path / "letters"), schema=dead_letter_schema(raw))
+    notes = tmp_path / "lake" / "_ropewalk" / "owed"
+    at_once = Upkeep(compact_at=0, file_bytes_target=1 << 20, keep_hours=0)
+    for first in (0, 5):
+        table, letters = open_table("delta", spec), open_table("delta", letters_spec)
+        owed = write(letters, topic_rows(first, 2).append_column(ERROR, pa.array(["bad"] * 2)))
+        table.commit(Commit((), {ZERO: first + 5}, note_of(owed, {ZERO: first + 5}, {})))
+    earlier, newest = sorted(notes.iterdir(), key=lambda each: each.stat().st_mtime_ns)
+    kept_up("delta", spec, at_once)
+    assert earlier.exists(), "a commit under way may be about to name it"
+    for each in (earlier, newest):
+        os.utime(each, (time.time() - 25 * 3600,) * 2)
+    kept_up("delta", spec, at_once)
+    assert list(notes.iterdir()) == [newest]
+    assert settle(open_table("delta", spec), open_table("delta", letters_spec)) == 2
 
 
 def _forget_history(kind: Kind, path: Path) -> None:

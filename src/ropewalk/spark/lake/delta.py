@@ -284,13 +284,14 @@ class DeltaLake:
         )
 
     def tidy(self, upkeep: Upkeep, *, thorough: bool, now_ms: int) -> str:
-        del now_ms  # delta-rs looks at the clock itself
+        """Files of the table itself are as old as delta-rs says, which looks at the clock by itself."""
         self._table.update_incremental()
         try:
             self._keep_history_for(upkeep.keep_hours)
             deleted = self._vacuum(upkeep.keep_hours, full=False)
             if thorough:
                 deleted += self._vacuum(max(upkeep.keep_hours, LEFTOVER_HOURS_MIN), full=True)
+                deleted += self._delete_notes(now_ms / 1000 - LEFTOVER_HOURS_MIN * 3600)
         except CommitFailedError as error:
             return f"the rest is left for the next time, because another has changed the table: {error}"
         forgotten = self._shorten_log(upkeep.keep_states)
@@ -334,6 +335,16 @@ class DeltaLake:
         if found:
             self._table.vacuum(keep_hours, dry_run=False, enforce_retention_duration=False, full=full)
         return len(found)
+
+    def _delete_notes(self, before_s: float) -> int:
+        """Those of debts that are paid: a vacuum passes over directories whose names begin with an underscore."""
+        owed = self._table.transaction_version(self._about(*_OWED)) or 0
+        directory, _, kept = _debt_path(owed).rpartition("/")
+        notes = Place(f"{self._spec.address.rstrip('/')}/{directory}", self._spec.storage)
+        gone = [name for name, at_s in notes.files() if at_s < before_s and name != kept]
+        for name in gone:
+            notes.delete(name)
+        return len(gone)
 
     def _noted(self, commit: Commit) -> dict[str, str]:
         figures = {FIGURE + name: text for name, text in commit.figures.items()}
