@@ -19,21 +19,25 @@ from typing import Final
 from bench.report import machine
 from ropewalk.base.ids import LeaderEpoch, NodeId, TopicId, TopicPartition
 from ropewalk.broker.coordinators.group_topics import GroupTopics
+from ropewalk.broker.hosting.keyed import Keyed
 from ropewalk.broker.hosting.shard import Shard
 from ropewalk.broker.hosting.steady_time import SteadyTime
 from ropewalk.broker.partitions.acknowledgements import Acks
 from ropewalk.broker.partitions.group_commit import GroupCommit
 from ropewalk.broker.partitions.partition import Partition, Prepared
-from ropewalk.groups.answers import CommittedOffset
-from ropewalk.groups.commands import Command
+from ropewalk.controller.topics import CreateTopic
+from ropewalk.groups.answers import Answer, CommittedOffset
+from ropewalk.groups.commands import AnyCommand
 from ropewalk.groups.core import GroupsCore
 from ropewalk.groups.event_codec import decode_event, encode_event
-from ropewalk.groups.events import OffsetCommitted
+from ropewalk.groups.events import Event, OffsetCommitted
 from ropewalk.groups.settings import GroupSettings
 from ropewalk.log.directory import DataDirectory
 from ropewalk.log.settings import LogSettings
 from ropewalk.log.storage import Storage
 from ropewalk.metadata.image import Image
+from ropewalk.metadata.internal_topics import OFFSETS_TOPIC
+from ropewalk.metadata.settings.applied import BrokerSettings
 from ropewalk.records.batch import decode_header
 from ropewalk.records.record import Record, build
 from ropewalk.records.validate import Rules
@@ -49,14 +53,18 @@ _STAMP_MS: Final = 1_700_000_000_000
 
 
 class _GroupsKind:
-    encode = staticmethod(encode_event)
-    decode = staticmethod(decode_event)
+    keys_called = "group"
+    topic = OFFSETS_TOPIC
+    log: Keyed[Event] = Keyed(encode_event, decode_event)
 
     def __init__(self, ports: SystemPorts) -> None:
         self._rng = ports.rng
 
-    def only_writes(self, command: Command) -> bool:  # noqa: ARG002  nobody commands here
+    def only_writes(self, command: AnyCommand) -> bool:  # noqa: ARG002  nobody commands here
         return False
+
+    def new_topic(self, settings: BrokerSettings) -> CreateTopic:  # noqa: ARG002  nor makes topics
+        raise AssertionError("there is one")
 
     def new_core(self) -> GroupsCore:
         return GroupsCore(GroupSettings(), self._rng, GroupTopics(Image()))
@@ -106,7 +114,7 @@ async def measure(directory: Path, record_count: int, offset_count: int) -> str:
     )
     fill(partition, record_count, offset_count)
     kind = _GroupsKind(ports)
-    shard = Shard(
+    shard: Shard[AnyCommand, Event, Answer] = Shard(
         kind,
         partition,
         SteadyTime(ports.clock),

@@ -20,10 +20,14 @@ from ropewalk.base.errors import (
 )
 from ropewalk.base.ids import Offset, ProducerEpoch, ProducerId
 from ropewalk.base.limits import SHARD_BATCH_BYTES
+from ropewalk.base.state_machine import Reply, Step
 from ropewalk.broker.hosting.event_batches import Enrolment
+from ropewalk.broker.hosting.keyed import Keyed
 from ropewalk.broker.hosting.shard import Shard
 from ropewalk.broker.hosting.steady_time import SteadyTime
 from ropewalk.broker.partitions.partition import node_stopping
+from ropewalk.controller.topics import CreateTopic
+from ropewalk.metadata.settings.applied import BrokerSettings
 from ropewalk.records.batch import iterate
 from ropewalk.records.marker import TransactionMarker
 from ropewalk.records.record import decode_records
@@ -36,16 +40,6 @@ COMMIT_TIMEOUT_MS = 5000
 class Added(Struct, frozen=True):
     amount: int
     padding: bytes = b""
-
-
-class Reply(Struct, frozen=True):
-    token: int
-    answer: int | RopewalkError
-
-
-class Step(Struct, frozen=True):
-    events: tuple[Added, ...] = ()
-    replies: tuple[Reply, ...] = ()
 
 
 class Counter:
@@ -73,7 +67,9 @@ class Counter:
     def on_loaded(self, now_ms: int) -> None:
         del now_ms
 
-    def decide(self, token: int, command: int | str | Added, now_ms: int) -> Step:
+    def decide(
+        self, token: int, command: int | str | Added, now_ms: int
+    ) -> "Step[Added, int | RopewalkError]":
         if command == "wait":
             self.waiting.append(token)
             self.due_ms = now_ms + 1000
@@ -89,7 +85,7 @@ class Counter:
         waiting, self.waiting = self.waiting, []
         return Step((added,), tuple(Reply(each, total) for each in [*waiting, token]))
 
-    def tick(self, now_ms: int) -> Step:
+    def tick(self, now_ms: int) -> "Step[Added, int | RopewalkError]":
         """Whoever waits too long makes the counter go up by a hundred."""
         if self.due_ms is None or now_ms < self.due_ms:
             return Step()
@@ -107,7 +103,12 @@ class Counter:
 class CounterKind:
     """No addition replaces another, so each has a key of its own."""
 
+    keys_called = "counter"
+    topic = "counters"
     numbers = count()
+
+    def __init__(self) -> None:
+        self.log: Keyed[Added] = Keyed(self._encode, self._decode)
 
     def new_core(self) -> Counter:
         return Counter()
@@ -115,10 +116,13 @@ class CounterKind:
     def only_writes(self, command: int | str | Added) -> bool:
         return isinstance(command, int)
 
-    def encode(self, event: Added) -> tuple[bytes, bytes | None]:
+    def new_topic(self, settings: BrokerSettings) -> CreateTopic:
+        raise AssertionError("there is one")
+
+    def _encode(self, event: Added) -> tuple[bytes, bytes | None]:
         return b"added %d" % next(self.numbers), str(event.amount).encode() + b" " + event.padding
 
-    def decode(self, key: bytes, value: bytes | None) -> Added | None:
+    def _decode(self, key: bytes, value: bytes | None) -> Added | None:
         if not key.startswith(b"added"):
             return None
         if value is None:

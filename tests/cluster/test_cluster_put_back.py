@@ -99,7 +99,7 @@ def test_a_node_that_left_service_refuses_reads_and_writes() -> None:
             for find in (nodes[1].partitions.find, nodes[1].partitions.find_copy):
                 with pytest.raises(RopewalkError):
                     find("orders", index)
-        assert not list(nodes[1]._parts.groups._shards)
+        assert not list(nodes[1]._parts.groups._host._shards)
         fetchers = nodes[1]._parts.fetchers
         assert fetchers is not None
         assert not fetchers._leaders

@@ -10,7 +10,7 @@ from ropewalk.groups.answers import (
     DescribedConsumerGroup,
 )
 from ropewalk.groups.assignors.model import Share
-from ropewalk.groups.commands import Command, ConsumerHeartbeat, DescribeConsumerGroups
+from ropewalk.groups.commands import AnyCommand, ConsumerHeartbeat, DescribeConsumerGroups
 from ropewalk.groups.consumer.events import (
     CurrentRecorded,
     EpochRecorded,
@@ -26,7 +26,7 @@ from ropewalk.groups.events import Event
 from tests.groups.stage import subscription, topic_id
 
 
-def consumer_command(verb: str, caller: str, given: dict[str, str]) -> Command | None:
+def consumer_command(verb: str, caller: str, given: dict[str, str]) -> AnyCommand | None:
     match verb:
         case "beat":
             return _beat(caller, given)

@@ -8,7 +8,7 @@ from random import Random
 from ropewalk.base.ids import NO_PRODUCER, ProducerEpoch, ProducerId, TopicId
 from ropewalk.broker.hosting.latest_records import LatestRecords
 from ropewalk.groups.answers import Answer
-from ropewalk.groups.commands import Command, CommitInTransaction, Join, Protocol
+from ropewalk.groups.commands import AnyCommand, CommitInTransaction, Join, Protocol
 from ropewalk.groups.consumer.subscriptions import TopicFacts
 from ropewalk.groups.core import GroupsCore
 from ropewalk.groups.durable import DurableState
@@ -68,14 +68,14 @@ class Stage:
         self.core = GroupsCore(self.settings, self._rng, self.topics)
         self.core.on_loaded(now_ms)
 
-    def ask(self, command: Command) -> int:
+    def ask(self, command: AnyCommand) -> int:
         """The token under which the reply is, or will be, in `replies`."""
         self._token += 1
         step = self.core.decide(self._token, command, self.now_ms)
         self.carry_out(step, command.producer_id if isinstance(command, CommitInTransaction) else None)
         return self._token
 
-    def answer(self, command: Command) -> Answer | GroupError:
+    def answer(self, command: AnyCommand) -> Answer | GroupError:
         """The reply to a command that does not wait for anyone."""
         return self.replies[self.ask(command)]
 

@@ -48,8 +48,8 @@ from ropewalk.groups.answers import (
     Synced,
 )
 from ropewalk.groups.commands import (
+    AnyCommand,
     Assignment,
-    Command,
     Commit,
     CommitInTransaction,
     DeleteGroups,
@@ -186,7 +186,7 @@ class _Story:
     def _full(self, short: str) -> str:
         return next((full for full, name in self._names.items() if name == short), short)
 
-    def _command(self, verb: str, caller: str, words: list[str]) -> Command:
+    def _command(self, verb: str, caller: str, words: list[str]) -> AnyCommand:
         given = {key: value for key, _, value in (word.partition("=") for word in words)}
         member_id, instance_id = self._full(given.get("member", "")), given.get("instance")
         generation = int(given.get("generation", -1))

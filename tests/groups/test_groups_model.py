@@ -25,8 +25,8 @@ from ropewalk.groups.answers import (
     Synced,
 )
 from ropewalk.groups.commands import (
+    AnyCommand,
     Assignment,
-    Command,
     Commit,
     FetchOffsets,
     Heartbeat,
@@ -126,7 +126,7 @@ class World:
             for number in range(5)
         ]
         self.token = 0
-        self.asked: dict[int, tuple[Client, Command]] = {}
+        self.asked: dict[int, tuple[Client, AnyCommand]] = {}
         self.owners: dict[tuple[int, int], str] = {}
         self.offset = 0
         self.sent: dict[int, set[int]] = {partition: set() for partition in PARTITIONS}
@@ -207,7 +207,7 @@ class World:
         self.may_be_taken[token] = is_current
         self.sent[partition].add(self.offset)
 
-    def ask(self, client: Client, command: Command) -> int:
+    def ask(self, client: Client, command: AnyCommand) -> int:
         self.token += 1
         self.asked[self.token] = (client, command)
         self.host.carry_out(self.host.core.decide(self.token, command, self.host.now_ms))
@@ -219,7 +219,7 @@ class World:
                 client, command = self.asked.pop(reply.token)
                 self.hear(client, reply.token, command, reply.answer)
 
-    def hear(self, client: Client, token: int, command: Command, answer: Answer | GroupError) -> None:
+    def hear(self, client: Client, token: int, command: AnyCommand, answer: Answer | GroupError) -> None:
         is_awaited = client.waits_for == token
         if is_awaited:
             client.waits_for = None

@@ -22,7 +22,7 @@ from ropewalk.groups.answers import (
     Synced,
 )
 from ropewalk.groups.commands import (
-    Command,
+    AnyCommand,
     Commit,
     DeleteGroups,
     DeleteOffsets,
@@ -85,7 +85,7 @@ def preparing() -> tuple[Stage, str]:
     return stage, member_id
 
 
-REFUSED: list[tuple[str, Callable[[], tuple[Stage, str]], Callable[[str], Command], type[GroupError]]] = [
+REFUSED: list[tuple[str, Callable[[], tuple[Stage, str]], Callable[[str], AnyCommand], type[GroupError]]] = [
     ("join without a group id", empty, lambda _: join(""), InvalidGroupId),
     ("join with an endless group id", empty, lambda _: join(TOO_LONG), InvalidGroupId),
     ("join with an empty instance id", empty, lambda _: join(instance_id=""), InvalidInstanceId),
@@ -161,7 +161,7 @@ REFUSED: list[tuple[str, Callable[[], tuple[Stage, str]], Callable[[str], Comman
     ("begin", "ask", "expected"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
 )
 def test_it_is_refused(
-    begin: Callable[[], tuple[Stage, str]], ask: Callable[[str], Command], expected: type[GroupError]
+    begin: Callable[[], tuple[Stage, str]], ask: Callable[[str], AnyCommand], expected: type[GroupError]
 ) -> None:
     stage, member_id = begin()
     records = list(stage.records)

@@ -426,7 +426,7 @@ def test_a_shard_that_is_deleted_while_it_is_read_is_no_complaint() -> None:
         await door.create("t")
         await find(door)
         assert await commit(door, committing(1)) == 0
-        shards = door.node._parts.groups._shards
+        shards = door.node._parts.groups._host._shards
         shard = next(shard for shard in shards if shard.partition.log.end_offset)
         with capture_logs() as logs:
             loading = asyncio.ensure_future(shards._load(shard))

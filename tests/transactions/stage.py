@@ -7,13 +7,13 @@ from msgspec.structs import replace
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.transactions.answers import Answer, ProducerIdWanted
-from ropewalk.transactions.commands import Command, EndTransaction, InitProducer
+from ropewalk.transactions.commands import AnyCommand, EndTransaction, InitProducer
 from ropewalk.transactions.core import TransactionsCore
 from ropewalk.transactions.errors import TransactionError
 from ropewalk.transactions.event_codec import decode_event, encode_event
 from ropewalk.transactions.events import Event
 from ropewalk.transactions.settings import TransactionSettings
-from ropewalk.transactions.step import Step
+from ropewalk.transactions.step import TransactionStep as Step
 
 
 class Stage:
@@ -27,7 +27,7 @@ class Stage:
         self.core = TransactionsCore(self.settings)
         self.core.on_loaded(now_ms)
 
-    def ask(self, command: Command) -> int:
+    def ask(self, command: AnyCommand) -> int:
         """The token under which the reply is, or will be, in `replies`. A producer id is found for whoever wants one."""
         self.last_token += 1
         token = self.last_token
@@ -41,7 +41,7 @@ class Stage:
             self.carry_out(self.core.decide(token, fresh, self.now_ms))
         return token
 
-    def answer(self, command: Command) -> Answer | TransactionError:
+    def answer(self, command: AnyCommand) -> Answer | TransactionError:
         """The reply to a command that does not wait for anyone."""
         return self.replies[self.ask(command)]
 

@@ -37,7 +37,7 @@ from ropewalk.transactions.answers import (
 )
 from ropewalk.transactions.commands import (
     AddPartitions,
-    Command,
+    AnyCommand,
     DescribeTransactions,
     EndTransaction,
     InitProducer,
@@ -48,7 +48,7 @@ from ropewalk.transactions.commands import (
 from ropewalk.transactions.errors import TransactionError
 from ropewalk.transactions.event_codec import decode_event
 from ropewalk.transactions.events import Event, TransactionalIdRemoved
-from ropewalk.transactions.step import Step
+from ropewalk.transactions.step import TransactionStep as Step
 from tests.transactions.stage import Stage, place
 
 
@@ -163,7 +163,7 @@ class _Story:
         if identity not in known[-1:]:
             known.append(identity)
 
-    def _command(self, verb: str, caller: str, words: list[str]) -> Command:
+    def _command(self, verb: str, caller: str, words: list[str]) -> AnyCommand:
         given = {key: value for key, _, value in (word.partition("=") for word in words)}
         name = given.get("id", "t")
         partitions = tuple(place(word) for word in words if re.fullmatch(r"\w+-\d+", word))

@@ -23,7 +23,7 @@ from ropewalk.transactions.answers import (
 )
 from ropewalk.transactions.commands import (
     AddPartitions,
-    Command,
+    AnyCommand,
     EndTransaction,
     InitProducer,
     ListUnfinished,
@@ -35,7 +35,8 @@ from ropewalk.transactions.event_codec import decode_event, encode_event
 from ropewalk.transactions.events import Event, TransactionalIdRemoved, TransactionRecorded, TransactionState
 from ropewalk.transactions.identity import EPOCH_MAX
 from ropewalk.transactions.settings import TransactionSettings
-from ropewalk.transactions.step import Reply, Step
+from ropewalk.transactions.step import TransactionReply as Reply
+from ropewalk.transactions.step import TransactionStep as Step
 
 TIMEOUT_MS = 1_000
 EXPIRATION_MS = 20_000
@@ -104,7 +105,7 @@ class World:
         self.chance = Random(seed)
         self.host = Host()
         self.processes: list[Process] = []
-        self.asked: dict[int, tuple[Process | None, Command]] = {}
+        self.asked: dict[int, tuple[Process | None, AnyCommand]] = {}
         self.token = 0
         self.producer_id = 100
         self.owners: dict[tuple[str, Who], int] = {}
@@ -197,7 +198,7 @@ class World:
             process, InitProducer(process.name, TIMEOUT_MS, producer_id, epoch, patience_ms=patience_ms)
         )
 
-    def _ask(self, process: Process | None, command: Command) -> None:
+    def _ask(self, process: Process | None, command: AnyCommand) -> None:
         self.token += 1
         self.asked[self.token] = (process, command)
         self.host.carry_out(self.host.core.decide(self.token, command, self.host.now_ms))
@@ -208,7 +209,7 @@ class World:
             self.hear(process, reply.token, command, reply.answer)
 
     def hear(
-        self, process: Process | None, token: int, command: Command, answer: Answer | TransactionError
+        self, process: Process | None, token: int, command: AnyCommand, answer: Answer | TransactionError
     ) -> None:
         self.counts[type(answer).__name__] = self.counts.get(type(answer).__name__, 0) + 1
         match answer:

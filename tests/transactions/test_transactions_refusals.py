@@ -7,11 +7,11 @@ from ropewalk.base.ids import TopicPartition
 from ropewalk.base.patterns import compile_pattern
 from ropewalk.kafka.errors import code_for
 from ropewalk.transactions.answers import Ended, PartitionsAdded, ProducerInitialised
-from ropewalk.transactions.commands import AddPartitions, Command, EndTransaction, InitProducer
+from ropewalk.transactions.commands import AddPartitions, AnyCommand, EndTransaction, InitProducer
 from ropewalk.transactions.errors import TransactionError
 from ropewalk.transactions.events import TransactionRecorded, TransactionState
 from ropewalk.transactions.identity import EPOCH_LAST, EPOCH_MAX
-from ropewalk.transactions.step import Step
+from ropewalk.transactions.step import TransactionStep as Step
 from ropewalk.wire.error_code import ErrorCode
 from tests.transactions.stage import Stage
 
@@ -191,14 +191,14 @@ TIMEOUT = ErrorCode.INVALID_TRANSACTION_TIMEOUT
         ),
     ],
 )
-def test_requests_that_make_no_sense(command: Command, expected: ErrorCode) -> None:
+def test_requests_that_make_no_sense(command: AnyCommand, expected: ErrorCode) -> None:
     assert _answer(EMPTY, command) is expected
 
 
 def test_the_epoch_for_markers_is_given_to_nobody() -> None:
     """A coordinator's abort may end with it; whatever the producer asks next, it is given another producer id."""
     aborted = replace(COMPLETE_ABORT, producer_epoch=EPOCH_MAX, previous_epoch=EPOCH_LAST)
-    commands: list[Command] = [
+    commands: list[AnyCommand] = [
         InitProducer("t", 60_000),
         InitProducer("t", 60_000, 7, EPOCH_LAST),
         EndTransaction("t", 7, EPOCH_LAST, committed=False, bumps_epoch=True),
@@ -223,7 +223,7 @@ def test_an_expression_is_for_the_whole_name_and_takes_no_time() -> None:
     assert not matches("a" * 10_000)
 
 
-def _answer(record: TransactionRecorded, command: Command) -> object:
+def _answer(record: TransactionRecorded, command: AnyCommand) -> object:
     """The answer, or Kafka's code for a refusal."""
     stage = Stage()
     stage.carry_out(Step(events=(record,)))

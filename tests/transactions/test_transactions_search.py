@@ -17,7 +17,7 @@ from ropewalk.transactions.core import TransactionsCore
 from ropewalk.transactions.events import TransactionRecorded, TransactionState
 from ropewalk.transactions.identity import EPOCH_LAST, EPOCH_MAX
 from ropewalk.transactions.settings import TransactionSettings
-from ropewalk.transactions.step import Step
+from ropewalk.transactions.step import TransactionStep as Step
 
 Who: TypeAlias = tuple[int, int]
 Told: TypeAlias = frozenset[tuple[Who, bool]]

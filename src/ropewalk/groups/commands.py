@@ -1,11 +1,28 @@
 """What is asked of a group. The doors build these; nothing in them depends on a version of a protocol."""
 
-from typing import Final, TypeAlias
+from typing import Final, Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
 
+from ropewalk.base import state_machine
 from ropewalk.base.ids import TopicPartition
+from ropewalk.groups.answers import (
+    Committed,
+    ConsumerGroupsDescribed,
+    ConsumerHeartbeatTaken,
+    GroupsDeleted,
+    GroupsDescribed,
+    GroupsListed,
+    HeartbeatTaken,
+    Joined,
+    Left,
+    OffsetsDeleted,
+    OffsetsFetched,
+    Synced,
+)
 from ropewalk.groups.assignors.model import Share
+
+T_co = TypeVar("T_co", covariant=True)
 
 GENERATION_NONE: Final = -1
 """The generation of a commit that comes from no member: an administrator, or a consumer that assigns itself."""
@@ -16,6 +33,10 @@ EPOCH_AWAY: Final = -2
 """What a member of the consumer protocol says as its epoch to come, to go, and to go for a while."""
 
 
+class Command(state_machine.Command[T_co], Generic[T_co], frozen=True):
+    """Of groups."""
+
+
 class Protocol(Struct, frozen=True, gc=False):
     """One way in which a member could be assigned its share, and what it tells the leader about itself then."""
 
@@ -23,7 +44,7 @@ class Protocol(Struct, frozen=True, gc=False):
     metadata: bytes
 
 
-class Join(Struct, frozen=True):
+class Join(Command[Joined], frozen=True):
     """Become a member, or take part in the next generation."""
 
     group_id: str
@@ -50,7 +71,7 @@ class Assignment(Struct, frozen=True, gc=False):
     assignment: bytes
 
 
-class Sync(Struct, frozen=True):
+class Sync(Command[Synced], frozen=True):
     """Ask for one's assignment; the leader brings everyone's."""
 
     group_id: str
@@ -63,7 +84,7 @@ class Sync(Struct, frozen=True):
     assignments: tuple[Assignment, ...] = ()
 
 
-class Heartbeat(Struct, frozen=True, gc=False):
+class Heartbeat(Command[HeartbeatTaken], frozen=True, gc=False):
     group_id: str
     generation: int
     member_id: str
@@ -77,12 +98,12 @@ class LeavingMember(Struct, frozen=True, gc=False):
     instance_id: str | None = None
 
 
-class Leave(Struct, frozen=True):
+class Leave(Command[Left], frozen=True):
     group_id: str
     members: tuple[LeavingMember, ...]
 
 
-class ConsumerHeartbeat(Struct, frozen=True):
+class ConsumerHeartbeat(Command[ConsumerHeartbeatTaken], frozen=True):
     """All that a member of the consumer protocol ever says (KIP-848). None is as it was."""
 
     group_id: str
@@ -111,7 +132,7 @@ class OffsetToCommit(Struct, frozen=True, gc=False):
     metadata: str = ""
 
 
-class Commit(Struct, frozen=True):
+class Commit(Command[Committed], frozen=True):
     """Store how far the group has read."""
 
     group_id: str
@@ -124,7 +145,7 @@ class Commit(Struct, frozen=True):
     """Whether the request can name a member's epoch, and so be told that it is over."""
 
 
-class CommitInTransaction(Struct, frozen=True):
+class CommitInTransaction(Command[Committed], frozen=True):
     """Store how far the group has read, if the transaction of the producer is committed.
 
     Who sends it says which member it is since KIP-447, and nothing at all before: both are taken.
@@ -139,7 +160,7 @@ class CommitInTransaction(Struct, frozen=True):
     instance_id: str | None = None
 
 
-class FetchOffsets(Struct, frozen=True):
+class FetchOffsets(Command[OffsetsFetched], frozen=True):
     group_id: str
     partitions: tuple[TopicPartition, ...] | None
     """None: all that the group has committed."""
@@ -150,33 +171,33 @@ class FetchOffsets(Struct, frozen=True):
     member_epoch: int = GENERATION_NONE
 
 
-class ListGroups(Struct, frozen=True):
+class ListGroups(Command[GroupsListed], frozen=True):
     states: tuple[str, ...] = ()
     """By the names of `GroupState`, in any case; empty: all."""
     types: tuple[str, ...] = ()
     """By the names of `GroupType`, likewise."""
 
 
-class DescribeGroups(Struct, frozen=True):
+class DescribeGroups(Command[GroupsDescribed], frozen=True):
     group_ids: tuple[str, ...]
 
 
-class DescribeConsumerGroups(Struct, frozen=True):
+class DescribeConsumerGroups(Command[ConsumerGroupsDescribed], frozen=True):
     """Groups whose assignments are made here; others are unknown as far as this goes."""
 
     group_ids: tuple[str, ...]
 
 
-class DeleteGroups(Struct, frozen=True):
+class DeleteGroups(Command[GroupsDeleted], frozen=True):
     group_ids: tuple[str, ...]
 
 
-class DeleteOffsets(Struct, frozen=True):
+class DeleteOffsets(Command[OffsetsDeleted], frozen=True):
     group_id: str
     partitions: tuple[TopicPartition, ...]
 
 
-Command: TypeAlias = (
+AnyCommand: TypeAlias = (
     Join
     | Sync
     | Heartbeat

@@ -16,6 +16,7 @@ What a reader could get wrong
 
 from collections.abc import Callable, Iterable, Iterator
 
+from ropewalk.base import state_machine
 from ropewalk.base.limits import GROUP_ALARMS_PER_TICK_MAX
 from ropewalk.base.ports import Rng
 from ropewalk.base.timers import Timers
@@ -32,7 +33,7 @@ from ropewalk.groups.answers import (
     ListedGroup,
 )
 from ropewalk.groups.commands import (
-    Command,
+    AnyCommand,
     Commit,
     CommitInTransaction,
     ConsumerHeartbeat,
@@ -120,13 +121,13 @@ class GroupsCore:
                 self._rebalances.refresh_session(group, member, now_ms)
             if len(group.members) > self._settings.member_count_max:
                 # A rebalance lets go of those who come last.
-                self._rebalances.prepare(group, Draft(), now_ms)
+                self._rebalances.prepare(group, state_machine.Draft(), now_ms)
         for consumers in self.durable.consumers.values():
             self._consumers.on_loaded(consumers, now_ms)
         for group_id in sorted(self.durable.group_ids()):  # alarms that are due together keep this order
             self._timers.set((Alarm.EXPIRY, group_id, ""), now_ms + self._settings.offsets_check_interval_ms)
 
-    def decide(self, token: int, command: Command, now_ms: int) -> Step:
+    def decide(self, token: int, command: AnyCommand, now_ms: int) -> Step:
         """Any command, for hosts that do not care which."""
         match command:
             case Join():
@@ -321,7 +322,7 @@ class GroupsCore:
 
     def on_topics_deleted(self, names: Iterable[str]) -> Step:
         """A topic made again under the same name is another topic: what was read of the former says nothing of it."""
-        draft = Draft()
+        draft: Draft = state_machine.Draft()
         for name in names:
             draft.events += self.durable.offsets_of_topic(name)
         return draft.finish()
@@ -331,7 +332,7 @@ class GroupsCore:
 
         So it does when something durable is changed: what is due next may build on that.
         """
-        draft = Draft()
+        draft: Draft = state_machine.Draft()
         for _ in range(GROUP_ALARMS_PER_TICK_MAX):
             alarm = self._timers.pop_due(now_ms)
             if alarm is None:
@@ -357,7 +358,7 @@ class GroupsCore:
 
     def _step(self, token: int, decide: Callable[[Draft], Answer | None]) -> Step:
         """What was drafted before a refusal stays: a member that is refused may have lost its place."""
-        draft = Draft()
+        draft: Draft = state_machine.Draft()
         try:
             answer = decide(draft)
             if answer is not None:

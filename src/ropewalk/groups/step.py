@@ -1,37 +1,12 @@
-"""What the core answers to one command or tick: events to append, and replies to release once they are committed."""
+"""Steps and drafts (`base/state_machine.py`) as groups have them."""
 
-from msgspec import Struct
+from typing import TypeAlias
 
+from ropewalk.base import state_machine
 from ropewalk.groups.answers import Answer
 from ropewalk.groups.errors import GroupError
 from ropewalk.groups.events import Event
 
-
-class Reply(Struct, frozen=True):
-    """`token` names who asked, perhaps in an earlier step."""
-
-    token: int
-    answer: Answer | GroupError
-
-
-class Step(Struct, frozen=True):
-    """Append `events` in order and apply each at once; the replies wait for the last event appended so far."""
-
-    events: tuple[Event, ...]
-    replies: tuple[Reply, ...]
-
-
-class Draft:
-    """A step in the making."""
-
-    __slots__ = ("_replies", "events")
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-        self._replies: list[Reply] = []
-
-    def reply(self, token: int, answer: Answer | GroupError) -> None:
-        self._replies.append(Reply(token, answer))
-
-    def finish(self) -> Step:
-        return Step(tuple(self.events), tuple(self._replies))
+Reply: TypeAlias = state_machine.Reply[Answer | GroupError]
+Step: TypeAlias = state_machine.Step[Event, Answer | GroupError]
+Draft: TypeAlias = state_machine.Draft[Event, Answer | GroupError]

@@ -178,13 +178,13 @@ def assemble(
         on_controller_back=_nobody if place.seat is None else place.seat.on_connection_back,
     )
     housekeeping = Housekeeping(cluster, partitions, disk, memory, topics.view, ports.pool, clock)
-    groups = Groups(topics, partitions, node_id=node_id, pool=ports.pool, clock=clock, rng=ports.rng)
+    groups = Groups(topics, partitions, pool=ports.pool, clock=clock, rng=ports.rng)
     producer_ids = ProducerIds(controller, membership, errands)
     marker_writing = MarkerWriting(partitions, groups)
     dispatch = Dispatch(node_id, cluster.image, clock, place.links)
     finisher = Finisher(marker_writing, cluster.image, dispatch)
     transactions = Transactions(topics, partitions, producer_ids, finisher, pool=ports.pool, clock=clock)
-    entry = TransactionEntry(transactions, dispatch, errands, clock)  # type: ignore[arg-type]  # answers have no types of their own yet
+    entry = TransactionEntry(transactions, dispatch, errands, clock)
     knowledge = Knowledge(
         place.facts,
         None if config.is_alone else membership,

@@ -4,15 +4,30 @@ Whoever would be told `ConcurrentTransactions` may bring patience instead: the a
 transaction is finished, or when the patience has run out.
 """
 
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
-from msgspec import Struct
-
+from ropewalk.base import state_machine
 from ropewalk.base.ids import TopicPartition
+from ropewalk.transactions.answers import (
+    Ended,
+    MarkersNoted,
+    PartitionsAdded,
+    ProducerIdWanted,
+    ProducerInitialised,
+    TransactionsDescribed,
+    TransactionsListed,
+    Unfinished,
+)
 from ropewalk.transactions.events import NO_EPOCH, NO_ID, VERSION_OWN_EPOCH
 
+T_co = TypeVar("T_co", covariant=True)
 
-class InitProducer(Struct, frozen=True, gc=False):
+
+class Command(state_machine.Command[T_co], Generic[T_co], frozen=True):
+    """Of the coordinator of transactions."""
+
+
+class InitProducer(Command[ProducerInitialised | ProducerIdWanted], frozen=True, gc=False):
     """A producer takes the transactional id. Fences whoever had it, and has its transaction aborted first."""
 
     transactional_id: str
@@ -25,7 +40,7 @@ class InitProducer(Struct, frozen=True, gc=False):
     patience_ms: int = 0
 
 
-class AddPartitions(Struct, frozen=True):
+class AddPartitions(Command[PartitionsAdded], frozen=True):
     """Let the transaction write to these partitions, and begin it if none is under way."""
 
     transactional_id: str
@@ -39,7 +54,7 @@ class AddPartitions(Struct, frozen=True):
     patience_ms: int = 0
 
 
-class EndTransaction(Struct, frozen=True, gc=False):
+class EndTransaction(Command[Ended | ProducerIdWanted], frozen=True, gc=False):
     transactional_id: str
     producer_id: int
     producer_epoch: int
@@ -50,7 +65,7 @@ class EndTransaction(Struct, frozen=True, gc=False):
     """As for `InitProducer`."""
 
 
-class ListUnfinished(Struct, frozen=True, gc=False):
+class ListUnfinished(Command[Unfinished], frozen=True, gc=False):
     """Prepared transactions that have no marker yet in some partition: those prepared after `after`, a serial number from
     an earlier answer of the same core, or 0 for all.
     """
@@ -60,7 +75,7 @@ class ListUnfinished(Struct, frozen=True, gc=False):
     """If there are none, be answered when there are. At most one caller of a shard should wait."""
 
 
-class MarkersWritten(Struct, frozen=True):
+class MarkersWritten(Command[MarkersNoted], frozen=True):
     """The markers of a prepared transaction are committed in these partitions, or the partitions are gone."""
 
     transactional_id: str
@@ -71,11 +86,11 @@ class MarkersWritten(Struct, frozen=True):
     partitions: tuple[TopicPartition, ...]
 
 
-class DescribeTransactions(Struct, frozen=True):
+class DescribeTransactions(Command[TransactionsDescribed], frozen=True):
     transactional_ids: tuple[str, ...]
 
 
-class ListTransactions(Struct, frozen=True):
+class ListTransactions(Command[TransactionsListed], frozen=True):
     """Those that meet every condition that is given."""
 
     states: tuple[str, ...] = ()
@@ -87,7 +102,7 @@ class ListTransactions(Struct, frozen=True):
     """A regular expression for the whole transactional id, in RE2's syntax; None or empty: any."""
 
 
-Command: TypeAlias = (
+AnyCommand: TypeAlias = (
     InitProducer
     | AddPartitions
     | EndTransaction

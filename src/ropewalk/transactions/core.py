@@ -17,11 +17,12 @@ from enum import IntEnum
 from typing import TypeAlias
 
 from ropewalk.base.limits import TRANSACTION_ALARMS_PER_TICK_MAX
+from ropewalk.base.state_machine import Reply, Step
 from ropewalk.base.timers import Timers
 from ropewalk.transactions.answers import MarkersNoted
 from ropewalk.transactions.commands import (
     AddPartitions,
-    Command,
+    AnyCommand,
     DescribeTransactions,
     EndTransaction,
     InitProducer,
@@ -37,7 +38,7 @@ from ropewalk.transactions.initialising import decide_init
 from ropewalk.transactions.joining import decide_add
 from ropewalk.transactions.overview import describe, list_matching
 from ropewalk.transactions.settings import TransactionSettings
-from ropewalk.transactions.step import Decision, Reply, Step
+from ropewalk.transactions.step import Decision, TransactionReply, TransactionStep
 from ropewalk.transactions.waiting import Patient, Waiter, Waiting
 
 
@@ -86,7 +87,7 @@ class TransactionsCore:
         for transactional_id in sorted(self.transactions):  # alarms that are due together keep this order
             self._watch(self.transactions[transactional_id])
 
-    def decide(self, token: int, command: Command, now_ms: int) -> Step:
+    def decide(self, token: int, command: AnyCommand, now_ms: int) -> TransactionStep:
         match command:
             case InitProducer() | AddPartitions():
                 return self._ask(token, command, now_ms)
@@ -109,10 +110,10 @@ class TransactionsCore:
                 except TransactionError as refusal:
                     return Step(replies=(Reply(token, refusal),))
 
-    def tick(self, now_ms: int) -> Step:
+    def tick(self, now_ms: int) -> TransactionStep:
         """Do what is due. With very much to do it stops in between, and `deadline_ms` is in the past."""
         events: list[Event] = []
-        replies: list[Reply] = []
+        replies: list[TransactionReply] = []
         for _ in range(TRANSACTION_ALARMS_PER_TICK_MAX):
             match self._timers.pop_due(now_ms):
                 case None:
@@ -137,18 +138,18 @@ class TransactionsCore:
         self._waiting.remove(token)
         self._timers.cancel((_Alarm.PATIENCE, token))
 
-    def _ask(self, token: int, command: Patient, now_ms: int) -> Step:
+    def _ask(self, token: int, command: Patient, now_ms: int) -> TransactionStep:
         decision = self._decided(self.transactions.get(command.transactional_id), command, now_ms)
         waiter = Waiter(token, command, now_ms + command.patience_ms)
         return self._step(_event(decision), list(self._answered(waiter, decision, now_ms)))
 
-    def _note_markers(self, token: int, command: MarkersWritten, now_ms: int) -> Step:
+    def _note_markers(self, token: int, command: MarkersWritten, now_ms: int) -> TransactionStep:
         """When that was the last, whoever waited for it is decided about as if it had asked only then, one by one."""
         if not self._finishing.on_markers_written(command):
             return Step(replies=(Reply(token, MarkersNoted(is_finished=False)),))
         record = completed(self.transactions[command.transactional_id], now_ms)
         events: list[Event] = [record]
-        replies = [Reply(token, MarkersNoted(is_finished=True))]
+        replies: list[TransactionReply] = [Reply(token, MarkersNoted(is_finished=True))]
         for waiter in self._waiting.take(command.transactional_id):
             self._timers.cancel((_Alarm.PATIENCE, waiter.token))
             decision = self._decided(record, waiter.command, now_ms)
@@ -174,7 +175,7 @@ class TransactionsCore:
         except TransactionError as refusal:
             return Decision(refusal)
 
-    def _answered(self, waiter: Waiter, decision: Decision, now_ms: int) -> Iterator[Reply]:
+    def _answered(self, waiter: Waiter, decision: Decision, now_ms: int) -> Iterator[TransactionReply]:
         """The answer, unless it is to wait, and there is patience for it and something to wait for."""
         is_being_finished = decision.event is None or decision.event.state.is_prepared
         if (
@@ -187,7 +188,7 @@ class TransactionsCore:
         else:
             yield Reply(waiter.token, decision.answer)
 
-    def _step(self, events: Iterable[Event], replies: list[Reply]) -> Step:
+    def _step(self, events: Iterable[Event], replies: list[TransactionReply]) -> TransactionStep:
         """With the answer for the finisher, if there is anything to be finished now."""
         events = tuple(events)
         if self._finishers:

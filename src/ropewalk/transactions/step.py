@@ -1,24 +1,16 @@
-"""What the core answers to one command or tick: events to append, and replies to release once they are committed."""
+"""Steps and replies (`base/state_machine.py`) as transactions have them, and what a rule decides about one of them."""
+
+from typing import TypeAlias
 
 from msgspec import Struct
 
+from ropewalk.base import state_machine
 from ropewalk.transactions.answers import Answer
 from ropewalk.transactions.errors import TransactionError
 from ropewalk.transactions.events import Event, TransactionRecorded
 
-
-class Reply(Struct, frozen=True):
-    """`token` names who asked, perhaps in an earlier step."""
-
-    token: int
-    answer: Answer | TransactionError
-
-
-class Step(Struct, frozen=True):
-    """Append `events` in order and apply each at once; the replies wait for the last event appended so far."""
-
-    events: tuple[Event, ...] = ()
-    replies: tuple[Reply, ...] = ()
+TransactionReply: TypeAlias = state_machine.Reply[Answer | TransactionError]
+TransactionStep: TypeAlias = state_machine.Step[Event, Answer | TransactionError]
 
 
 class Decision(Struct, frozen=True):

@@ -31,16 +31,17 @@ from ropewalk.base.limits import (
 from ropewalk.broker.coordinators.marker_writing import MarkerToWrite, MarkerWriting
 from ropewalk.broker.dispatch.dispatch import Dispatch
 from ropewalk.broker.dispatch.to_leaders import ToLeaders
+from ropewalk.broker.hosting.host import ask
 from ropewalk.broker.hosting.shard import Shard
 from ropewalk.broker.peers.calls.write_txn_markers import write_markers
 from ropewalk.metadata.image import Image
 from ropewalk.records.marker import TransactionMarker
-from ropewalk.transactions.answers import Answer, Finish, Unfinished
-from ropewalk.transactions.commands import Command, ListUnfinished, MarkersWritten
+from ropewalk.transactions.answers import Answer, Finish
+from ropewalk.transactions.commands import AnyCommand, ListUnfinished, MarkersWritten
 from ropewalk.transactions.errors import TransactionalProducerFenced
 from ropewalk.transactions.events import Event
 
-TransactionShard = Shard[Command, Event, Answer]
+TransactionShard = Shard[AnyCommand, Event, Answer]
 
 
 class _Ending:
@@ -120,12 +121,11 @@ class Finisher:
         serial = 0
         while shard.is_serving:
             try:
-                unfinished = await shard.ask(ListUnfinished(after=serial, waits=True)).answer
+                unfinished = await ask(shard, ListUnfinished(after=serial, waits=True)).answer
             except RopewalkError:  # it is read again, or has gone, or its log is not committed at present
                 serial = 0
                 await asyncio.sleep(MARKER_RETRY_MS_MIN / 1000)
                 continue
-            assert isinstance(unfinished, Unfinished)
             serial = unfinished.serial
             for finish in unfinished.transactions:
                 self._begin(shard, finish)

@@ -1,17 +1,16 @@
 """Transactions on this node: which shard a transactional id is in, who looks after it, and its topic, made on first use."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from typing import TypeVar
 
-from ropewalk.base.errors import ShardElsewhere, ShardUnavailable, TopicExists
-from ropewalk.base.ids import NodeId, ProducerId
+from ropewalk.base.ids import ProducerId
 from ropewalk.base.limits import TRANSACTION_PATIENCE_MS
 from ropewalk.base.ports import Clock, Pool
-from ropewalk.base.sharding import shard_of
 from ropewalk.broker.cluster.producer_ids import ProducerIds
-from ropewalk.broker.coordinators.markers import Finisher, TransactionShard
+from ropewalk.broker.coordinators.markers import Finisher
+from ropewalk.broker.hosting.host import Host
+from ropewalk.broker.hosting.keyed import Keyed
 from ropewalk.broker.hosting.shard import Asked
-from ropewalk.broker.hosting.shards import Shards
 from ropewalk.broker.partitions.partitions import Partitions
 from ropewalk.broker.topics.topics import Topics
 from ropewalk.controller.topics import CreateTopic
@@ -21,6 +20,7 @@ from ropewalk.metadata.settings.applied import BrokerSettings
 from ropewalk.transactions.answers import Answer, Ended, ProducerIdWanted, ProducerInitialised
 from ropewalk.transactions.commands import (
     AddPartitions,
+    AnyCommand,
     Command,
     EndTransaction,
     InitProducer,
@@ -30,6 +30,8 @@ from ropewalk.transactions.core import TransactionsCore
 from ropewalk.transactions.event_codec import decode_event, encode_event
 from ropewalk.transactions.events import Event, TransactionState
 from ropewalk.transactions.settings import TransactionSettings
+
+T = TypeVar("T")
 
 
 class Transactions:
@@ -43,50 +45,32 @@ class Transactions:
         pool: Pool,
         clock: Clock,
     ) -> None:
-        self._topics = topics
         self._producer_ids = producer_ids
-        settings = topics.broker_settings
-        self._shards: Shards[Command, Event, Answer] = Shards(
-            _TransactionsKind(_transaction_settings(settings)),
-            TRANSACTIONS_TOPIC,
-            image=topics.image,
-            partitions=partitions,
+        self._host: Host[AnyCommand, Event, Answer] = Host(
+            _TransactionsKind(_transaction_settings(topics.broker_settings)),
+            topics,
+            partitions,
             pool=pool,
             clock=clock,
-            commit_timeout_ms=settings.offsets_commit_timeout_ms,
             on_serving=finisher.watch,
         )
-        self.run = self._shards.run
-        self.stop = self._shards.stop
-        self.on_clock_moved = self._shards.on_clock_moved
+        self.run = self._host.run
+        self.stop = self._host.stop
+        self.on_clock_moved = self._host.on_clock_moved
+        self.coordinator = self._host.coordinator
+        self.leader = self._host.leader
 
     @property
     def is_loaded(self) -> bool:
-        return self._shards.is_loaded
+        return self._host.is_loaded
 
-    async def coordinator(self, transactional_id: str) -> NodeId:
-        """The node that looks after a transactional id. Makes the topic if there is none; the caller holds its connection."""
-        if not self._shards.count:
-            await self._make_topic()
-        return self.leader(transactional_id)
-
-    def leader(self, transactional_id: str) -> NodeId:
-        """As `coordinator`, if there is one already."""
-        topic = self._topics.image.topics.get(TRANSACTIONS_TOPIC)
-        if topic is None:
-            raise ShardUnavailable(f"{TRANSACTIONS_TOPIC} does not exist yet")
-        leader = topic.partitions[shard_of(transactional_id, len(topic.partitions))].leader
-        if leader is None:
-            raise ShardUnavailable(f"nobody leads the shard of transactional id {transactional_id!r}")
-        return leader
-
-    def ask(self, transactional_id: str, command: Command) -> Asked[Answer]:
+    def ask(self, transactional_id: str, command: Command[T]) -> Asked[T]:
         """Raises a shard's error if the id is not looked after here; what is refused is in the answer."""
-        return self._shard(transactional_id).ask(command)
+        return self._host.ask(transactional_id, command)
 
-    def ask_all(self, command: Command) -> list[Asked[Answer]]:
+    def ask_all(self, command: Command[T]) -> list[Asked[T]]:
         """Ask every shard of this node; raises if one of them is being loaded."""
-        return [shard.ask(command) for shard in self._shards]
+        return self._host.ask_all(command)
 
     async def init_producer(self, command: InitProducer) -> ProducerInitialised:
         """Brings a producer id if one is wanted. May be awaited where there is no task, as by a handler."""
@@ -101,9 +85,7 @@ class Transactions:
                 patience_ms=TRANSACTION_PATIENCE_MS,
             )
 
-        answer = await self._with_fresh_id(command.transactional_id, make)
-        assert isinstance(answer, ProducerInitialised)
-        return answer
+        return await self._with_fresh_id(command.transactional_id, make)
 
     async def end(self, command: EndTransaction) -> Ended:
         """As `init_producer`: the last epoch of a producer id ends with its transaction."""
@@ -118,25 +100,23 @@ class Transactions:
                 fresh_producer_id=fresh,
             )
 
-        answer = await self._with_fresh_id(command.transactional_id, make)
-        assert isinstance(answer, Ended)
-        return answer
+        return await self._with_fresh_id(command.transactional_id, make)
 
     async def follow(self, _records: Sequence[Fact]) -> None:
         """The cluster's facts have changed, and the partitions have followed them."""
-        await self._shards.follow()
+        await self._host.follow()
 
     def states(self) -> Iterator[TransactionState]:
         """Of every id that is looked after here. What is seen may be a moment ahead of the log."""
-        for shard in self._shards:
+        for shard in self._host:
             core = shard.core
             if isinstance(core, TransactionsCore):
                 for record in list(core.transactions.values()):
                     yield record.state
 
     async def _with_fresh_id(
-        self, transactional_id: str, make: Callable[[ProducerId | None], Command]
-    ) -> Answer:
+        self, transactional_id: str, make: Callable[[ProducerId | None], Command[T | ProducerIdWanted]]
+    ) -> T:
         answer = await self.ask(transactional_id, make(None)).answer
         if isinstance(answer, ProducerIdWanted):
             fresh = await self._producer_ids.next()
@@ -144,21 +124,20 @@ class Transactions:
             assert not isinstance(answer, ProducerIdWanted), "it was brought one"
         return answer
 
-    def _shard(self, transactional_id: str) -> TransactionShard:
-        count = self._shards.count
-        if not count:
-            raise ShardElsewhere(f"{TRANSACTIONS_TOPIC} does not exist yet; find the coordinator first")
-        return self._shards.find(shard_of(transactional_id, count))
 
-    async def _make_topic(self) -> None:
-        settings = self._topics.broker_settings
-        replication_factor = min(
-            settings.transaction_state_log_replication_factor, self._topics.image.replica_taker_count
-        )
-        command = CreateTopic(
+class _TransactionsKind:
+    keys_called = "transactional id"
+    topic = TRANSACTIONS_TOPIC
+    log: Keyed[Event] = Keyed(encode_event, decode_event)
+
+    def __init__(self, settings: TransactionSettings) -> None:
+        self._settings = settings
+
+    def new_topic(self, settings: BrokerSettings) -> CreateTopic:
+        return CreateTopic(
             name=TRANSACTIONS_TOPIC,
             partition_count=settings.transaction_state_log_num_partitions,
-            replication_factor=replication_factor,
+            replication_factor=settings.transaction_state_log_replication_factor,
             settings={
                 "cleanup.policy": "compact",
                 "compression.type": "uncompressed",
@@ -167,20 +146,11 @@ class Transactions:
                 "unclean.leader.election.enable": "false",
             },
         )
-        with suppress(TopicExists):  # another client was quicker, which is as good
-            await self._topics.create(command)
-
-
-class _TransactionsKind:
-    def __init__(self, settings: TransactionSettings) -> None:
-        self._settings = settings
-        self.encode = encode_event
-        self.decode = decode_event
 
     def new_core(self) -> TransactionsCore:
         return TransactionsCore(self._settings)
 
-    def only_writes(self, command: Command) -> bool:
+    def only_writes(self, command: AnyCommand) -> bool:
         return isinstance(command, InitProducer | AddPartitions | EndTransaction | MarkersWritten)
 
 

@@ -19,18 +19,18 @@ from ropewalk.broker.hosting.shard import Asked
 from ropewalk.broker.peers.calls.call import Call
 from ropewalk.runtime.errands import Errands
 
+A = TypeVar("A")
 C = TypeVar("C")
 C_contra = TypeVar("C_contra", contravariant=True)
-A = TypeVar("A")
 
 
 class Hosting(Protocol[C_contra, A]):
     """Who hosts the shards of a kind, and the way to those that are hosted here."""
 
-    def leader(self, key: str) -> NodeId:
+    def leader(self, key: str, /) -> NodeId:
         """Raises a shard's error where nobody does at present."""
 
-    def ask(self, key: str, command: C_contra) -> Asked[A]: ...
+    def ask(self, key: str, command: C_contra, /) -> Asked[A]: ...
 
 
 class _Question(Struct, Generic[C, A], frozen=True):

@@ -1,6 +1,6 @@
 """Read a shard's log from its start to its end, as what compaction would leave of it.
 
-Of all events of one key only the last counts (`Kind.encode` promises it), so only the last is decoded: a group that
+Of all events of one key only the last counts (`Keyed.encode` promises it), so only the last is decoded: a group that
 commits every second for a week is read in the time that its bytes take, and applied once.
 
 Reading and decoding happen in the disk pool, a stretch at a time, and a load hands out few events at once, so a long log

@@ -44,9 +44,10 @@ from ropewalk.base.errors import (
 from ropewalk.base.ids import Offset
 from ropewalk.base.limits import SHARD_REST_MS
 from ropewalk.base.ports import Pool
-from ropewalk.broker.hosting.event_batches import Enrolment, batches, header_of
-from ropewalk.broker.hosting.replay import Happened, Passage, replay
-from ropewalk.broker.hosting.state_machine import Core, Kind, Step, TransactionalCore
+from ropewalk.base.state_machine import Step
+from ropewalk.broker.hosting.event_batches import Enrolment, header_of
+from ropewalk.broker.hosting.replay import Happened, Passage
+from ropewalk.broker.hosting.state_machine import Core, Kind, TransactionalCore
 from ropewalk.broker.hosting.steady_time import SteadyTime
 from ropewalk.broker.partitions.acknowledgements import Acks
 from ropewalk.broker.partitions.partition import Partition
@@ -117,9 +118,7 @@ class Shard(Generic[C, E, A]):
         """Raises what keeps the log from being read; the shard then goes on refusing. Nobody else appends meanwhile."""
         core = self._kind.new_core()
         end_offset = self.partition.log.end_offset
-        async for passage in replay(
-            self.partition, self._kind.decode, end_offset=end_offset, pool=self._pool
-        ):
+        async for passage in self._kind.log.replay(self.partition, end_offset=end_offset, pool=self._pool):
             _apply(core, passage, self._time.now_ms())
         self.partition.check_readable()
         assert self.partition.log.end_offset == end_offset, "only a shard that serves appends to its log"
@@ -204,7 +203,7 @@ class Shard(Generic[C, E, A]):
         self._serving()
         return self.partition.verification_needed(header_of(enrolment))
 
-    def decide(self, decide: Callable[[Core[C, E, A], int], Step[E, A]]) -> None:
+    def decide(self, decide: Callable[[Core[C, E, A], int], Step[E, A | RopewalkError]]) -> None:
         """Something that nobody waits for has happened."""
         core = self._serving()
         self._carry_out(core, decide(core, self._time.now_ms()))
@@ -230,7 +229,7 @@ class Shard(Generic[C, E, A]):
         if not self.partition.log.has_room:
             raise ShardUnavailable(f"{self.partition.name}: the disk is full, so nothing can be written")
 
-    def _carry_out(self, core: Core[C, E, A], step: Step[E, A]) -> None:
+    def _carry_out(self, core: Core[C, E, A], step: Step[E, A | RopewalkError]) -> None:
         if step.events:
             now_ms = self._time.now_ms()
             for event in step.events:
@@ -244,7 +243,7 @@ class Shard(Generic[C, E, A]):
             self._release()
         self._arm()
 
-    def _take_replies(self, step: Step[E, A]) -> None:
+    def _take_replies(self, step: Step[E, A | RopewalkError]) -> None:
         for reply in step.replies:
             answer = self._asked.pop(reply.token, None)
             if answer is not None:
@@ -268,7 +267,7 @@ class Shard(Generic[C, E, A]):
     ) -> None:
         if events:
             now_ms = self._time.now_ms()
-            for prepared in batches(events, self._kind.encode, now_ms=now_ms, enrolment=enrolment):
+            for prepared in self._kind.log.batches(events, now_ms=now_ms, enrolment=enrolment):
                 self.partition.append(prepared, Acks.NOBODY, 0, guard)
             self._end_offset = self.partition.log.end_offset
 

@@ -30,7 +30,6 @@ class Shards(Generic[C, E, A]):
     def __init__(
         self,
         kind: Kind[C, E, A],
-        topic: str,
         *,
         image: Image,
         partitions: Partitions,
@@ -40,7 +39,7 @@ class Shards(Generic[C, E, A]):
         on_serving: Callable[[Shard[C, E, A]], None],
     ) -> None:
         self._kind = kind
-        self._topic = topic
+        self._topic = kind.topic
         self._image = image
         self._partitions = partitions
         self._pool = pool

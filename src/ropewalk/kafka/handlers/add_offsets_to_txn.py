@@ -13,7 +13,7 @@ from ropewalk.broker.hosting.shard import Asked
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.kafka.fencing import code_for_producer
-from ropewalk.transactions.answers import Answer, PartitionsAdded
+from ropewalk.transactions.answers import PartitionsAdded
 from ropewalk.transactions.commands import AddPartitions, Command
 from ropewalk.transactions.events import VERSION_ORIGINAL
 from ropewalk.wire.error_code import ErrorCode
@@ -21,7 +21,7 @@ from ropewalk.wire.messages.add_offsets_to_txn import API, AddOffsetsToTxnReques
 
 
 class Transactions(Protocol):
-    def ask(self, transactional_id: str, command: Command) -> Asked[Answer]: ...
+    def ask(self, transactional_id: str, command: Command[PartitionsAdded]) -> Asked[PartitionsAdded]: ...
 
 
 class Groups(Protocol):
@@ -54,7 +54,6 @@ async def handle(
         added = await asked.answer
     except RopewalkError as error:
         return AddOffsetsToTxnResponse(0, code_for_producer(error, API.key, caller.version))
-    assert isinstance(added, PartitionsAdded)
     (error_or_none,) = added.partitions
     code = ErrorCode.NONE if error_or_none is None else code_for(error_or_none)
     return AddOffsetsToTxnResponse(0, code)

@@ -19,7 +19,7 @@ from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.fencing import code_for_producer
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.internal_topics import NODES_TOPICS, OFFSETS_TOPIC
-from ropewalk.transactions.answers import Answer, PartitionsAdded
+from ropewalk.transactions.answers import PartitionsAdded
 from ropewalk.transactions.commands import AddPartitions, Command
 from ropewalk.transactions.events import VERSION_ORIGINAL, VERSION_OWN_EPOCH
 from ropewalk.wire.error_code import ErrorCode
@@ -38,7 +38,7 @@ _NOBODYS_TO_WRITE: Final = NODES_TOPICS - {OFFSETS_TOPIC}
 
 
 class Transactions(Protocol):
-    def ask(self, transactional_id: str, command: Command) -> Asked[Answer]: ...
+    def ask(self, transactional_id: str, command: Command[PartitionsAdded]) -> Asked[PartitionsAdded]: ...
 
 
 async def handle(
@@ -84,7 +84,7 @@ async def handle_for_leaders(
     return AddPartitionsToTxnResponse(0, results_by_transaction=tuple(results))
 
 
-_Begun = Asked[Answer] | RopewalkError | dict[TopicPartition, ErrorCode]
+_Begun = Asked[PartitionsAdded] | RopewalkError | dict[TopicPartition, ErrorCode]
 
 
 def _begin(
@@ -117,7 +117,6 @@ async def _codes(
         added = await begun.answer
     except RopewalkError as error:
         return dict.fromkeys(partitions, code_for_producer(error, API.key, version))
-    assert isinstance(added, PartitionsAdded)
     return {
         partition: ErrorCode.NONE if error is None else code_for_producer(error, API.key, version)
         for partition, error in zip(partitions, added.partitions, strict=True)

@@ -10,7 +10,7 @@ from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import TopicId
 from ropewalk.broker.coordinators.groups import Groups
 from ropewalk.broker.hosting.shard import Asked
-from ropewalk.groups.answers import Answer, ConsumerGroupsDescribed, DescribedConsumerMember
+from ropewalk.groups.answers import ConsumerGroupsDescribed, DescribedConsumerMember
 from ropewalk.groups.answers import DescribedConsumerGroup as Description
 from ropewalk.groups.assignors.model import Share
 from ropewalk.groups.commands import DescribeConsumerGroups
@@ -40,7 +40,7 @@ async def handle(
     return ConsumerGroupDescribeResponse(throttle_ms=0, groups=tuple(described))
 
 
-def _ask(group_id: str, groups: Groups) -> Asked[Answer] | RopewalkError:
+def _ask(group_id: str, groups: Groups) -> Asked[ConsumerGroupsDescribed] | RopewalkError:
     try:
         return groups.ask(group_id, DescribeConsumerGroups((group_id,)))
     except RopewalkError as error:
@@ -48,7 +48,7 @@ def _ask(group_id: str, groups: Groups) -> Asked[Answer] | RopewalkError:
 
 
 async def _describe(
-    group_id: str, asked: Asked[Answer] | RopewalkError, image: Image, operations: int
+    group_id: str, asked: Asked[ConsumerGroupsDescribed] | RopewalkError, image: Image, operations: int
 ) -> DescribedGroup:
     if isinstance(asked, RopewalkError):
         return _refused(group_id, asked)
@@ -56,7 +56,6 @@ async def _describe(
         answer = await asked.answer
     except RopewalkError as error:
         return _refused(group_id, error)
-    assert isinstance(answer, ConsumerGroupsDescribed)
     (group,) = answer.groups
     if not isinstance(group, Description):
         return _refused(group_id, group)

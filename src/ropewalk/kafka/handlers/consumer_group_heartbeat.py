@@ -11,7 +11,6 @@ from typing import Final
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import TopicId
 from ropewalk.broker.coordinators.groups import Groups
-from ropewalk.groups.answers import ConsumerHeartbeatTaken
 from ropewalk.groups.assignors.model import Share
 from ropewalk.groups.commands import ConsumerHeartbeat
 from ropewalk.kafka.caller import Caller
@@ -51,7 +50,6 @@ async def handle(
         taken = await groups.ask(request.group_id, command).answer
     except RopewalkError as error:
         return ConsumerGroupHeartbeatResponse(0, code_for(error), str(error))
-    assert isinstance(taken, ConsumerHeartbeatTaken)
     return ConsumerGroupHeartbeatResponse(
         throttle_ms=0,
         error_code=ErrorCode.NONE,

@@ -4,7 +4,7 @@ from ropewalk.base.errors import RopewalkError
 from ropewalk.broker.coordinators.groups import Groups
 from ropewalk.broker.hosting.shard import Asked
 from ropewalk.groups import commands
-from ropewalk.groups.answers import Answer, GroupsDeleted
+from ropewalk.groups.answers import GroupsDeleted
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.wire.error_code import ErrorCode
@@ -29,21 +29,20 @@ async def handle(request: DeleteGroupsRequest, caller: Caller, *, groups: Groups
     )
 
 
-def _ask(group_id: str, groups: Groups) -> Asked[Answer] | RopewalkError:
+def _ask(group_id: str, groups: Groups) -> Asked[GroupsDeleted] | RopewalkError:
     try:
         return groups.ask(group_id, commands.DeleteGroups((group_id,)))
     except RopewalkError as error:
         return error
 
 
-async def _result(group_id: str, asked: Asked[Answer] | RopewalkError) -> DeletableGroupResult:
+async def _result(group_id: str, asked: Asked[GroupsDeleted] | RopewalkError) -> DeletableGroupResult:
     if isinstance(asked, RopewalkError):
         return _refused(group_id, asked)
     try:
         answer = await asked.answer
     except RopewalkError as error:
         return _refused(group_id, error)
-    assert isinstance(answer, GroupsDeleted)
     (refusal,) = answer.groups
     if refusal is not None:
         return _refused(group_id, refusal)

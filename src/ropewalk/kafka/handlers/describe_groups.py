@@ -11,8 +11,8 @@ from ropewalk.base.errors import RopewalkError
 from ropewalk.broker.coordinators.groups import Groups
 from ropewalk.broker.hosting.shard import Asked
 from ropewalk.groups import commands
-from ropewalk.groups.answers import Answer, GroupsDescribed
 from ropewalk.groups.answers import DescribedGroup as Description
+from ropewalk.groups.answers import GroupsDescribed
 from ropewalk.groups.errors import UnknownGroup
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
@@ -38,7 +38,7 @@ async def handle(request: DescribeGroupsRequest, caller: Caller, *, groups: Grou
     return DescribeGroupsResponse(groups=tuple(described))
 
 
-def _ask(group_id: str, groups: Groups) -> Asked[Answer] | RopewalkError:
+def _ask(group_id: str, groups: Groups) -> Asked[GroupsDescribed] | RopewalkError:
     try:
         return groups.ask(group_id, commands.DescribeGroups((group_id,)))
     except RopewalkError as error:
@@ -46,7 +46,7 @@ def _ask(group_id: str, groups: Groups) -> Asked[Answer] | RopewalkError:
 
 
 async def _describe(
-    group_id: str, asked: Asked[Answer] | RopewalkError, version: int, operations: int
+    group_id: str, asked: Asked[GroupsDescribed] | RopewalkError, version: int, operations: int
 ) -> DescribedGroup:
     if isinstance(asked, RopewalkError):
         return _refused(group_id, asked, version)
@@ -54,7 +54,6 @@ async def _describe(
         answer = await asked.answer
     except RopewalkError as error:
         return _refused(group_id, error, version)
-    assert isinstance(answer, GroupsDescribed)
     (group,) = answer.groups
     if not isinstance(group, Description):
         return _refused(group_id, group, version)

@@ -7,7 +7,7 @@ from ropewalk.broker.hosting.shard import Asked
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.transactions import commands
-from ropewalk.transactions.answers import Answer, DescribedTransaction, TransactionsDescribed
+from ropewalk.transactions.answers import DescribedTransaction, TransactionsDescribed
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.describe_transactions import (
     DescribeTransactionsRequest,
@@ -18,7 +18,9 @@ from ropewalk.wire.messages.describe_transactions import (
 
 
 class Transactions(Protocol):
-    def ask(self, transactional_id: str, command: commands.Command) -> Asked[Answer]: ...
+    def ask(
+        self, transactional_id: str, command: commands.Command[TransactionsDescribed]
+    ) -> Asked[TransactionsDescribed]: ...
 
 
 async def handle(
@@ -37,7 +39,6 @@ async def _describe(transactional_id: str, transactions: Transactions) -> Transa
         answer = await transactions.ask(transactional_id, command).answer
     except RopewalkError as error:
         return _refused(transactional_id, error)
-    assert isinstance(answer, TransactionsDescribed)
     (found,) = answer.transactions
     if not isinstance(found, DescribedTransaction):
         return _refused(transactional_id, found)

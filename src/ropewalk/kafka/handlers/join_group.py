@@ -12,7 +12,6 @@ from typing import Final
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.broker.coordinators.groups import Groups
-from ropewalk.groups.answers import Joined
 from ropewalk.groups.commands import Join, Protocol
 from ropewalk.groups.errors import MemberIdRequired
 from ropewalk.kafka.caller import Caller
@@ -48,7 +47,6 @@ async def handle(request: JoinGroupRequest, caller: Caller, *, groups: Groups) -
             joined = await asked.answer
     except RopewalkError as error:
         return _refused(error, request, caller.version)
-    assert isinstance(joined, Joined)
     return JoinGroupResponse(
         generation_id=joined.generation,
         protocol_type=joined.protocol_type,

@@ -8,7 +8,6 @@ from typing import Final
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.broker.coordinators.groups import Groups
-from ropewalk.groups.answers import Left
 from ropewalk.groups.commands import Leave, LeavingMember
 from ropewalk.groups.errors import GroupError
 from ropewalk.kafka.caller import Caller
@@ -28,7 +27,6 @@ async def handle(request: LeaveGroupRequest, caller: Caller, *, groups: Groups) 
         left = await groups.ask(request.group_id, Leave(request.group_id, leaving)).answer
     except RopewalkError as error:
         return LeaveGroupResponse(error_code=code_for(error))
-    assert isinstance(left, Left)
     if caller.version < _MANY_SINCE:
         return LeaveGroupResponse(error_code=_code(left.members[0]))
     return LeaveGroupResponse(

@@ -8,7 +8,6 @@ Behaviour worth knowing
 from ropewalk.base.errors import RopewalkError
 from ropewalk.broker.coordinators.groups import Groups
 from ropewalk.groups import commands
-from ropewalk.groups.answers import GroupsListed
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
@@ -20,7 +19,6 @@ async def handle(request: ListGroupsRequest, caller: Caller, *, groups: Groups) 
     try:
         for asked in groups.ask_all(commands.ListGroups(request.states_filter, request.types_filter)):
             answer = await asked.answer
-            assert isinstance(answer, GroupsListed)
             listed += [
                 ListedGroup(group.group_id, group.protocol_type, group.state.value, group.group_type.value)
                 for group in answer.groups

@@ -12,7 +12,7 @@ from ropewalk.broker.hosting.shard import Asked
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.transactions import commands
-from ropewalk.transactions.answers import Answer, TransactionsListed
+from ropewalk.transactions.answers import TransactionsListed
 from ropewalk.transactions.events import TransactionState as State
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.list_transactions import (
@@ -25,7 +25,7 @@ _STATES = frozenset(state.value for state in State)
 
 
 class Transactions(Protocol):
-    def ask_all(self, command: commands.Command) -> list[Asked[Answer]]: ...
+    def ask_all(self, command: commands.Command[TransactionsListed]) -> list[Asked[TransactionsListed]]: ...
 
 
 async def handle(
@@ -42,7 +42,6 @@ async def handle(
     try:
         for asked in transactions.ask_all(command):
             answer = await asked.answer
-            assert isinstance(answer, TransactionsListed)
             listed += [
                 TransactionState(each.transactional_id, each.producer_id, each.state.value)
                 for each in answer.transactions

@@ -13,7 +13,6 @@ from typing import Final
 from ropewalk.base.errors import RopewalkError, UnknownPartition
 from ropewalk.base.ids import TopicId
 from ropewalk.broker.coordinators.groups import Groups
-from ropewalk.groups.answers import Committed
 from ropewalk.groups.commands import Commit, OffsetToCommit
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
@@ -51,7 +50,6 @@ async def handle(
         committed = await groups.ask(request.group_id, command).answer
     except RopewalkError as error:
         return _respond(request, [code_for(error)] * len(wanted))
-    assert isinstance(committed, Committed)
     outcomes = iter(committed.offsets)
     results: list[RopewalkError | None] = [
         next(outcomes) if isinstance(each, OffsetToCommit) else each for each in wanted

@@ -3,7 +3,6 @@
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import TopicPartition
 from ropewalk.broker.coordinators.groups import Groups
-from ropewalk.groups.answers import OffsetsDeleted
 from ropewalk.groups.commands import DeleteOffsets
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
@@ -31,7 +30,6 @@ async def handle(
         deleted = await groups.ask(request.group_id, DeleteOffsets(request.group_id, known)).answer
     except RopewalkError as error:
         return OffsetDeleteResponse(code_for(error), 0, ())
-    assert isinstance(deleted, OffsetsDeleted)
     codes = {
         each: ErrorCode.NONE if refusal is None else code_for(refusal)
         for each, refusal in zip(known, deleted.partitions, strict=True)

@@ -15,7 +15,7 @@ from ropewalk.base.errors import RopewalkError, UnknownTopicId
 from ropewalk.base.ids import TopicId, TopicPartition
 from ropewalk.broker.coordinators.groups import Groups
 from ropewalk.broker.hosting.shard import Asked
-from ropewalk.groups.answers import Answer, CommittedOffset, OffsetsFetched
+from ropewalk.groups.answers import CommittedOffset, OffsetsFetched
 from ropewalk.groups.commands import FetchOffsets
 from ropewalk.groups.errors import UnstableOffset
 from ropewalk.kafka.caller import Caller
@@ -68,7 +68,7 @@ async def handle(
 
 def _ask(
     group: OffsetFetchRequestGroup, groups: Groups, image: Image, by_id: bool, require_stable: bool
-) -> Asked[Answer] | RopewalkError:
+) -> Asked[OffsetsFetched] | RopewalkError:
     partitions = None
     if group.topics is not None:
         partitions = tuple(
@@ -87,7 +87,7 @@ def _ask(
 
 
 async def _answer(
-    group: OffsetFetchRequestGroup, asked: Asked[Answer] | RopewalkError, image: Image, by_id: bool
+    group: OffsetFetchRequestGroup, asked: Asked[OffsetsFetched] | RopewalkError, image: Image, by_id: bool
 ) -> OffsetFetchResponseGroup:
     if isinstance(asked, RopewalkError):
         return OffsetFetchResponseGroup(group.group_id, (), code_for(asked))
@@ -95,7 +95,6 @@ async def _answer(
         fetched = await asked.answer
     except RopewalkError as error:
         return OffsetFetchResponseGroup(group.group_id, (), code_for(error))
-    assert isinstance(fetched, OffsetsFetched)
     found = {each.topic_partition: each.committed for each in fetched.offsets}
     if group.topics is None:
         return OffsetFetchResponseGroup(group.group_id, tuple(_all(found, image, by_id)))

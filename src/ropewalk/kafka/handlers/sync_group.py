@@ -10,7 +10,6 @@ from functools import partial
 
 from ropewalk.base.errors import RopewalkError, ShardLoading
 from ropewalk.broker.coordinators.groups import Groups
-from ropewalk.groups.answers import Synced
 from ropewalk.groups.commands import Assignment, Sync
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
@@ -36,7 +35,6 @@ async def handle(request: SyncGroupRequest, caller: Caller, *, groups: Groups) -
         return SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
     except RopewalkError as error:
         return SyncGroupResponse(error_code=code_for(error))
-    assert isinstance(synced, Synced)
     return SyncGroupResponse(
         protocol_type=synced.protocol_type, protocol_name=synced.protocol, assignment=synced.assignment
     )

@@ -14,7 +14,7 @@ from ropewalk.base.errors import RopewalkError, UnknownPartition
 from ropewalk.base.ids import ProducerEpoch, ProducerId, TopicId, TopicPartition
 from ropewalk.broker.hosting.shard import Asked
 from ropewalk.broker.partitions.verification import VerificationGuard
-from ropewalk.groups.answers import Answer, Committed
+from ropewalk.groups.answers import Committed
 from ropewalk.groups.commands import CommitInTransaction, OffsetToCommit
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.entering import Join
@@ -47,7 +47,7 @@ class Groups(Protocol):
 
     def commit_in_transaction(
         self, command: CommitInTransaction, guard: VerificationGuard | None = None
-    ) -> Asked[Answer]: ...
+    ) -> Asked[Committed]: ...
 
 
 async def handle(
@@ -73,7 +73,6 @@ async def handle(
         committed = await asked.answer
     except RopewalkError as error:
         return _respond(request, [_code(error, caller.version)] * len(wanted))
-    assert isinstance(committed, Committed)
     outcomes = iter(committed.offsets)
     results: list[RopewalkError | None] = [
         next(outcomes) if isinstance(each, OffsetToCommit) else each for each in wanted
