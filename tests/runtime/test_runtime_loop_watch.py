@@ -6,10 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from ropewalk.runtime import loop_watch
 from ropewalk.runtime.loop_watch import STALLS_FILE, Stall, read_stalls, watch_if_wanted
 
 
@@ -55,6 +59,40 @@ def test_whoever_waits_on_the_loop_is_named(tmp_path: Path) -> None:
         lambda stall: "wait_for_long" in str(stall.where) and stall.own_ms >= 100,
     )
     assert not stall.is_disk
+
+
+def test_what_the_loop_does_after_it_came_by_is_not_held_against_that_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine with too few processors wakes the watch long after the loop has come by."""
+    path = tmp_path / "stalls"
+    computed = threading.Event()
+    turns: list[loop_watch._Turn] = []
+
+    class LateEvent(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            return super().wait(30) and computed.wait(30)
+
+    class Turn(loop_watch._Turn):
+        __slots__ = ()
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.has_come = LateEvent()
+            turns.append(self)
+
+    async def main() -> None:
+        watch_if_wanted({STALLS_FILE: str(path)})
+        until_s = time.thread_time() + 0.5
+        while time.thread_time() < until_s:  # in short turns, and far longer than a stall altogether
+            await asyncio.sleep(0)
+        computed.set()
+        while len(turns) < 2:  # the first has been reported, if it was to be
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(loop_watch, "_Turn", Turn)
+    asyncio.run(main())
+    assert all(stall.own_ms < 250 for stall in read_stalls(path))
 
 
 def test_a_process_that_was_stopped_is_not_to_blame(tmp_path: Path) -> None:

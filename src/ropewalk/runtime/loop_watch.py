@@ -8,6 +8,8 @@ What a reader could get wrong
     tells (`schedstat`: how long threads were ready and did not run). All threads of the process count there: the loop's may wait
     for one that holds the interpreter, or that is to begin, and is itself not run. Of the second the watch knows nothing, since it was
     stopped itself: time in which it did not look does not count, unless the loop's thread used the processor meanwhile.
+    The watch is a thread like any other, and may hear late that the loop has come by. So the loop itself notes when it did; what it
+    computed after that belongs to other turns.
     A write that the disk makes wait is the disk's, not the code's. It is known by where the loop's thread stands.
     The garbage collector lets nobody look while it works. It says by itself how long it took, and is named first.
 """
@@ -65,6 +67,21 @@ def read_stalls(path: Path) -> list[Stall]:
     return [msgspec.json.decode(line, type=Stall) for line in lines]
 
 
+class _Turn:
+    """When the loop came by, and how much its thread had computed by then. Whoever waits for it may hear of it much later."""
+
+    __slots__ = ("at_s", "cpu_s", "has_come")
+
+    def __init__(self) -> None:
+        self.has_come = threading.Event()
+        self.at_s = self.cpu_s = 0.0
+
+    def come(self) -> None:
+        """Called on the loop."""
+        self.at_s, self.cpu_s = time.monotonic(), time.thread_time()
+        self.has_come.set()
+
+
 class LoopWatch:
     def __init__(self, loop: asyncio.AbstractEventLoop, path: Path) -> None:
         self._loop = loop
@@ -81,24 +98,24 @@ class LoopWatch:
 
     def _run(self) -> None:
         while not self._loop.is_closed():
-            turned = threading.Event()
+            turn = _Turn()
             began_s, looked_ms = time.monotonic(), 0.0
             where: tuple[str, ...] = ()
             self._collected = {}
             cpu_s, waited_ms = time.clock_gettime(self._clock_id), self._waited_ms()
             try:
-                self._loop.call_soon_threadsafe(turned.set)
+                self._loop.call_soon_threadsafe(turn.come)
             except RuntimeError:
                 return  # the loop is closed
             seen_s = began_s
-            while not turned.wait(_TICK_S):
+            while not turn.has_come.wait(_TICK_S):
                 now_s = time.monotonic()
                 looked_ms += min(_LOOKED_MS_MAX, (now_s - seen_s) * 1000)
                 seen_s = now_s
                 where = _stack(sys._current_frames().get(self._thread_id)) or where
-            late_ms = (time.monotonic() - began_s) * 1000
+            late_ms = (turn.at_s - began_s) * 1000
             if late_ms >= _REPORTED_MS:
-                cpu_ms = (time.clock_gettime(self._clock_id) - cpu_s) * 1000
+                cpu_ms = (turn.cpu_s - cpu_s) * 1000
                 ready_ms = self._waited_ms() - waited_ms
                 self._report(late_ms, max(cpu_ms, looked_ms - ready_ms), (*self._collections(), *where))
             time.sleep(_TICK_S)
