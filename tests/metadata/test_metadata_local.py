@@ -250,12 +250,28 @@ def test_a_snapshot_takes_the_place_of_the_log() -> None:
         size_bytes = disk.open(LOG).size()
         await log.write_snapshot(Snapshot(log.epoch, 3, (fact(3),)))
         assert disk.open(LOG).size() < size_bytes
-        assert await log.tail(2) is None
         await append(log, fact(4))
         assert await log.tail(3) == (fact(4),)
+        assert await opened(disk).tail(2) is None
         return disk
 
     assert facts_in(asyncio.run(scenario())) == [fact(3), fact(4)]
+
+
+def test_whoever_is_amid_the_records_when_a_snapshot_is_written_goes_on_with_them() -> None:
+    async def scenario() -> None:
+        log = opened(MemoryDisk())
+        await append(log, fact(1), fact(2))
+        await log.write_snapshot(Snapshot(log.epoch, 2, (fact(2),)))
+        await append(log, fact(3))
+        assert await log.tail(1) == (fact(2), fact(3))
+        await log.write_snapshot(Snapshot(log.epoch, 3, (fact(3),)))
+        assert await log.tail(1) is None
+        assert await log.tail(2) == (fact(3),)
+        await append(log, fact(4))
+        assert await log.tail(3) == (fact(4),)
+
+    asyncio.run(scenario())
 
 
 def test_a_crash_between_snapshot_and_trimming_loses_and_repeats_nothing() -> None:

@@ -203,9 +203,10 @@ class LocalMetadataLog:
         finally:
             self._is_busy = False
         self._broken = None
-        self._snapshot = snapshot
-        self._records.clear()
-        self._records_offset = snapshot.end_offset
+        # Whoever is on its way through the records goes on with them: to begin anew with a snapshot of tens of thousands of partitions
+        # would hold its loop for long. Those before the last snapshot are for nobody any more.
+        del self._records[: self._snapshot.end_offset - self._records_offset]
+        self._records_offset, self._snapshot = self._snapshot.end_offset, snapshot
         self._size_bytes = self._file.size()
 
     def close(self) -> None:
