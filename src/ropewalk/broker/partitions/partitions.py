@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from errno import ENOSPC
 from os import strerror
-from typing import TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
 import structlog
 
@@ -29,6 +29,8 @@ from ropewalk.base.errors import (
 )
 from ropewalk.base.ids import NodeId, Offset, TopicId, TopicPartition, format_id
 from ropewalk.base.limits import (
+    DISK_THREADS,
+    PARTITIONS_OPENED_TOGETHER,
     PARTITIONS_PER_TURN,
     RECORDS_PER_TURN,
     ROLES_PER_TURN,
@@ -460,8 +462,7 @@ class Partitions:
 
     async def _reconcile(self, touched: "_Touched") -> list[tuple[TopicId, int]]:
         """In turns. What the image says of a partition counts when its turn comes, which may be more than the records said."""
-        broker_settings = self._settings.of_broker
-        vacant: list[tuple[Topic, PartitionFacts, TopicSettings]] = []
+        vacant: list[_Vacant] = []
         pace = self._pace
         for topic_id, indexes in touched.items():
             topic = self._image.topics_by_id.get(topic_id)
@@ -483,6 +484,14 @@ class Partitions:
                     vacant.append((topic, facts, settings))
                 else:
                     await self._update(hosted, facts, settings)
+        opened: list[tuple[TopicId, int]] = []
+        for start in range(0, len(vacant), _OPENED_AT_A_TIME):
+            opened += await self._open(vacant[start : start + _OPENED_AT_A_TIME])
+        return opened
+
+    async def _open(self, vacant: "Sequence[_Vacant]") -> list[tuple[TopicId, int]]:
+        """Answers what was opened of it."""
+        broker_settings = self._settings.of_broker
         openings = [
             Opening(
                 self._home_for(settings).directory,
@@ -496,7 +505,7 @@ class Partitions:
         logs = await open_logs(openings, self._pool, now_ms=self._clock.now_ms())
         opened = []
         for (topic, facts, settings), log in zip(vacant, logs, strict=True):
-            await pace.next()
+            await self._pace.next()
             key, name = (topic.topic_id, facts.index), TopicPartition(topic.name, facts.index)
             if not isinstance(log, Log):
                 self._put_off(key, StorageFailed(f"{name} cannot be opened: {log.strerror}"))
@@ -617,6 +626,13 @@ class Partitions:
             return NotLeader(f"{topic}-{index} is led by node {facts[index].leader}")
         return UnknownPartition(f"{topic} has {len(facts)} partitions, so none is numbered {index}")
 
+
+_Vacant: TypeAlias = tuple[Topic, PartitionFacts, TopicSettings]
+"""A partition that this node is to hold and does not yet."""
+
+_OPENED_AT_A_TIME: Final = DISK_THREADS * PARTITIONS_OPENED_TOGETHER
+"""So many that all threads of the pool are at work, and few enough that what is made of them is no more than the garbage collector
+looks through between two turns."""
 
 _Touched: TypeAlias = dict[TopicId, dict[int, None] | None]
 """Partitions by topic, in the order in which they were named; None stands for all of a topic."""
