@@ -56,6 +56,8 @@ class ClusterNemesis:
         self._rng: random.Random = self._world.rng_for("nemesis")
         self._pause_s = self._rng.choice([0.5, 1.0, 2.0])
         self._emptied = emptied
+        self._is_disk_due = False
+        """Whether somebody has asked if all is whole, and waits for the moment to put a disk back."""
         self._rot = rot
         self.fault_count = 0
         spoiling: list[Fault] = []
@@ -303,6 +305,13 @@ class ClusterNemesis:
         broker = self._image.brokers.get(member.node_id)
         if copied is None or broker is None or broker.epoch == copied.epoch:
             return
+        self._is_disk_due = True
+        try:
+            await self._put_back(member, broker.directory, put_back)
+        finally:
+            self._is_disk_due = False
+
+    async def _put_back(self, member: Member, directory: bytes, put_back: Callable[[], None]) -> None:
         others: list[Member] = []
         if self._rng.random() < 0.6:
             others = [
@@ -312,24 +321,16 @@ class ClusterNemesis:
             ]
             for other in others:
                 put_down(other)
-            await self._within(ALONE_S_MAX, lambda: self._is_last(member.node_id))
+            await self._workload.until(lambda: self._is_last(member.node_id), within_s=ALONE_S_MAX)
         self._note("a disk was put back to a copy from before")
-        self._emptied[member.node_id] = broker.directory
+        self._emptied[member.node_id] = directory
         member.machine.kill()
         put_back()
         if others:
-            await self._within(ALONE_S_MAX, lambda: member.serving is not None)
+            await self._workload.until(lambda: member.serving is not None, within_s=ALONE_S_MAX)
             await asyncio.sleep(self._rng.uniform(0.0, 2.0))
             for other in others:
                 other.is_held_down = False
-
-    async def _within(self, wait_s: float, condition: Callable[[], bool]) -> None:
-        """Until it is so, or time is up."""
-        until_s = self._world.now_s + wait_s
-        while True:
-            if condition() or self._world.now_s >= until_s or self._workload.is_over:
-                return
-            await asyncio.sleep(0.2)
 
     def _is_last(self, node_id: NodeId) -> bool:
         """Whether it is the only one in sync somewhere."""
@@ -358,7 +359,7 @@ class ClusterNemesis:
 
     def is_spare(self, node_id: NodeId) -> bool:
         """Whether everybody is whole: two disks at a time are more than the minimum of two copies survives."""
-        if self._rot.unmended():
+        if self._is_disk_due or self._rot.unmended():
             return False
         for emptied, directory in list(self._emptied.items()):
             broker = self._image.brokers.get(emptied)
