@@ -22,6 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark import cloudpickle
 
+from bench.lake_remains import unnamed
 from ropewalk.spark.lake import delta, iceberg
 from ropewalk.spark.lake.iceberg import METADATA_VERSIONS_MAX, OWN_TABLE
 from ropewalk.spark.lake.iceberg_upkeep import Replacement
@@ -33,7 +34,6 @@ from ropewalk.spark.lake.table import Commit, LiveFile, TableSpec, Upkeep, Writt
 from ropewalk.spark.lake.terms import day_column
 from ropewalk.spark.lake.upkeep import INTERVAL_MS, Due, Schedule, State, joins, over, superseded
 from ropewalk.spark.refusals import WrongUse
-from tests.spark.lake_remains import unnamed
 from tests.spark.test_lake_iceberg import own_catalog
 from tests.spark.test_spark_lake_tables import DAY_MS, ZERO, kept_up, offsets, spec, topic_rows, write
 

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from urllib.parse import unquote
 
+import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from pyiceberg.catalog import load_catalog
 
@@ -30,6 +31,10 @@ def _unnamed_of_delta(path: Path) -> list[str]:
     table = DeltaTable(str(path))
     needed = {unquote(each.removeprefix("file://")) for each in table.file_uris()}
     log = "".join(each.read_text() for each in (path / "_delta_log").glob("*.json"))
-    needed |= {str(path / each) for each in re.findall(r'"remove":\{"path":"([^"]+)"', log)}
+    removed = set(re.findall(r'"remove":\{"path":"([^"]+)"', log))
+    for checkpoint in (path / "_delta_log").glob("*.checkpoint.parquet"):
+        rows = pq.read_table(checkpoint, columns=["remove.path"]).column("remove").to_pylist()
+        removed |= {row["path"] for row in rows if row is not None}
+    needed |= {str(path / unquote(each)) for each in removed}
     there = [each for each in path.rglob("*.parquet") if not str(each.relative_to(path)).startswith("_")]
     return sorted(str(each) for each in there if str(each) not in needed)
