@@ -56,7 +56,7 @@ class Copy:
             in_memory=False,
             commits=home.commits,
         )
-        self.tasks = [asyncio.ensure_future(work) for _, work in home.works()]
+        self.tasks = [asyncio.ensure_future(work()) for _, work in home.works()]
 
     async def fill(self, value: str = "v", *, epoch: int = 0) -> None:
         self.write(value, epoch=epoch)

@@ -16,9 +16,9 @@ from ropewalk.broker.cluster.facts import Facts
 from ropewalk.client.calls.client import Client
 from ropewalk.client.connections.address import Address
 from ropewalk.metadata.records import ALL_ROLES
-from ropewalk.node import build
-from ropewalk.node.build import Node
+from ropewalk.node import life
 from ropewalk.node.config import load
+from ropewalk.node.life import Node
 from ropewalk.node.options import NodeOptions
 from ropewalk.sim.machines.etcd import ModelledEtcd
 from ropewalk.sim.machines.world import Machine, World
@@ -45,7 +45,7 @@ class Member:
 
     async def start(self) -> Node:
         self.node = await self.machine.start(
-            lambda ports: build.start(load(self._options, {}), ports, Facts(self.software))
+            lambda ports: life.start(load(self._options, {}), ports, Facts(self.software))
         )
         return self.node
 

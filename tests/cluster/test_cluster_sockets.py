@@ -10,9 +10,9 @@ from ropewalk.client.connections.address import Address
 from ropewalk.client.connections.connection import Connection
 from ropewalk.client.connections.peer_connection import Credentials, PeerRefused, open_peer
 from ropewalk.client.errors import ConnectionLost
-from ropewalk.node import build
-from ropewalk.node.build import Node
+from ropewalk.node import life
 from ropewalk.node.config import load
+from ropewalk.node.life import Node
 from ropewalk.node.options import NodeOptions
 from ropewalk.runtime.pool import ThreadPool
 from ropewalk.runtime.ports import SystemPorts, in_memory
@@ -35,7 +35,7 @@ async def start(node_id: int, seeds: tuple[str, ...]) -> tuple[Node, SystemPorts
         seeds=seeds,
         settings=(f"cluster.secret={SECRET}", "telemetry.interval.ms=0"),
     )
-    return await build.start(load(options, {}), ports), ports
+    return await life.start(load(options, {}), ports), ports
 
 
 def test_a_second_node_joins_over_tcp_and_forwards() -> None:

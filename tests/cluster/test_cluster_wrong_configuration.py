@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from ropewalk.base.errors import DirectoryRefused, DuplicateBroker, InvalidRequest
-from ropewalk.node import build
+from ropewalk.node import life
 from ropewalk.node.config import load
 from ropewalk.node.options import NodeOptions
 from tests.cluster.nodes import Nodes, in_a_cluster
@@ -19,7 +19,7 @@ def test_a_node_with_the_data_of_another_cluster_is_refused() -> None:
         alone = NodeOptions(
             node_id=3, kafka="node3:9092", http="none", data="/data", settings=("telemetry.interval.ms=0",)
         )
-        node = await stranger.machine.start(lambda ports: build.start(load(alone, {}), ports))
+        node = await stranger.machine.start(lambda ports: life.start(load(alone, {}), ports))
         await node.stop()
         stranger.machine.kill()
         with pytest.raises(DirectoryRefused, match="belongs to cluster"):

@@ -7,10 +7,10 @@ from typing import TypeVar
 import pytest
 
 from ropewalk.base import limits
-from ropewalk.node import build
-from ropewalk.node.build import Node
+from ropewalk.node import life
 from ropewalk.node.config import load
 from ropewalk.node.http_door import CannotListen
+from ropewalk.node.life import Node
 from ropewalk.node.options import NodeOptions
 from ropewalk.sim.machines.world import Machine, World
 from tests.http.client import Line, Page
@@ -36,7 +36,7 @@ def visiting(story: Callable[[Visit], Awaitable[T]], *settings: str) -> T:
     async def main(world: World) -> T:
         machine = world.machine("node")
         options = NodeOptions(kafka="node:9092", http="node:9644", data="/data", settings=settings)
-        node = await machine.start(lambda ports: build.start(load(options, {}), ports))
+        node = await machine.start(lambda ports: life.start(load(options, {}), ports))
         return await story(Visit(world, machine, node))
 
     with World(0) as world:
@@ -247,7 +247,7 @@ def test_a_taken_address_that_was_chosen_is_refused_and_the_usual_one_is_replace
 
         async def start(http: str | None) -> Node:
             options = NodeOptions(kafka="node:0", http=http, data="/data")
-            return await machine.start(lambda ports: build.start(load(options, {}), ports))
+            return await machine.start(lambda ports: life.start(load(options, {}), ports))
 
         with pytest.raises(CannotListen, match=r"9644 is taken .* --http"):
             await start("127.0.0.1:9644")
@@ -263,7 +263,7 @@ def test_a_taken_address_that_was_chosen_is_refused_and_the_usual_one_is_replace
 def test_none_leaves_the_door_out() -> None:
     async def main(world: World) -> None:
         options = NodeOptions(kafka="node:9092", http="none", data="/data")
-        node = await world.machine("node").start(lambda ports: build.start(load(options, {}), ports))
+        node = await world.machine("node").start(lambda ports: life.start(load(options, {}), ports))
         assert node.http_address is None
         with pytest.raises(OSError):
             await Line.open(world.network.host("visitor"))

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from ropewalk.base.limits import DISK_FREE_BYTES_MIN
-from ropewalk.node import build
-from ropewalk.node.build import Node
+from ropewalk.node import life
 from ropewalk.node.config import load
+from ropewalk.node.life import Node
 from ropewalk.node.options import NodeOptions
 from ropewalk.sim.machines.world import Machine, World
 from tests.http.client import Line, Page
@@ -22,7 +22,7 @@ async def ask(world: World, path: str) -> Page:
 
 
 def start(machine: Machine) -> "asyncio.Task[Node]":
-    return asyncio.ensure_future(machine.start(lambda ports: build.start(load(OPTIONS, {}), ports)))
+    return asyncio.ensure_future(machine.start(lambda ports: life.start(load(OPTIONS, {}), ports)))
 
 
 def test_a_node_that_starts_is_alive_before_it_is_ready() -> None:

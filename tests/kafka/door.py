@@ -10,9 +10,9 @@ from typing import TypeVar
 from ropewalk.base.ids import ProducerEpoch, ProducerId
 from ropewalk.client.connections.address import Address
 from ropewalk.client.connections.connection import Connection
-from ropewalk.node import build
-from ropewalk.node.build import Node
+from ropewalk.node import life
 from ropewalk.node.config import load
+from ropewalk.node.life import Node
 from ropewalk.node.options import NodeOptions
 from ropewalk.records.codec import Codec
 from ropewalk.records.record import Record
@@ -42,7 +42,7 @@ class Door:
     connection: Connection
 
     async def open(self) -> None:
-        self.node = await self.machine.start(lambda ports: build.start(load(self._options, {}), ports))
+        self.node = await self.machine.start(lambda ports: life.start(load(self._options, {}), ports))
         await self._connect()
 
     async def restart(self) -> None:

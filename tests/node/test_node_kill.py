@@ -2,7 +2,7 @@
 
 from ropewalk.client.calls.client import Client
 from ropewalk.client.connections.address import Address
-from ropewalk.node import build
+from ropewalk.node import life
 from ropewalk.node.config import load
 from ropewalk.node.options import NodeOptions
 from ropewalk.records.codec import Codec
@@ -20,7 +20,7 @@ def test_acknowledged_records_survive_and_nothing_claims_a_clean_stop() -> None:
         machine = world.machine("node")
 
         async def two_lives(ports: NodePorts) -> tuple[bool, int]:
-            node = await build.start(CONFIG, ports)
+            node = await life.start(CONFIG, ports)
             client = Client(
                 world.network.host("client"),
                 world.machine("client").clock,
@@ -32,7 +32,7 @@ def test_acknowledged_records_survive_and_nothing_claims_a_clean_stop() -> None:
                 await node.kill()
                 claims_clean = await ports.pool.run(ports.disk.exists, "/data/clean-shutdown")
                 ports.disk.close()
-                await build.start(CONFIG, ports)
+                await life.start(CONFIG, ports)
                 return claims_clean, (await client.list_offsets("t", {0: LATEST}))[0].offset
 
         return await machine.start(two_lives)

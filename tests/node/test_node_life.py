@@ -17,9 +17,9 @@ from ropewalk.client.connections.address import Address
 from ropewalk.client.consumer import Consumer
 from ropewalk.client.errors import RemoteError
 from ropewalk.client.producer import Producer
-from ropewalk.node import build
-from ropewalk.node.build import Node
+from ropewalk.node import life
 from ropewalk.node.config import load
+from ropewalk.node.life import Node
 from ropewalk.node.options import NodeOptions
 from ropewalk.records.record import Record
 from ropewalk.sim.machines.storage import StoredFile
@@ -39,7 +39,7 @@ def options(*settings: str) -> NodeOptions:
 
 
 async def start(machine: Machine, *settings: str) -> Node:
-    return await machine.start(lambda ports: build.start(load(options(*settings), {}), ports))
+    return await machine.start(lambda ports: life.start(load(options(*settings), {}), ports))
 
 
 def in_a_world(story: Callable[[World, Machine], Awaitable[T]], *, can_sync_everything: bool = True) -> T:

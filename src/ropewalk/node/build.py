@@ -1,322 +1,290 @@
-"""A node's life: it is put together, serves, and is taken apart again.
-
-    start   find its place in the cluster, open the HTTP door, open the partitions, listen, then join
-    stop    give up leadership, listen no more, refuse writes, make everything durable, say that it was clean
-    kill    end where it stands, as a crash would, inside a process that lives on
-
-What a reader could get wrong
-    A node whose background work fails does not stop in order: `failed` is set, and the process ends as after a
-    crash, because what failed is usually the disk and nothing may be claimed about it any more. That holds as well for
-    what fails while the node is being stopped.
-    To cancel work does not end what it has begun in the disk pool. An orderly stop lets that come to its end, and hears its errors.
-    Records that are committed while the partitions are being opened are followed afterwards: following begins where the image
-    stood before, and to follow a record twice does no harm.
-"""
+"""Everything a node consists of, made by hand and not yet running."""
 
 import asyncio
-from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Final
-
-import structlog
 
 from ropewalk.base.budget import ByteBudget
-from ropewalk.base.errors import RopewalkError, StorageFailed
 from ropewalk.base.ids import NodeId
-from ropewalk.base.limits import LEAVE_MS_MAX
-from ropewalk.base.metrics import Source
+from ropewalk.base.limits import (
+    CONNECTION_GRACE_MS,
+    ERRANDS_MAX,
+    NODE_BUFFER_BYTES_MAX,
+    PROCESS_BYTES,
+    TAKE_OVER_GRACE_MS,
+)
 from ropewalk.base.ports import Ports
 from ropewalk.broker.administration.balancing import Balancing
+from ropewalk.broker.administration.rounds import Upkeep
+from ropewalk.broker.administration.scale_webhook import ScaleWebhook
+from ropewalk.broker.cluster.cluster import Cluster
 from ropewalk.broker.cluster.facts import Facts
+from ropewalk.broker.cluster.forwarding import Forwarding
+from ropewalk.broker.cluster.knowledge import Knowledge
+from ropewalk.broker.cluster.membership import Membership
+from ropewalk.broker.cluster.producer_ids import ProducerIds
+from ropewalk.broker.cluster.registry import Registry
+from ropewalk.broker.cluster.to_controller import ToController
+from ropewalk.broker.coordinators.groups import Groups
+from ropewalk.broker.coordinators.marker_writing import MarkerWriting
+from ropewalk.broker.coordinators.markers import Finisher
+from ropewalk.broker.coordinators.transactions import Transactions
+from ropewalk.broker.copying.fetchers import Fetchers
+from ropewalk.broker.dispatch.dispatch import Dispatch
+from ropewalk.broker.dispatch.transaction_entry import TransactionEntry
+from ropewalk.broker.partitions.believed_clock import BelievedClock
+from ropewalk.broker.partitions.home import Home
 from ropewalk.broker.partitions.partitions import Partitions
+from ropewalk.broker.topics.topics import Topics
 from ropewalk.broker.upkeep.housekeeping import Housekeeping
-from ropewalk.broker.watching.health import Stage
-from ropewalk.log.directory import Held
-from ropewalk.metadata.bounds import USUAL, MetadataBounds
-from ropewalk.metadata.image import Image
-from ropewalk.metadata.records import Fact
+from ropewalk.broker.upkeep.load_meter import LoadMeter
+from ropewalk.broker.upkeep.vitals import Vitals
+from ropewalk.broker.upkeep.wholeness import Wholeness
+from ropewalk.broker.watching.cluster_health import ClusterHealth
+from ropewalk.broker.watching.membership_figures import MembershipFigures
+from ropewalk.controller.sessions import Sessions
+from ropewalk.log.directory import DataDirectory
+from ropewalk.log.storage import Storage
+from ropewalk.node.account import Account
 from ropewalk.node.config import Config
-from ropewalk.node.doors import HTTP, KAFKA, PEER
-from ropewalk.node.http_door import http_door
-from ropewalk.node.kafka_door import kafka_door, serve_here
-from ropewalk.node.parts import Parts, assemble
-from ropewalk.node.peer_door import peer_door
-from ropewalk.node.place import find_place
-from ropewalk.runtime.steps import turn
-from ropewalk.runtime.tasks import Supervisor, unless
-
-_log = structlog.get_logger()
-
-COPYING: Final = "copies of partitions"
-
-_INTERRUPTIONS: Final = (RopewalkError, OSError, asyncio.CancelledError)
-"""What may end a start half way. After a bug nothing is tidied up."""
+from ropewalk.node.differing_settings import differing_settings
+from ropewalk.node.doors import Doors
+from ropewalk.node.exposure import warnings_of
+from ropewalk.node.instruments import Instruments
+from ropewalk.node.place import Place
+from ropewalk.runtime.errands import Errands
+from ropewalk.runtime.memory_disk import MemoryDisk
+from ropewalk.runtime.tasks import Supervisor
 
 
-class Node:
-    """A running node. Made by `start`."""
+@dataclass(slots=True)
+class Parts:
+    """Everything, with the doors that are open by now."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-
-    @property
-    def node_id(self) -> NodeId:
-        return self._parts.config.node_id
-
-    @property
-    def kafka_address(self) -> tuple[str, int]:
-        address = self._parts.doors.address(KAFKA)
-        assert address is not None, "every node has a door for clients"
-        return address
-
-    @property
-    def peer_address(self) -> tuple[str, int] | None:
-        """None where the node is alone."""
-        return self._parts.doors.address(PEER)
-
-    @property
-    def http_address(self) -> tuple[str, int] | None:
-        """None where the node has no HTTP door."""
-        return self._parts.doors.address(HTTP)
-
-    @property
-    def cluster_id(self) -> str:
-        return self._parts.place.directory.identity.cluster_id
-
-    @property
-    def failed(self) -> asyncio.Future[BaseException]:
-        """Done, with the error, when the node can no longer be trusted: end the process."""
-        return self._parts.failed
-
-    @property
-    def budget(self) -> ByteBudget:
-        return self._parts.budget
+    config: Config
+    ports: Ports
+    place: Place
+    topics: Topics
+    registry: Registry
+    upkeep: Upkeep
+    balancing: Balancing
+    webhook: ScaleWebhook
+    meter: LoadMeter
+    controller: ToController
+    membership: Membership
+    account: Account
+    knowledge: Knowledge
+    cluster_health: ClusterHealth
+    wholeness: Wholeness
+    errands: Errands
+    forwarding: Forwarding | None
+    """None on a node that is alone."""
+    disk: Home
+    memory: Home
+    partitions: Partitions
+    fetchers: Fetchers | None
+    """None on a node that is alone."""
+    groups: Groups
+    producer_ids: ProducerIds
+    marker_writing: MarkerWriting
+    finisher: Finisher
+    transactions: Transactions
+    dispatch: Dispatch
+    entry: TransactionEntry
+    housekeeping: Housekeeping
+    instruments: Instruments
+    budget: ByteBudget
+    supervisor: Supervisor
+    failed: asyncio.Future[BaseException]
+    doors: Doors
+    """Those that are open: none before the node starts."""
 
     @property
-    def image(self) -> Image:
-        """The cluster as this node knows it."""
-        return self._parts.cluster.image
+    def cluster(self) -> Cluster:
+        return self.place.cluster
 
     @property
-    def balancing(self) -> Balancing:
-        parts = self._parts
-        return Balancing(parts.cluster, parts.topics.settings, parts.upkeep, parts.ports.clock)
-
-    @property
-    def decides(self) -> bool:
-        """Whether it is the active controller, as far as it knows."""
-        return self._parts.cluster.decides
-
-    @property
-    def left_service(self) -> str | None:
-        """Why it is out of service until it is started again; None where it is not."""
-        return self._parts.facts.parted
-
-    @property
-    def partitions(self) -> Partitions:
-        return self._parts.partitions
-
-    @property
-    def housekeeping(self) -> Housekeeping:
-        return self._parts.housekeeping
-
-    def sources(self) -> Sequence[Source]:
-        """Everybody who counts, for the metrics."""
-        return self._parts.instruments.sources()
-
-    def pause(self) -> None:
-        """Hang: clients stay connected and hear nothing until `resume`. Time and background work go on."""
-        self._parts.doors.pause()
-
-    def resume(self) -> None:
-        self._parts.doors.resume()
-
-    def on_clock_moved(self) -> None:
-        """Its clock has been moved ahead by more than timers know."""
-        self._parts.groups.on_clock_moved()
-        self._parts.transactions.on_clock_moved()
-
-    async def kill(self) -> None:
-        """As a crash would: nobody is answered, nothing is written any more, nothing is said to be clean.
-
-        Calls that the disk pool has begun run to their end: stop the pool, then close the disk. Also good
-        after `stop`, for connections whose clients do not take their last answers.
-        """
-        parts = self._parts
-        parts.doors.stop()
-        parts.doors.abort()
-        # A log that is being cut is cut to the end, which takes the checkpoints to be written.
-        await parts.supervisor.stop(first=(COPYING,))
-        parts.place.stop()
-        parts.groups.stop()
-        parts.transactions.stop()
-        parts.disk.stop()
-        if parts.fetchers is not None:
-            parts.fetchers.stop()
-        parts.partitions.end()
-
-    async def stop(self) -> None:
-        """In order: others lead, everything acknowledged is on disk and the next start is quick.
-
-        Raises what keeps it from that, `SyncFailed` among others; the node has ended as after a crash then, and so must the process.
-        """
-        parts = self._parts
-        parts.instruments.health.stage = Stage.STOPPING
-        if not parts.config.is_alone:
-            await parts.membership.leave(timeout_ms=LEAVE_MS_MAX)
-        parts.doors.serving.stop()
-        parts.partitions.refuse()
-        await parts.supervisor.stop(first=(COPYING,))
-        parts.place.stop()
-        parts.groups.stop()
-        parts.transactions.stop()
-        parts.disk.stop()
-        if parts.fetchers is not None:
-            parts.fetchers.stop()
-        try:
-            await self._close_logs()
-        finally:
-            parts.partitions.end()
-            parts.doors.stop()
-            parts.doors.close()
-            parts.ports.disk.close()
-
-    async def _close_logs(self) -> None:
-        """Make everything durable, release those who wait for that, and say that it was clean, if it was."""
-        parts = self._parts
-        await parts.ports.pool.drain()
-        await parts.ports.disk.drain()
-        for partition in parts.partitions:
-            if not partition.in_memory and partition.log.dirty:
-                parts.disk.commits.note(partition)
-        await parts.disk.commits.commit()
-        if parts.failed.done():
-            raise StorageFailed(f"the node failed while it was stopping: {parts.failed.result()!r}")
-        parts.partitions.end()
-        parts.doors.serving.close()
-        await turn()  # those who were sent away hear of it now
-        await parts.partitions.close()
+    def facts(self) -> Facts:
+        return self.place.facts
 
 
-async def start(
-    config: Config, ports: Ports, facts: Facts | None = None, bounds: MetadataBounds = USUAL
-) -> Node:
-    """Raises `RopewalkError` for what the user can put right, `OSError` where the address cannot be had.
-
-    `facts` is for whoever wants to see what the node is told of the cluster from the first record on, `bounds` for whoever wants
-    to see it in small pieces.
-    """
-    failed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
-    supervisor = Supervisor(partial(_on_failure, failed))
-    try:
-        return await unless(failed, _start(config, ports, supervisor, failed, facts or Facts(), bounds))
-    except _INTERRUPTIONS:
-        await supervisor.stop(first=(COPYING,))
-        ports.disk.close()
-        raise
-
-
-async def _start(
+def build(
     config: Config,
     ports: Ports,
+    place: Place,
     supervisor: Supervisor,
     failed: "asyncio.Future[BaseException]",
-    facts: Facts,
-    bounds: MetadataBounds,
-) -> Node:
-    """The HTTP door comes as soon as there is anything to tell: how far the rest is can be asked there."""
-    place = await find_place(config, ports, supervisor, facts, bounds)
-    parts = assemble(config, ports, place, supervisor, failed)
-    instruments = parts.instruments
-    door = http_door(config, ports, parts.budget, instruments, parts.cluster_health)
-    if door is not None:
-        await parts.doors.open(door, supervisor)
-    try:
-        await _begin_to_serve(parts)
-    except _INTERRUPTIONS:
-        parts.doors.stop()
-        parts.doors.close()
-        raise
-    instruments.start(supervisor, is_asked=door is not None)
-    supervisor.start("watch on the cluster", parts.knowledge.run())
-    instruments.health.stage = Stage.SERVING
-    return Node(parts)
-
-
-async def _begin_to_serve(parts: Parts) -> None:
-    supervisor = parts.supervisor
-    for name, work in (
-        ("errands", parts.errands.run()),
-        *parts.disk.works(),
-        *((f"{name} in memory", work) for name, work in parts.memory.works()),
-    ):
-        supervisor.start(name, work)
-    held = await parts.ports.pool.run(parts.place.directory.partitions)
-    parts.facts.begin()
-    await parts.partitions.open_all(held)
-    await parts.groups.follow(())
-    await parts.transactions.follow(())
-    parts.facts.follow_with(partial(_follow, parts))
-    supervisor.start("following the metadata", parts.facts.run_following())
-    parts.instruments.health.stage = Stage.JOINING
-    here = serve_here(parts)
-    await parts.doors.open(kafka_door(parts, here), supervisor)
-    if parts.config.peer_listen is not None:
-        await parts.doors.open(peer_door(parts, here), supervisor)
-    await _join(parts, held)
-    supervisor.start("groups", parts.groups.run())
-    supervisor.start("transactions", parts.transactions.run())
-    supervisor.start("ends of transactions", parts.finisher.run())
-    supervisor.start("housekeeping", parts.housekeeping.run())
-
-
-async def _join(parts: Parts, held: Sequence[Held]) -> None:
-    """Returns when the node is in service. `held` is what was in its directory."""
-    membership = parts.membership
-    if parts.place.seat is not None and not parts.config.is_alone:
-        parts.supervisor.start("sessions of nodes", parts.registry.run())
-    await membership.join()
-    parts.supervisor.start("marks of partitions", parts.partitions.marks.run())
-    await parts.facts.reached(membership.broker_epoch + 1)
-    _report_ignored_settings(parts)
-    parts.supervisor.start("load", parts.meter.run())
-    if parts.place.seat is not None:
-        parts.instruments.add_source(parts.upkeep)
-        parts.supervisor.start("upkeep of the cluster", parts.upkeep.run())
-        parts.supervisor.start("wish for another node", parts.webhook.run())
-    if parts.config.is_alone:
-        return
-    await parts.partitions.remove_strays(held)
-    parts.supervisor.start("heartbeats", membership.run())
-    parts.supervisor.start("watch on the controller", membership.run_watch())
-    parts.supervisor.start("damaged copies", parts.wholeness.run(membership.register_again))
-    parts.supervisor.start("replicas in sync", parts.partitions.in_sync.run(parts.controller))
-    if parts.fetchers is not None:
-        await parts.fetchers.follow(None)
-        parts.supervisor.start(COPYING, parts.fetchers.run())
-    await membership.in_service()
-
-
-def _report_ignored_settings(parts: Parts) -> None:
-    for name, here, cluster in parts.topics.view.ignored():
-        _log.warning(
-            "this node's configuration differs from the cluster's; the cluster's value counts, and is changed for all brokers",
-            setting=name,
-            here=here,
-            cluster=cluster,
+) -> Parts:
+    """From what knows nobody to what knows everybody: nothing is given a name that comes further down."""
+    node_id, cluster, clock = config.node_id, place.cluster, BelievedClock(ports.clock)
+    topics = Topics(cluster, node_id, config.broker_overrides, ports.rng, ports.clock)
+    errands = Errands(count_max=ERRANDS_MAX)
+    forwarding = None if place.link is None else Forwarding(cluster, place.link, errands, clock)
+    if forwarding is not None:
+        topics.forward_with(forwarding)
+    registry = _registry(config, ports, place, topics)
+    controller = ToController(cluster, clock, registry, place.link)
+    membership = Membership(
+        node_id,
+        controller,
+        place.facts,
+        ports.clock,  # whether the wall clock is right is for others to see
+        interval_ms=int(config["node.heartbeat.interval.ms"]),
+        session_timeout_ms=int(config["node.session.timeout.ms"]),
+        leave_directory=partial(ports.pool.run, place.directory.become_another, ports.rng),
+        on_controller_lost=_nobody_else if place.seat is None else place.seat.on_connection_lost,
+        on_controller_back=_nobody if place.seat is None else place.seat.on_connection_back,
+    )
+    disk = Home(place.directory, ports.pool, clock)
+    in_memory = DataDirectory.open(Storage(MemoryDisk()), "/memory", node_id=node_id, rng=ports.rng)
+    memory = Home(in_memory, ports.pool, clock)
+    partitions = Partitions(
+        image=cluster.image,
+        settings=topics.settings,
+        node_id=node_id,
+        disk=disk,
+        memory=memory,
+        pool=ports.pool,
+        clock=clock,
+        may_lead=lambda: config.is_alone or membership.is_in_image,
+        is_withdrawn=lambda: place.facts.parted is not None,
+        is_out_of_touch=lambda: not config.is_alone and membership.is_out_of_touch,
+    )
+    fetchers = None
+    if place.links is not None:
+        fetchers = Fetchers(
+            node_id,
+            image=cluster.image,
+            settings=topics.settings,
+            partitions=partitions,
+            disk=disk,
+            links=place.links,
+            pool=ports.pool,
+            clock=clock,
         )
+    vitals = Vitals(ports.process, ports.disk, place.directory.path, ports.pool, clock)
+    meter = LoadMeter(partitions, vitals, clock)
+    upkeep = Upkeep(node_id, cluster, topics, registry.sessions, meter, clock, is_alone=config.is_alone)
+    housekeeping = Housekeeping(cluster, partitions, disk, memory, topics.view, ports.pool, clock)
+    process = ports.rng.randbytes(PROCESS_BYTES)
+    groups = Groups(topics, partitions, pool=ports.pool, clock=clock, rng=ports.rng)
+    producer_ids = ProducerIds(controller, membership, errands)
+    marker_writing = MarkerWriting(partitions, groups)
+    dispatch = Dispatch(node_id, cluster.image, clock, place.links)
+    finisher = Finisher(marker_writing, cluster.image, dispatch)
+    transactions = Transactions(topics, partitions, producer_ids, finisher, pool=ports.pool, clock=clock)
+    knowledge = Knowledge(
+        place.facts,
+        None if config.is_alone else membership,
+        place.unheard,
+        clock,
+        session_timeout_ms=int(config["node.session.timeout.ms"]),
+    )
+    instruments = Instruments(
+        config,
+        ports,
+        cluster=cluster,
+        topics=topics,
+        partitions=partitions,
+        groups=groups,
+        transactions=transactions,
+        finisher=finisher,
+        membership=None if config.is_alone else membership,
+        metadata_trouble=place.metadata_trouble,
+        lack=lambda: knowledge.lack,
+        vitals=vitals,
+        home=disk,
+        housekeeping=housekeeping,
+        failed=failed,
+    )
+    cluster_health = ClusterHealth(
+        node_id,
+        cluster,
+        topics.settings,
+        registry.reports,
+        knowledge,
+        place.link,
+        errands,
+        clock,
+        complaints=lambda: instruments.health.complaints,
+        warnings=lambda: (*warnings_of(config), *differing_settings(topics.view)),
+    )
+    instruments.add_source(cluster_health)
+    if not config.is_alone:
+        instruments.add_source(MembershipFigures(cluster, membership, registry, place.metadata_trouble))
+    instruments.add_source(partitions.in_sync)
+    if fetchers is not None:
+        instruments.add_source(fetchers)
+    doors, wholeness = Doors(), Wholeness(node_id, cluster.image, partitions, clock)
+    account = Account(
+        config=config,
+        clock=ports.clock,
+        place=place,
+        doors=doors,
+        wholeness=wholeness,
+        meter=meter,
+        health=instruments.health,
+        process=process,
+    )
+    return Parts(
+        config=config,
+        ports=ports,
+        place=place,
+        topics=topics,
+        registry=registry,
+        upkeep=upkeep,
+        balancing=Balancing(cluster, topics.settings, upkeep, ports.clock),
+        webhook=ScaleWebhook(cluster, topics, upkeep, ports.network, ports.pool, clock),
+        meter=meter,
+        controller=controller,
+        membership=membership,
+        account=account,
+        knowledge=knowledge,
+        cluster_health=cluster_health,
+        wholeness=wholeness,
+        errands=errands,
+        forwarding=forwarding,
+        disk=disk,
+        memory=memory,
+        partitions=partitions,
+        fetchers=fetchers,
+        groups=groups,
+        producer_ids=producer_ids,
+        marker_writing=marker_writing,
+        finisher=finisher,
+        transactions=transactions,
+        dispatch=dispatch,
+        entry=TransactionEntry(transactions, dispatch, errands, clock),
+        housekeeping=housekeeping,
+        instruments=instruments,
+        budget=ByteBudget(NODE_BUFFER_BYTES_MAX),
+        supervisor=supervisor,
+        failed=failed,
+        doors=doors,
+    )
 
 
-async def _follow(parts: Parts, records: Sequence[Fact]) -> None:
-    """First the partitions, then what lives on them."""
-    opened = await parts.partitions.follow(records)
-    if parts.fetchers is not None:
-        await parts.fetchers.follow(None if parts.facts.parted is not None else records, opened)
-    await parts.groups.follow(records)
-    await parts.transactions.follow(records)
+def _registry(config: Config, ports: Ports, place: Place, topics: Topics) -> Registry:
+    registry = Registry(
+        config.node_id,
+        place.cluster,
+        topics.settings,
+        Sessions(
+            session_timeout_ms=int(config["node.session.timeout.ms"]),
+            connection_grace_ms=CONNECTION_GRACE_MS,
+            take_over_grace_ms=TAKE_OVER_GRACE_MS,
+        ),
+        ports.clock,
+        is_alone=config.is_alone,
+    )
+    if place.seat is not None:
+        place.seat.on_seated(registry.on_seated)
+    return registry
 
 
-def _on_failure(failed: asyncio.Future[BaseException], name: str, error: BaseException) -> None:
-    _log.error("background work failed; the node ends", work=name, error=repr(error), exc_info=error)
-    if not failed.done():
-        failed.set_result(error)
+def _nobody() -> None:
+    """As below, and it has nothing to forget."""
+
+
+def _nobody_else(_controller: NodeId) -> None:
+    """A node that cannot decide waits for one that can."""

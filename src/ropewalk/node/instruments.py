@@ -4,7 +4,7 @@ Nothing that serves clients depends on any of it.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 
 from ropewalk.base.metrics import Source
 from ropewalk.base.ports import Ports
@@ -26,7 +26,6 @@ from ropewalk.broker.watching.telemetry import Telemetry
 from ropewalk.broker.watching.telemetry_samples import Sampler
 from ropewalk.broker.watching.transaction_figures import TransactionFigures
 from ropewalk.node.config import Config
-from ropewalk.runtime.tasks import Supervisor
 
 
 class Instruments:
@@ -44,13 +43,13 @@ class Instruments:
         membership: Membership | None,
         metadata_trouble: Callable[[], str | None],
         lack: Callable[[], str | None],
+        vitals: Vitals,
         home: Home,
         housekeeping: Housekeeping,
         failed: "asyncio.Future[BaseException]",
     ) -> None:
         """No membership for a node that is alone; `home` is the one whose disk is watched; `failed` is done when background work has failed."""
         image, clock, node_id = cluster.image, ports.clock, config.node_id
-        vitals = Vitals(ports.process, ports.disk, home.directory.path, ports.pool, clock)
         self.health = Health(
             partitions,
             groups,
@@ -97,10 +96,10 @@ class Instruments:
         """Somebody who counts, and whose figures take no walk over partitions or groups."""
         self._quick.append(source)
 
-    def start(self, supervisor: Supervisor, *, is_asked: bool) -> None:
-        """`is_asked` where there is a door through which figures can be read."""
-        supervisor.start("watch on the node's health", self.health.run())
+    def works(self, *, is_asked: bool) -> Iterator[tuple[str, Callable[[], Coroutine[object, object, None]]]]:
+        """What must run, by name. `is_asked` where there is a door through which figures can be read."""
+        yield "watch on the node's health", self.health.run
         if self._telemetry is not None:
-            supervisor.start("telemetry", self._telemetry.run())
+            yield "telemetry", self._telemetry.run
         if is_asked or self._telemetry is not None:
-            supervisor.start("watch on the loop", self.vitals.watch_loop())
+            yield "watch on the loop", self.vitals.watch_loop

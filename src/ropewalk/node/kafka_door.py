@@ -4,7 +4,6 @@ from functools import partial
 
 from msgspec import structs
 
-from ropewalk.broker.administration.balancing import Balancing
 from ropewalk.broker.administration.leadership import Leadership
 from ropewalk.broker.administration.levels import Levels
 from ropewalk.broker.administration.log_directories import LogDirectories
@@ -24,9 +23,9 @@ from ropewalk.kafka.proxy.serve import passing_on
 from ropewalk.kafka.restated import without_restated
 from ropewalk.kafka.served import ServedApi
 from ropewalk.metadata.records import KAFKA_LISTENER, Endpoint
+from ropewalk.node.build import Parts
 from ropewalk.node.config import parse_address
 from ropewalk.node.doors import KAFKA, Door, advertised
-from ropewalk.node.parts import Parts
 from ropewalk.wire.messages.metadata import API as METADATA
 
 
@@ -119,7 +118,7 @@ def serve_here(parts: Parts) -> dict[int, ServedApi]:
             errands=parts.errands,
         ),
         levels=Levels(parts.cluster),
-        balancing=Balancing(parts.cluster, parts.topics.settings, parts.upkeep, parts.ports.clock),
+        balancing=parts.balancing,
         quota_changes=QuotaChanges(parts.cluster),
         groups=parts.groups,
         transactions=parts.transactions,

@@ -21,11 +21,11 @@ from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ports import Ports
 from ropewalk.base.syncs import SyncFailed
 from ropewalk.log.directory import known_cluster
-from ropewalk.node import build, journal
-from ropewalk.node.build import Node
+from ropewalk.node import journal, life
 from ropewalk.node.config import Config, load, parse_address
 from ropewalk.node.demo import show
 from ropewalk.node.kafka_door import KafkaAddressRefused
+from ropewalk.node.life import Node
 from ropewalk.node.options import NodeOptions
 from ropewalk.node.peer_door import PeerAddressRefused
 from ropewalk.node.place import data_path
@@ -120,7 +120,7 @@ async def _start(config: Config, options: NodeOptions, ports: Ports) -> Node:
         host = config["kafka.listen"].rpartition(":")[0]
         config = config.with_value("kafka.listen", f"{host}:0", "--demo")
     try:
-        return await build.start(config, ports)
+        return await life.start(config, ports)
     except PeerAddressRefused as error:
         raise CannotStart(f"{error}; choose another address with --peer HOST:PORT") from error
     except KafkaAddressRefused as error:

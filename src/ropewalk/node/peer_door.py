@@ -16,8 +16,8 @@ from ropewalk.kafka.peer.handlers import fetch as peer_fetch
 from ropewalk.kafka.peer.introduction import Admission
 from ropewalk.kafka.peer.listener import listen_to_peers, peer_connections
 from ropewalk.kafka.served import Handle, ServedApi
+from ropewalk.node.build import Parts
 from ropewalk.node.doors import PEER, Door, advertised
-from ropewalk.node.parts import Parts
 from ropewalk.security.cluster_secret import ClusterSecret
 
 

@@ -27,8 +27,8 @@ from ropewalk.client.calls.client import Client
 from ropewalk.client.calls.list_offsets import OffsetQuery
 from ropewalk.client.connections.address import parse_addresses
 from ropewalk.client.consumer import Consumer
-from ropewalk.node import build
-from ropewalk.node.build import Node
+from ropewalk.node import life
+from ropewalk.node.life import Node
 from ropewalk.records.record import Record
 from ropewalk.runtime.clock import SystemClock
 from ropewalk.runtime.disk import OsDisk
@@ -194,7 +194,7 @@ class AsyncCluster:
         pool = ThreadPool(DISK_THREADS)
         ports = SystemPorts(self._clock, random.SystemRandom(), disk, pool, TcpNetwork())
         try:
-            node = await build.start(config, ports)
+            node = await life.start(config, ports)
         except BaseException:
             pool.stop()
             raise

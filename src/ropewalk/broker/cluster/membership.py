@@ -10,6 +10,7 @@ What a reader could get wrong
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 import structlog
 from msgspec import structs
@@ -54,6 +55,19 @@ _FOR_GOOD = (CannotFollow, InvalidRequest, OtherCluster, VersionRefused)
 """Somebody has to put these right before the node can be let in."""
 
 
+class Account(Protocol):
+    """What the controller is told of this node."""
+
+    def registration(self, *, is_first: bool) -> Registration:
+        """`is_first` of this process."""
+
+    def load(self) -> NodeLoad | None:
+        """None where nothing is new."""
+
+    def complaints(self) -> tuple[Complaint, ...]:
+        """What is wrong with the node."""
+
+
 class Membership:
     def __init__(
         self,
@@ -64,15 +78,11 @@ class Membership:
         *,
         interval_ms: int,
         session_timeout_ms: int,
-        registration: Callable[[bool], Registration],
         leave_directory: Callable[[], Awaitable[None]],
-        load: Callable[[], NodeLoad | None],
-        complaints: Callable[[], tuple[Complaint, ...]],
         on_controller_lost: Callable[[NodeId], None],
         on_controller_back: Callable[[], None],
     ) -> None:
-        """`registration` is told whether it is the first of this process. `leave_directory` makes the data directory another one, with what is in it.
-        `load` answers what there is to tell of it; None where nothing is new. `complaints`: what is wrong with the node.
+        """`leave_directory` makes the data directory another one, with what is in it.
         `on_controller_lost` hears of a controller that was reached before and cannot be reached any more, `on_controller_back` of one that answers."""
         self.node_id = node_id
         self._controller = controller
@@ -80,10 +90,8 @@ class Membership:
         self._clock = clock
         self._interval_ms = interval_ms
         self._session_timeout_ms = session_timeout_ms
-        self._registration = registration
         self._leave_directory = leave_directory
-        self._load = load
-        self._complaints = complaints
+        self._joined_with: Account | None = None
         self._on_controller_lost = on_controller_lost
         self._on_controller_back = on_controller_back
         self._heard_of: NodeId | None = None
@@ -143,8 +151,15 @@ class Membership:
             text if self.hindrance is None else f"{text}; the controller cannot change that: {self.hindrance}"
         )
 
-    async def join(self) -> None:
-        """Register, however long it takes to find a controller. Raises what the controller refuses for good."""
+    @property
+    def _account(self) -> Account:
+        assert self._joined_with is not None, "a node says nothing of itself before it joins"
+        return self._joined_with
+
+    async def join(self, account: Account) -> None:
+        """Register, however long it takes to find a controller. Raises what the controller refuses for good. `account`: what it is told, here
+        and for as long as the node lives."""
+        self._joined_with = account
         began_ms = self._clock.monotonic_ms()
         while True:
             try:
@@ -212,7 +227,7 @@ class Membership:
         return self.trouble is None and self.hindrance is None and self.parted is None
 
     async def _register(self) -> None:
-        registration = self._registration(not self._has_registered)
+        registration = self._account.registration(is_first=not self._has_registered)
         if self._has_registered:  # in the same life: nothing that this process has written is in doubt
             registration = structs.replace(registration, is_clean=True, unsynced=frozenset())
         registered = await self._controller.register(registration, timeout_ms=MEMBERSHIP_CALL_MS)
@@ -227,11 +242,13 @@ class Membership:
             broker_epoch=self.broker_epoch,
             metadata_offset=self._facts.followed_offset,
             wants_to_stop=self._wants_to_stop,
-            complaints=self._complaints(),
+            complaints=self._account.complaints(),
             position=self._facts.image.position,
         )
         try:
-            pulse = await self._controller.heartbeat(heartbeat, self._load(), timeout_ms=self._patience_ms())
+            pulse = await self._controller.heartbeat(
+                heartbeat, self._account.load(), timeout_ms=self._patience_ms()
+            )
         except (StaleBrokerEpoch, UnknownBroker) as error:
             _log.warning("the controller does not know this node; it registers again", reason=str(error))
             await self._register_again()

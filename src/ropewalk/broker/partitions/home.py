@@ -1,6 +1,6 @@
 """A directory that holds partitions, and who makes durable what happens there."""
 
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 
 from ropewalk.base.ports import Clock, Pool
 from ropewalk.broker.partitions.checkpoint_saving import CheckpointSaving
@@ -19,15 +19,15 @@ class Home:
         self.high_watermarks = CheckpointSaving(directory.take_high_watermarks, pool)
         self.unsynced = CheckpointSaving(directory.take_unsynced, pool)
 
-    def works(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
+    def works(self) -> Iterator[tuple[str, Callable[[], Coroutine[object, object, None]]]]:
         """What must run while anything is written here, by name."""
         if self.directory.storage.reserve.is_kept:
-            yield "room on the disk", self.room.run()
-        yield "group commit", self.commits.run()
-        yield "log starts", self.log_starts.run()
-        yield "recovery points", self.recovery_points.run()
-        yield "high watermarks", self.high_watermarks.run()
-        yield "marks of the page cache", self.unsynced.run()
+            yield "room on the disk", self.room.run
+        yield "group commit", self.commits.run
+        yield "log starts", self.log_starts.run
+        yield "recovery points", self.recovery_points.run
+        yield "high watermarks", self.high_watermarks.run
+        yield "marks of the page cache", self.unsynced.run
 
     def stop(self) -> None:
         """Send away whoever still waits; call after the works have been cancelled."""

@@ -12,9 +12,9 @@ from ropewalk.metadata.bounds import MetadataBounds
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import ALL_ROLES
 from ropewalk.metadata.settings.replication import RACK_AWARE_SELECTOR
-from ropewalk.node import build
-from ropewalk.node.build import Node
+from ropewalk.node import life
 from ropewalk.node.config import load
+from ropewalk.node.life import Node
 from ropewalk.node.options import NodeOptions
 from ropewalk.sim.judges.history import Journal, StartFailed
 from ropewalk.sim.machines.etcd import ModelledEtcd
@@ -138,7 +138,7 @@ class Member:
         return self._world.loop.create_task(work, context=process.context())
 
     async def _boot(self, ports: NodePorts) -> Node:
-        node = await build.start(load(self._options, {}), ports, self._watched_facts(), self._bounds)
+        node = await life.start(load(self._options, {}), ports, self._watched_facts(), self._bounds)
         node.failed.add_done_callback(_leave)
         return node
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from ropewalk.metadata.image import Image
-from ropewalk.node.build import Node
+from ropewalk.node.life import Node
 from ropewalk.sim.judges.checker import Violation
 from ropewalk.sim.machines.world import World
 from ropewalk.sim.runs.cluster.members import Member, Members

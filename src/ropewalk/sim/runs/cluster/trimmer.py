@@ -11,7 +11,7 @@ from typing import Final
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.metadata.image import Image
-from ropewalk.node.build import Node
+from ropewalk.node.life import Node
 from ropewalk.sim.clients.link import LinkLost
 from ropewalk.sim.judges.checker import Violation
 from ropewalk.sim.judges.history import Deleted, DeletionAsked

@@ -4,7 +4,7 @@ import asyncio
 import sys
 from typing import Final
 
-from ropewalk.node import build
+from ropewalk.node import life
 from ropewalk.node.config import load
 from ropewalk.node.options import NodeOptions
 from ropewalk.sim.machines.world import NodePorts
@@ -31,7 +31,7 @@ _SETTINGS: Final = (
 
 async def boot(ports: NodePorts) -> RunningNode:
     options = NodeOptions(kafka=f"{NODE_NAME}:{NODE_PORT}", http="none", data="/data", settings=_SETTINGS)
-    node = await build.start(load(options, {}), ports)
+    node = await life.start(load(options, {}), ports)
     node.failed.add_done_callback(_leave)
     return node
 
