@@ -44,6 +44,7 @@ ASKED_ON_THE_WAY = {
     "broker/partitions/believed_clock.py": "a clock",
     "broker/partitions/leader_epochs.py": "one comparison",
     "broker/partitions/waiters.py": "a queue",
+    "broker/cluster/whereabouts.py": "a table",
     "broker/peers/calls/call.py": "a value",
     "broker/reading/fetch_sessions.py": "a table",
     "broker/reading/nearest.py": "who is near, where racks are told",
@@ -212,3 +213,9 @@ def test_every_walk_names_files_that_exist_and_none_twice() -> None:
         assert [name for name in named if not (ROOT / "src/ropewalk" / name).exists()] == [], walk
         assert len(named) == len(set(named)), walk
     assert len(WALKS["copy"]) <= FOLLOWERS_FILES_MAX
+
+
+if __name__ == "__main__":  # what to write, where a walk has become another one
+    for entered_by in (entered_by_produce, entered_by_fetch, entered_by_commit, entered_by_end):
+        walk = [name for name in dict.fromkeys(entered_by()) if name not in ASKED_ON_THE_WAY]
+        print(f"{entered_by.__name__}: " + ", ".join(f"`{name}`" for name in walk))
