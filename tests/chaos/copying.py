@@ -27,6 +27,7 @@ from confluent_kafka.cimpl import NewTopic
 from tests.chaos.cluster import ClusterProcesses
 from tests.chaos.copier import SESSION_MS
 from tests.chaos.etcd import EtcdProcesses
+from tests.chaos.node import Program
 
 SOURCE: Final = "source"
 TARGET: Final = "target"
@@ -119,6 +120,9 @@ class Feed(threading.Thread):
         self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, **QUIET})
         self._ended = threading.Event()
         self.acknowledged: list[list[str]] = [[] for _ in range(PARTITION_COUNT)]
+        self.pause_s_max = 0.0
+        """The longest time between two acknowledgements."""
+        self._acknowledged_at = time.monotonic()
         self.failures: list[str] = []
 
     @property
@@ -145,6 +149,9 @@ class Feed(threading.Thread):
         if error is not None:
             self.failures.append(f"the feed was refused: {error}")
         else:
+            now = time.monotonic()
+            self.pause_s_max = max(self.pause_s_max, now - self._acknowledged_at)
+            self._acknowledged_at = now
             self.acknowledged[message.partition() or 0].append((message.value() or b"").decode())
 
 
@@ -162,7 +169,7 @@ def run(
     random = Random(seed)
     faults = {"kill": 0, "pause": 0, "node": 0}
     began = time.monotonic()
-    with _cluster(etcd) as (cluster, scratch), ExitStack() as stack:
+    with copying_cluster(etcd) as (cluster, scratch), ExitStack() as stack:
         feed = Feed(cluster.bootstrap)
         feed.start()
         copiers = [
@@ -194,13 +201,13 @@ def run(
             cluster.nodes[away].start()
         feed.end()
         try:
-            copies = _copies(cluster.bootstrap, feed.acknowledged, copiers)
+            copies = copies_of(cluster.bootstrap, feed.acknowledged, copiers)
         except Exception as error:
             error.add_note(cluster.last_words())
             raise
         trouble = sum((copier.trouble() for copier in copiers), Counter[str]())
         held_loops = [complaint for node in cluster.nodes for complaint in node.held_loops()]
-    violations = [*feed.failures, *_violations(feed.acknowledged, copies), *held_loops]
+    violations = [*feed.failures, *violations_of(feed.acknowledged, copies), *held_loops]
     copied = sum(map(len, copies))
     return CopyTotals(faults, feed.count, copied, dict(trouble), time.monotonic() - began, violations)
 
@@ -212,7 +219,8 @@ def _pause(copier: Copier, random: Random) -> None:
 
 
 @contextmanager
-def _cluster(etcd: bool) -> Iterator[tuple[ClusterProcesses, Path]]:
+def copying_cluster(etcd: bool, program: Program | None = None) -> Iterator[tuple[ClusterProcesses, Path]]:
+    """Three nodes with both topics; `program` is what they are run by at first."""
     in_memory = Path("/dev/shm")
     with ExitStack() as stack:
         place = in_memory if in_memory.is_dir() else None
@@ -223,6 +231,9 @@ def _cluster(etcd: bool) -> Iterator[tuple[ClusterProcesses, Path]]:
             data, scratch, etcd=None if members is None else members.endpoints, settings=SETTINGS
         )
         stack.callback(cluster.kill)
+        if program is not None:
+            for node in cluster.nodes:
+                node.program = program
         cluster.start()
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap, **QUIET})
         made = admin.create_topics([NewTopic(name, PARTITION_COUNT, 3) for name in (SOURCE, TARGET)])
@@ -231,7 +242,7 @@ def _cluster(etcd: bool) -> Iterator[tuple[ClusterProcesses, Path]]:
         yield cluster, scratch
 
 
-def _copies(bootstrap: str, fed: list[list[str]], copiers: list[Copier]) -> list[list[str]]:
+def copies_of(bootstrap: str, fed: list[list[str]], copiers: list[Copier]) -> list[list[str]]:
     """What is committed in the target, by partition, once as much is there as was fed; or as much as comes in time."""
     reader = Consumer(
         {
@@ -262,7 +273,7 @@ def _copies(bootstrap: str, fed: list[list[str]], copiers: list[Copier]) -> list
     return copies
 
 
-def _violations(fed: list[list[str]], copies: list[list[str]]) -> list[str]:
+def violations_of(fed: list[list[str]], copies: list[list[str]]) -> list[str]:
     found: list[str] = []
     for index, (sources, targets) in enumerate(zip(fed, copies, strict=True)):
         expected = [f"{index}:{offset}:{value}" for offset, value in enumerate(sources)]

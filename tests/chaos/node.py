@@ -8,7 +8,10 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 
 from ropewalk.runtime.loop_watch import STALLS_FILE, Stall, read_stalls
 
@@ -19,6 +22,15 @@ ANSWERED_WITHIN_S = 10.0
 
 HELD_MS_MAX = 250.0
 """How long one turn of a node's event loop may take of its own doing."""
+
+
+class Program(NamedTuple):
+    """What a node is run by."""
+
+    command: tuple[str, ...] = (str(Path(sys.executable).parent / "ropewalk"),)
+    environment: Mapping[str, str] = MappingProxyType({})
+    settings: tuple[str, ...] = ()
+    """Those that this version is given beside the cluster's."""
 
 
 class NodeProcess:
@@ -39,6 +51,8 @@ class NodeProcess:
         self.http: str | None = None
         """Known when it is ready, and chosen anew with every start."""
         self.data = data
+        self.program = Program()
+        """Of the next start."""
         self.start_times_s: list[float] = []
         self._settings = settings
         self._options = options
@@ -63,14 +77,13 @@ class NodeProcess:
     def begin(self) -> None:
         """Start, and do not wait."""
         self._ready_file.unlink(missing_ok=True)
-        program = str(Path(sys.executable).parent / "ropewalk")
-        command = [*self._place, program, "up", "--data", str(self.data), *self._options]
+        command = [*self._place, *self.program.command, "up", "--data", str(self.data), *self._options]
         command += ["--kafka", self.address, "--ready-file", str(self._ready_file)]
-        for setting in self._settings:
+        for setting in (*self._settings, *self.program.settings):
             command += ["--set", setting]
         self._stalls += self._new_stalls()
         self._began = time.monotonic()
-        environment = {**os.environ, STALLS_FILE: str(self._stalls_file)}
+        environment = {**os.environ, **self.program.environment, STALLS_FILE: str(self._stalls_file)}
         with self._output.open("ab") as output:
             self._process = subprocess.Popen(
                 command, stdout=output, stderr=output, env=environment, start_new_session=True
@@ -126,6 +139,15 @@ class NodeProcess:
         except subprocess.TimeoutExpired:
             self.kill()
             return -signal.SIGKILL
+
+    def wait_until_ended(self, *, within_s: float) -> int | None:
+        """The exit code of a node that ends by itself; None, and it is killed, if it does not."""
+        assert self._process is not None, "the node was started"
+        try:
+            return self._process.wait(timeout=within_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return None
 
     def page(self, path: str) -> tuple[int, str]:
         """Status and text of one of its HTTP pages."""
