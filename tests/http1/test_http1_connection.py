@@ -198,6 +198,22 @@ def test_a_client_that_is_refused_while_it_sends_reads_why() -> None:
     assert in_the_hall(story) == (413, True)
 
 
+@pytest.mark.parametrize("sent", [get("/echo", "GET", "Connection: close"), b"nonsense\r\n\r\n"])
+def test_what_follows_the_last_answer_is_read_and_dropped_until_the_client_closes(sent: bytes) -> None:
+    async def story(hall: Hall) -> tuple[int, int]:
+        line = await hall.line()
+        line.send(sent + bytes(100_000))
+        line.send(bytes(500_000))
+        status = (await line.page()).status
+        await line.closed
+        assert line.lost is None
+        await hall.settle()
+        assert hall.budget.held_bytes == 0
+        return status, len(hall.connections)
+
+    assert in_the_hall(story) in [(200, 0), (400, 0)]
+
+
 def test_one_that_is_refused_and_goes_on_sending_is_cut_off() -> None:
     async def story(hall: Hall) -> float:
         line = await hall.line()

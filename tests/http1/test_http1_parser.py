@@ -180,3 +180,14 @@ def test_few_requests_are_made_of_bytes_before_they_are_asked_for() -> None:
     parser.feed(50_000 * b"GET / HTTP/1.1\r\nHost: n\r\n\r\n")
     parser.next()
     assert len(parser._ready) < 200
+
+
+def test_a_refusal_is_one_whatever_else_is_being_handled() -> None:
+    """The parser says what went wrong in a callback by the exception's context, which is another's while one is handled."""
+    parser = RequestParser(BOUNDS)
+    parser.feed(head(first="GET /%ff HTTP/1.1"))
+    try:
+        raise StopIteration
+    except StopIteration:
+        with pytest.raises(Refused, match="is no address"):
+            parser.next()

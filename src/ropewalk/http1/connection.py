@@ -3,8 +3,8 @@
 Behaviour worth knowing
     A request is handled when the one before it has been answered; those sent ahead wait as bytes. When handling and reading pause,
     and for what, is decided in `base/flow.py`.
-    Bytes that are not HTTP are answered with an error, and the connection ends: what is still being sent is read and dropped for a
-    while, since a connection that is closed with unread bytes is reset, and the client would not see the answer.
+    Bytes that are not HTTP are answered with an error, and the connection ends. Before a connection is closed after an answer, what
+    is still being sent is read and dropped for a while: closed with unread bytes it is reset, and the client would not see the answer.
     A client that is slow to send a request or to take an answer is cut off: nobody holds memory by being slow.
     A handler that fails is answered with 500 if nothing was sent yet. A stream that fails ends the connection in the middle of
     the body, which is how HTTP says so.
@@ -319,22 +319,26 @@ class HttpConnection(asyncio.Protocol):
             return
         self._flow.on_sent(1, 0)
         if not keeps_alive:
-            self.finish()
+            self._part()
         elif not self._flow.is_handling:
             self._go_on()
 
     def _refuse(self, refused: Refused) -> None:
-        """Say why, hear the client out for a while, and close."""
-        transport = self._transport
-        assert transport is not None, "nothing is parsed of a connection that is lost"
+        """Say why, and close."""
         answer = text_answer(refused.status, str(refused))
         self._connections.on_answer(answer.status)
         head = encode_head(answer, keeps_alive=False, date=self._connections.date())
         self._write((head, *answer.chunks))
+        self._part()
+
+    def _part(self) -> None:
+        """Nothing more is answered: say so, hear the client out for a while, and close."""
+        transport = self._transport
+        assert transport is not None, "one parts from a client that is there"
         self._flow.close()
         self._flow.charge(0, self._untaken_bytes)
         self._request_since_ms = None
-        if not transport.can_write_eof() or self._flow.has_input_ended:
+        if transport.is_closing() or not transport.can_write_eof() or self._flow.has_input_ended:
             transport.close()
             return
         transport.write_eof()
@@ -350,7 +354,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _read_or_pause(self) -> None:
         transport, flow, parser = self._transport, self._flow, self._parser
-        if transport is None:
+        if transport is None or self._linger_since_ms is not None:
             return
         flow.charge(parser.held_bytes, self._untaken_bytes)
         if transport.is_closing():

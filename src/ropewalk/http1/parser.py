@@ -49,6 +49,7 @@ class RequestParser:
         "_has_head",
         "_head_bytes",
         "_headers",
+        "_objection",
         "_parser",
         "_raw_headers",
         "_ready",
@@ -65,6 +66,8 @@ class RequestParser:
         self._ready: list[Request] = []
         """The next one last."""
         self._refused: Refused | None = None
+        self._objection: Refused | None = None
+        """What was raised in a callback: the parser raises another error for it, whose context need not be this one."""
         self._begin()
 
     @property
@@ -126,9 +129,9 @@ class RequestParser:
         except httptools.HttpParserUpgrade as upgrade:
             offer_end = int(upgrade.args[0])
         except httptools.HttpParserCallbackError as error:
-            if isinstance(error.__context__, Refused):
-                raise error.__context__ from None
-            raise
+            if self._objection is None:
+                raise
+            raise self._objection from error
         except httptools.HttpParserError as error:
             raise Refused(HTTPStatus.BAD_REQUEST, f"this is not HTTP/1.1: {error}") from None
         if offer_end is not None:
@@ -141,9 +144,9 @@ class RequestParser:
         self._fed_bytes += count_bytes
         bounds = self._bounds
         if not self._has_head and self._fed_bytes > bounds.head_bytes_max + _PIECE_BYTES:
-            raise _head_too_large(bounds)
+            raise Refused(*_head_too_large(bounds))
         if self._fed_bytes > HTTP_CHUNK_OVERHEAD_FACTOR * bounds.body_bytes_max + 2 * bounds.head_bytes_max:
-            raise _body_too_large(bounds)
+            raise Refused(*_body_too_large(bounds))
 
     def _without_offer(self) -> bytes:
         """The head of the request that offered to change the protocol, for a parser that has not heard of the offer.
@@ -169,13 +172,13 @@ class RequestParser:
         self._head_bytes += len(url)
         if len(self._url) > self._bounds.url_bytes_max:
             reason = f"an address may have {self._bounds.url_bytes_max} bytes"
-            raise Refused(HTTPStatus.REQUEST_URI_TOO_LONG, reason)
+            raise self._object(HTTPStatus.REQUEST_URI_TOO_LONG, reason)
 
     def on_header(self, name: bytes, value: bytes | None) -> None:
         value = (value or b"").strip(b" \t")
         self._head_bytes += len(name) + len(value)
         if self._head_bytes > self._bounds.head_bytes_max or len(self._raw_headers) >= HTTP_HEADERS_MAX:
-            raise _head_too_large(self._bounds)
+            raise self._object(*_head_too_large(self._bounds))
         if self._has_head:
             return
         self._raw_headers.append((name, value))
@@ -184,7 +187,7 @@ class RequestParser:
         if before is None:
             self._headers[key] = text
         elif key in _SINGLE:
-            raise Refused(HTTPStatus.BAD_REQUEST, f"a request has one {key}")
+            raise self._object(HTTPStatus.BAD_REQUEST, f"a request has one {key}")
         else:
             self._headers[key] = f"{before}, {text}"
 
@@ -194,27 +197,31 @@ class RequestParser:
             return
         version, headers = self._parser.get_http_version(), self._headers
         if version not in ("1.0", "1.1"):
-            raise Refused(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, f"HTTP/{version} is not spoken here, 1.1 is")
+            raise self._object(
+                HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, f"HTTP/{version} is not spoken here, 1.1 is"
+            )
         if self._parser.get_method().decode("ascii") not in _METHODS:
             allowed = ", ".join(sorted(_METHODS))
-            raise Refused(HTTPStatus.NOT_IMPLEMENTED, f"of all methods {allowed} are known here")
+            raise self._object(HTTPStatus.NOT_IMPLEMENTED, f"of all methods {allowed} are known here")
         if version == "1.1" and "host" not in headers:
-            raise Refused(HTTPStatus.BAD_REQUEST, "a request of HTTP/1.1 names its host")
+            raise self._object(HTTPStatus.BAD_REQUEST, "a request of HTTP/1.1 names its host")
         coding = headers.get("transfer-encoding")
         if coding is not None and version == "1.0":
-            raise Refused(HTTPStatus.BAD_REQUEST, "HTTP/1.0 has no Transfer-Encoding")
+            raise self._object(HTTPStatus.BAD_REQUEST, "HTTP/1.0 has no Transfer-Encoding")
         if coding is not None and coding.lower() != "chunked":
-            raise Refused(HTTPStatus.NOT_IMPLEMENTED, f"Transfer-Encoding {coding[:80]!r} is not known here")
+            raise self._object(
+                HTTPStatus.NOT_IMPLEMENTED, f"Transfer-Encoding {coding[:80]!r} is not known here"
+            )
         if int(headers.get("content-length", "0")) > self._bounds.body_bytes_max:
-            raise _body_too_large(self._bounds)
+            raise self._object(*_body_too_large(self._bounds))
         expected = headers.get("expect")
         if expected is not None and expected.lower() != "100-continue":
-            raise Refused(HTTPStatus.EXPECTATION_FAILED, f"{expected[:80]!r} cannot be expected here")
+            raise self._object(HTTPStatus.EXPECTATION_FAILED, f"{expected[:80]!r} cannot be expected here")
         self._expects = expected is not None and version == "1.1"
 
     def on_body(self, body: bytes) -> None:
         if len(self._body) + len(body) > self._bounds.body_bytes_max:
-            raise _body_too_large(self._bounds)
+            raise self._object(*_body_too_large(self._bounds))
         self._body += body
 
     def on_message_complete(self) -> None:
@@ -222,6 +229,10 @@ class RequestParser:
             return
         self._ready.append(self._request())
         self._begin()
+
+    def _object(self, status: HTTPStatus, reason: str) -> Refused:
+        self._objection = Refused(status, reason)
+        return self._objection
 
     def _begin(self) -> None:
         self._within = False
@@ -251,7 +262,7 @@ class RequestParser:
                 query, keep_blank_values=True, errors="strict", max_num_fields=_QUERY_FIELDS_MAX
             )
         except (httptools.HttpParserInvalidURLError, ValueError):
-            raise Refused(HTTPStatus.BAD_REQUEST, f"{self._url[:80]!r} is no address") from None
+            raise self._object(HTTPStatus.BAD_REQUEST, f"{self._url[:80]!r} is no address") from None
         host = self._headers.get("host", "")
         target = self._url.decode("ascii")
         if url.schema:
@@ -270,10 +281,10 @@ class RequestParser:
         )
 
 
-def _head_too_large(bounds: HttpBounds) -> Refused:
+def _head_too_large(bounds: HttpBounds) -> tuple[HTTPStatus, str]:
     reason = f"a head may have {bounds.head_bytes_max} bytes and {HTTP_HEADERS_MAX} headers"
-    return Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, reason)
+    return HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, reason
 
 
-def _body_too_large(bounds: HttpBounds) -> Refused:
-    return Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body may have {bounds.body_bytes_max} bytes")
+def _body_too_large(bounds: HttpBounds) -> tuple[HTTPStatus, str]:
+    return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body may have {bounds.body_bytes_max} bytes"

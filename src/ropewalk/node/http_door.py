@@ -31,7 +31,7 @@ SETTING: Final = "http.listen"
 NONE: Final = "none"
 """The value that leaves the door out."""
 
-_BOUNDS: Final = HttpBounds(connections_max=HTTP_CONNECTIONS_MAX, body_bytes_max=HTTP_BODY_BYTES_MAX)
+BOUNDS: Final = HttpBounds(connections_max=HTTP_CONNECTIONS_MAX, body_bytes_max=HTTP_BODY_BYTES_MAX)
 
 
 class CannotListen(RopewalkError):
@@ -44,7 +44,7 @@ def http_door(
     """None where the configuration wants no door. Opening it raises `CannotListen`."""
     if config[SETTING] == NONE:
         return None
-    connections = HttpConnections(HTTP, ports.clock, _BOUNDS, budget)
+    connections = HttpConnections(HTTP, ports.clock, BOUNDS, budget)
     routes = Routes(instruments.sources, instruments.health, cluster, instruments.vitals)
     instruments.add_source(connections)
     return Door(
