@@ -29,6 +29,7 @@ class Target:
         self.alarms: list[str] = []
         self.refusals = 0
         self.address = ("127.0.0.1", 0)
+        self.http_address = ("127.0.0.1", 0)
         self._arguments = ["--memory"] if in_memory else ["--data", str(scratch / "data")]
         for setting in settings:
             self._arguments += ["--set", setting]
@@ -71,8 +72,10 @@ class Target:
                 self.kill()
                 raise RuntimeError(f"the node did not become ready:\n{self._log_path.read_text()[-2000:]}")
             time.sleep(0.01)
-        host, _, port = json.loads(self._ready_file.read_text())["kafka"][0].rpartition(":")
+        doors = json.loads(self._ready_file.read_text())
+        host, _, port = doors["kafka"][0].rpartition(":")
         self.address = (host, int(port))
+        self.http_address = (host, int(doors["http"][0].rpartition(":")[2]))
         return time.monotonic() - began
 
     def stop(self) -> tuple[int, float]:
