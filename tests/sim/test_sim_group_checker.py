@@ -42,8 +42,8 @@ def unknown(number: int) -> CommitAnswered:
     return CommitAnswered(number, (None,))
 
 
-def seen(offset: int, *, began: int = HISTORY_END) -> OffsetSeen:
-    return OffsetSeen(began, "g", P, offset)
+def seen(offset: int, *, began: int = HISTORY_END, is_of_former: bool = False) -> OffsetSeen:
+    return OffsetSeen(began, "g", P, offset, is_of_former)
 
 
 def led(generation: int, **shares: tuple[TopicPartition, ...]) -> Led:
@@ -68,6 +68,10 @@ GOOD: list[tuple[str, list[GroupEvent]]] = [
     ("nothing committed, nothing there", [seen(NO_OFFSET)]),
     ("committed and there", [commit(1, 10), stored(1), seen(10)]),
     ("committed over", [commit(1, 10), stored(1), commit(2, 11), stored(2), seen(11)]),
+    (
+        "what was committed while a former coordinator led",
+        [commit(1, 10), stored(1), commit(2, 11), stored(2), seen(10, is_of_former=True), seen(11)],
+    ),
     ("an unknown outcome that is there", [commit(1, 10), unknown(1), seen(10)]),
     ("an unknown outcome that is not there", [commit(1, 10), unknown(1), seen(NO_OFFSET)]),
     ("an unknown outcome that came late", [commit(1, 10), commit(2, 11), stored(2), seen(11), seen(10)]),
@@ -149,6 +153,7 @@ BAD: list[tuple[str, str, list[GroupEvent]]] = [
     ),
     ("unknown", "0 for nothing", [seen(0)]),
     ("unknown", "nobody committed it", [commit(1, 10), stored(1), seen(11)]),
+    ("unknown", "nobody committed it, a former coordinator says so", [seen(11, is_of_former=True)]),
     ("unknown", "refused, and there", [commit(1, 10), refused(1), seen(10)]),
     ("unknown", "with another's metadata", [commit(1, 10), stored(1), seen(FORGED)]),
     (

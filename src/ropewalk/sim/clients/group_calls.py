@@ -207,11 +207,12 @@ class GroupCalls:
         seen = await self._ask_offsets(version, group, None if asks_for_all else partitions)
         if seen is None:
             return False
+        is_of_former = self._caller.asks_former(group)
         for partition in partitions:
             offset, metadata = seen.get(partition, (NO_OFFSET, ""))
             if offset > 0 and metadata != _metadata(offset):
                 offset = FORGED
-            self._journal.note(OffsetSeen(began, group, partition, offset))
+            self._journal.note(OffsetSeen(began, group, partition, offset, is_of_former))
         return True
 
     async def _ask_offsets(

@@ -136,6 +136,11 @@ class Caller:
         del link  # it has one at a time
         return self.connection_count
 
+    def asks_former(self, group: str) -> bool:
+        """Whether somebody else looks after the group than who is asked, and who may not have heard of it."""
+        del group  # a single node has no successor
+        return False
+
     def draw_version(self, link: Link, api: Api[Q, R]) -> int:
         """Any version both sides speak, the newest more often than the others."""
         newest = link.newest_version(api)

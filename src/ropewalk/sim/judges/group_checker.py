@@ -141,6 +141,8 @@ class _Group:
     def _on_seen(self, index: int, event: OffsetSeen) -> None:
         writes = self._writes.get(event.partition, {})
         confirmed = [write for write in writes.values() if write.ended < event.began]
+        if event.is_of_former:
+            confirmed = []  # it tells what was committed while it led
         if event.offset == NO_OFFSET:
             if confirmed and not self._jumps:
                 self._report(

@@ -44,6 +44,8 @@ class OffsetSeen(Struct, frozen=True):
     group: str
     partition: TopicPartition
     offset: int
+    is_of_former: bool = False
+    """Whether another coordinator had taken the place of who said so, by the metadata; it may not have heard."""
 
 
 class Led(Struct, frozen=True):

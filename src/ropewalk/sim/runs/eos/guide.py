@@ -3,6 +3,9 @@
 from enum import IntEnum
 from typing import Final
 
+from ropewalk.base.sharding import shard_of
+from ropewalk.metadata.image import Image
+from ropewalk.metadata.internal_topics import OFFSETS_TOPIC
 from ropewalk.sim.clients.link import Link, LinkLost
 from ropewalk.sim.clients.workload import Workload
 from ropewalk.sim.judges.eos.history import EosJournal
@@ -57,10 +60,25 @@ class MemberGuide(EosGuide):
     """For members of a group: whoever they call looks after it."""
 
     def __init__(
-        self, workload: Workload, name: str, node_names: list[str], journal: EosJournal, group: str
+        self,
+        workload: Workload,
+        name: str,
+        node_names: list[str],
+        journal: EosJournal,
+        group: str,
+        image: Image,
     ) -> None:
+        """`image` is the cluster as it is, whoever may know of it."""
         super().__init__(workload, name, node_names, journal)
         self._group = group
+        self._image = image
+
+    def asks_former(self, group: str) -> bool:
+        topic = self._image.topics.get(OFFSETS_TOPIC)
+        if topic is None:
+            return False
+        shard = topic.partitions[shard_of(group, len(topic.partitions))]
+        return shard.leader != self._coordinators.get((Coordinated.GROUP, group))
 
     async def connect(self) -> Link | None:
         while not self.workload.is_over:

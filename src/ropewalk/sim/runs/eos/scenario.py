@@ -312,4 +312,5 @@ class EosScenario:
         return EosGuide(self._workload, name, self.stage.members.names, self._journal)
 
     def _member_guide(self, name: str, group: str) -> MemberGuide:
-        return MemberGuide(self._workload, name, self.stage.members.names, self._journal, group)
+        names, image = self.stage.members.names, self.stage.judge.image
+        return MemberGuide(self._workload, name, names, self._journal, group, image)
