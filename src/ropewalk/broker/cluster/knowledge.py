@@ -10,28 +10,41 @@ What a reader could get wrong
 
 import asyncio
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
 from ropewalk.base import metrics
 from ropewalk.base.limits import HEALTH_CHECK_MS, NODE_BEHIND_MS_MAX
 from ropewalk.base.metrics import Sheet
 from ropewalk.base.ports import Clock
 from ropewalk.broker.cluster.facts import Facts
-from ropewalk.broker.cluster.membership import Membership
+
+
+class Heartbeats(Protocol):
+    """What the controller has answered to this node's."""
+
+    @property
+    def controller_heard_at_ms(self) -> float | None: ...
+
+    @property
+    def controller_offset(self) -> int: ...
+
+    @property
+    def clock_difference_ms(self) -> float: ...
 
 
 class Knowledge:
     def __init__(
         self,
         facts: Facts,
-        membership: Membership | None,
+        heartbeats: Heartbeats | None,
         unheard: Callable[[], str | None],
         clock: Clock,
         *,
         session_timeout_ms: int,
     ) -> None:
-        """No membership for a node that is alone, which hears itself. `unheard` says why nothing new of the metadata is heard."""
+        """No heartbeats for a node that is alone, which hears itself. `unheard` says why nothing new of the metadata is heard."""
         self._facts = facts
-        self._membership = membership
+        self._heartbeats = heartbeats
         self._unheard = unheard
         self._clock = clock
         self._began_at_ms = self._followed_at_ms = clock.monotonic_ms()
@@ -43,19 +56,23 @@ class Knowledge:
 
     async def run(self) -> None:
         while True:
-            if self._unheard() is None:
-                self._followed_at_ms = self._clock.monotonic_ms()
-            if self.metadata_offset >= self._target_offset:
-                self._target_offset = self.controller_offset
-                self._behind_since_ms = self._clock.monotonic_ms()
+            self.look()
             await asyncio.sleep(HEALTH_CHECK_MS / 1000)
+
+    def look(self) -> None:
+        """Note how far one has come, and whether anything is heard; call every now and then."""
+        if self._unheard() is None:
+            self._followed_at_ms = self._clock.monotonic_ms()
+        if self.metadata_offset >= self._target_offset:
+            self._target_offset = self.controller_offset
+            self._behind_since_ms = self._clock.monotonic_ms()
 
     @property
     def age_ms(self) -> int:
         now_ms = self._clock.monotonic_ms()
         heard_at_ms = now_ms if self._unheard() is None else self._followed_at_ms
-        if self._membership is not None:
-            controller_heard_at_ms = self._membership.controller_heard_at_ms
+        if self._heartbeats is not None:
+            controller_heard_at_ms = self._heartbeats.controller_heard_at_ms
             heard_at_ms = min(
                 heard_at_ms, self._began_at_ms if controller_heard_at_ms is None else controller_heard_at_ms
             )
@@ -64,14 +81,14 @@ class Knowledge:
     @property
     def metadata_offset(self) -> int:
         """How much of the metadata this node has followed."""
-        return self._facts.followed_offset if self._membership is not None else self._facts.image.end_offset
+        return self._facts.followed_offset if self._heartbeats is not None else self._facts.image.end_offset
 
     @property
     def controller_offset(self) -> int:
         """Where the metadata ended when the controller was last heard."""
-        if self._membership is None:
+        if self._heartbeats is None:
             return self._facts.image.end_offset
-        return self._membership.controller_offset
+        return self._heartbeats.controller_offset
 
     @property
     def lack(self) -> str | None:
@@ -89,6 +106,6 @@ class Knowledge:
     def collect(self, sheet: Sheet) -> Iterator[None]:
         sheet.add(metrics.CONTROLLER_HEARD, self.age_ms / 1000)
         sheet.add(metrics.CONTROLLER_OFFSET, self.controller_offset)
-        if self._membership is not None:
-            sheet.add(metrics.CLOCK_DIFFERENCE, self._membership.clock_difference_ms / 1000)
+        if self._heartbeats is not None:
+            sheet.add(metrics.CLOCK_DIFFERENCE, self._heartbeats.clock_difference_ms / 1000)
         yield
