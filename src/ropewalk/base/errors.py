@@ -53,6 +53,7 @@
       DiskFull                  only the reserve is left on the disk: nothing is written until there is room; nothing was changed
       CorruptMetadata           acknowledged facts about the cluster cannot be read back; a node does not start with them
       MetadataUnavailable       the home of the cluster's facts cannot be reached; nothing was changed
+      MetadataLeft              the cluster's facts have moved to another home; nobody decides at this one
       CannotFollow              this process can never follow the cluster's facts again: it leaves service
       HistoryParted             the cluster's facts were put back to an earlier state; what was followed since is no more
       UnreadableMetadata        the cluster's facts say something that this version does not know
@@ -294,6 +295,10 @@ class CorruptMetadata(RopewalkError):
 
 class MetadataUnavailable(RopewalkError):
     """Facts can neither be changed nor read anew until the home is back; what is known already goes on to count."""
+
+
+class MetadataLeft(RopewalkError):
+    pass
 
 
 class CannotFollow(RopewalkError):

@@ -250,7 +250,7 @@ _LEVEL_1: Final = Level(
 _LEVEL_2: Final = Level(
     number=2,
     release=(0, 2),
-    records={"broker_maintenance": ("node_id", "is_on")},
+    records={"broker_maintenance": ("node_id", "is_on"), "home_left": ("to",)},
 )
 LEVELS: Final = (_LEVEL_1, _LEVEL_2)
 """In their order, without gaps."""

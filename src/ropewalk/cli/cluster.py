@@ -8,6 +8,7 @@ import typer
 
 from ropewalk.cli.cluster_config import app as config_app
 from ropewalk.cli.cluster_load import add, balance, hot, remove
+from ropewalk.cli.cluster_metadata import app as metadata_app
 from ropewalk.cli.cluster_upgrade import maintenance_app, restart_check, upgrade_app
 from ropewalk.cli.commands import new_app
 from ropewalk.cli.failure import EXIT_FAILED, Failed, guarded
@@ -250,6 +251,7 @@ app.add_typer(config_app, name="config")
 app.add_typer(upgrade_app, name="upgrade")
 app.add_typer(maintenance_app, name="maintenance")
 app.command("restart-check")(restart_check)
+app.add_typer(metadata_app, name="metadata")
 for _name, _command in (("balance", balance), ("add", add), ("remove", remove), ("hot", hot)):
     app.command(_name)(_command)
 

@@ -60,6 +60,7 @@ CODES: Final[dict[type[RopewalkError], ErrorCode]] = {
     errors.DiskFull: ErrorCode.KAFKA_STORAGE_ERROR,
     errors.CorruptMetadata: ErrorCode.KAFKA_STORAGE_ERROR,
     errors.MetadataUnavailable: ErrorCode.REQUEST_TIMED_OUT,
+    errors.MetadataLeft: ErrorCode.NOT_CONTROLLER,
     errors.HistoryParted: ErrorCode.OFFSET_OUT_OF_RANGE,
     errors.CannotFollow: ErrorCode.KAFKA_STORAGE_ERROR,
     errors.UnreadableMetadata: ErrorCode.KAFKA_STORAGE_ERROR,

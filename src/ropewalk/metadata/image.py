@@ -35,6 +35,7 @@ from ropewalk.metadata.records import (
     ControllerChanged,
     Endpoint,
     Fact,
+    HomeLeft,
     LevelChanged,
     LossRecorded,
     MetadataRecord,
@@ -162,6 +163,7 @@ class Image:
         "controller_id",
         "end_offset",
         "end_producer_id",
+        "left_for",
         "level",
         "losses",
         "reigns",
@@ -186,6 +188,8 @@ class Image:
         """What a controller's configuration said of settings that all nodes must agree on; None for the default. Another mapping
         after every change."""
         self.reigns: tuple[Reign, ...] = ()
+        self.left_for: str | None = None
+        """The home for which the metadata have left this one, and nobody decides here; None where they are at home."""
         """The newest controllers and where each began, by which one history of the metadata is told from another."""
         self.losses: tuple[LossRecorded, ...] = ()
         """The newest elections that may have lost records."""
@@ -337,8 +341,11 @@ class Image:
                     agreed = {**self.agreed_settings, **settled}
                     self.agreed_settings = {name: agreed[name] for name in sorted(agreed)}
                 offset = self.end_offset - 1 if record.offset is None else record.offset
+                self.left_for = None
                 reign = Reign(offset, node_id, epoch, record.reign)
                 self.reigns = (*self.reigns, reign)[-REIGNS_REMEMBERED_MAX:]
+            case HomeLeft(to=to):
+                self.left_for = to
             case LevelChanged(level=level):
                 assert level > self.level, "a level never goes down"
                 self.level = level
@@ -403,6 +410,8 @@ class Image:
             is_last = reign.epoch == self.controller_epoch
             agreed = dict(self.agreed_settings) if is_last else {}
             yield ControllerChanged(reign.node_id, reign.epoch, agreed, reign.name, reign.offset)
+        if self.left_for is not None:
+            yield HomeLeft(self.left_for)
         for broker in self._brokers.values():
             yield BrokerRegistered(
                 broker.node_id,

@@ -193,6 +193,18 @@ class LocalMetadataLog:
 
     async def write_snapshot(self, snapshot: Snapshot) -> None:
         assert snapshot.end_offset == self.end_offset, "a snapshot stands for every record there is"
+        await self._switch_to(snapshot)
+
+    async def adopt(self, snapshot: Snapshot, *, node_id: NodeId, reign: str) -> None:  # noqa: ARG002  its facts say so
+        assert snapshot.end_offset >= self.end_offset, "what is here is a beginning of what comes"
+        self._epoch = max(self._epoch, snapshot.epoch)
+        self._holder = Holder(node_id, self._epoch)
+        await self._switch_to(snapshot)
+
+    def close(self) -> None:
+        """The file is closed with the last reference to it."""
+
+    async def _switch_to(self, snapshot: Snapshot) -> None:
         self._broken = f"{self._path}: a snapshot was abandoned half way"
         self._is_busy = True
         try:
@@ -208,9 +220,6 @@ class LocalMetadataLog:
         del self._records[: self._snapshot.end_offset - self._records_offset]
         self._records_offset, self._snapshot = self._snapshot.end_offset, snapshot
         self._size_bytes = self._file.size()
-
-    def close(self) -> None:
-        """The file is closed with the last reference to it."""
 
     def _write(self, frame: bytes, end_offset: int, purpose: Purpose | None) -> int:
         """Runs in the pool. Returns the size of the file."""

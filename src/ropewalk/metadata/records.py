@@ -121,6 +121,16 @@ class ControllerChanged(Struct, frozen=True, gc=False, tag="controller_changed",
     """Its own, in a snapshot. None in the log, where it is known."""
 
 
+class HomeLeft(Struct, frozen=True, gc=False, tag="home_left", tag_field="type"):
+    """The last record of a home that the metadata leave for another: nobody decides here from now on.
+
+    A controller that begins after it says that the metadata are at home where it found them, there or here.
+    """
+
+    to: str
+    """The other home, for people."""
+
+
 class TopicCreated(Struct, frozen=True, gc=False, tag="topic_created", tag_field="type"):
     """A topic without partitions; they follow in the same append."""
 
@@ -251,6 +261,7 @@ class ChangeAbandoned(Struct, frozen=True, gc=False, tag="change_abandoned", tag
 Fact: TypeAlias = (
     ClusterCreated
     | ControllerChanged
+    | HomeLeft
     | LevelChanged
     | BrokerRegistered
     | BrokerStateChanged

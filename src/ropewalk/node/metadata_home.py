@@ -9,13 +9,13 @@ from ropewalk.metadata.bounds import MetadataBounds
 from ropewalk.metadata.etcd.client import Access, parse_members
 from ropewalk.metadata.etcd.log import EtcdMetadataLog
 from ropewalk.metadata.local import LocalMetadataLog
-from ropewalk.metadata.log import MetadataLog
+from ropewalk.metadata.moving import Home
 from ropewalk.node.config import Config
 
 
 async def open_metadata_log(
     config: Config, ports: Ports, directory: str, reserve: Reserve | None, bounds: MetadataBounds
-) -> MetadataLog:
+) -> Home:
     """For a node with the role of a controller. `directory` is the node's own, with its reserve; `etcd` keeps nothing there.
 
     Raises `MetadataUnavailable` if no member of etcd answers, `CorruptMetadata` if a local log cannot be read back.

@@ -110,7 +110,7 @@ async def find_place(
     feed = MetadataFeed(None, facts)
     tail: MetadataTail | None = None
     if config.keeps_metadata or await ports.pool.run(ports.disk.exists, f"{data_path(config)}/identity"):
-        directory = await _claim_directory(config, ports, cluster_id=None)
+        directory = await claim_directory(config, ports, cluster_id=None)
     if "controller" in config.roles:
         log = await _open_home(
             config, ports, None if directory is None else directory.storage.reserve, bounds
@@ -154,7 +154,7 @@ async def find_place(
     cluster_id = facts.image.cluster_id
     assert cluster_id is not None, "whoever decides has created the cluster"
     if directory is None:
-        directory = await _claim_directory(config, ports, cluster_id=cluster_id)
+        directory = await claim_directory(config, ports, cluster_id=cluster_id)
     elif directory.identity.cluster_id != cluster_id:
         raise DirectoryRefused(
             f"{directory.path} belongs to cluster {directory.identity.cluster_id}, this is cluster {cluster_id}; "
@@ -179,7 +179,8 @@ def data_path(config: Config) -> str:
     return "/ropewalk" if config.in_memory else config.data_path
 
 
-async def _claim_directory(config: Config, ports: Ports, *, cluster_id: str | None) -> DataDirectory:
+async def claim_directory(config: Config, ports: Ports, *, cluster_id: str | None) -> DataDirectory:
+    """Have the node's directory for this process alone; it is made if it is not there."""
     return await ports.pool.run(_claim, config, ports, cluster_id)
 
 

@@ -23,6 +23,7 @@ from ropewalk.base.errors import (
     CannotFollow,
     CorruptMetadata,
     InvalidRequest,
+    MetadataLeft,
     NotController,
     RopewalkError,
     TimedOut,
@@ -37,8 +38,8 @@ from ropewalk.metadata.records import ControllerChanged, MetadataRecord
 
 _log = structlog.get_logger()
 
-_NO_CLUSTER = (CorruptMetadata, InvalidRequest)
-"""The metadata is not that of the node's data, or is not all there."""
+_NO_CLUSTER = (CorruptMetadata, InvalidRequest, MetadataLeft)
+"""The metadata is not that of the node's data, or is not all there, or is there no more."""
 
 
 class ControllerSeat:
@@ -173,11 +174,15 @@ class ControllerSeat:
             return  # `trouble` says so, and the next round asks again
 
     async def _take_over(self) -> bool:
+        if self._facts.image.left_for is not None:
+            await self._decisions.catch_up()  # they may have come back
+            self._check_home()
         holder = self._log.holder
         epoch = await self._log.take_over(self._node_id, expected_epoch=0 if holder is None else holder.epoch)
         if epoch is None:
             return False
         await self._decisions.catch_up()
+        self._check_home()
         reign = self._name_reign()
         try:
             await self._decisions.carry_out(
@@ -193,6 +198,15 @@ class ControllerSeat:
             if self._facts.image.controller_epoch != epoch:
                 raise
         return True
+
+    def _check_home(self) -> None:
+        """Nobody decides where the metadata are no more; what was decided here would be known to nobody else."""
+        home = self._facts.image.left_for
+        if home is not None:
+            raise MetadataLeft(
+                f"the cluster's metadata have moved to {home}: set metadata.home there and start the node again, "
+                "or have them back with `ropewalk cluster metadata move --back`"
+            )
 
     async def _hold(self, former: NodeId | None) -> None:
         """Decide until another has taken over."""

@@ -68,6 +68,7 @@ from ropewalk.metadata.records import (
     ClusterCreated,
     ControllerChanged,
     Fact,
+    HomeLeft,
     LevelChanged,
     LossRecorded,
     PartitionChanged,
@@ -273,6 +274,7 @@ class Partitions:
                         touched.update(dict.fromkeys(self._image.topics_by_id))
                 case (
                     ClusterCreated()
+                    | HomeLeft()
                     | LevelChanged()
                     | BrokerStateChanged()
                     | BrokerLeaving()

@@ -20,7 +20,7 @@ from ropewalk.metadata.etcd.keys import Batch, Held, Keys, decode_held, decode_n
 from ropewalk.metadata.etcd.listening import Listening
 from ropewalk.metadata.etcd.messages import Message, TxnAnswer
 from ropewalk.metadata.etcd.mirror import Seat
-from ropewalk.metadata.etcd.snapshots import keep_snapshot, read_snapshot
+from ropewalk.metadata.etcd.snapshots import adopt_snapshot, keep_snapshot, read_snapshot
 from ropewalk.metadata.etcd.store import Store
 from ropewalk.metadata.log import AppendOutcome, Committed, Holder, Raced, Snapshot, Unknown
 from ropewalk.metadata.records import MetadataRecord
@@ -147,6 +147,10 @@ class EtcdMetadataLog:
         assert snapshot.end_offset == self.end_offset, "a snapshot stands for every record there is"
         assert self._seat is not None, "only the holder writes"
         await keep_snapshot(self._store, self._seat, snapshot, self._rng.randbytes(_NONCE_BYTES).hex())
+
+    async def adopt(self, snapshot: Snapshot, *, node_id: NodeId, reign: str) -> None:
+        held = Held(node_id, snapshot.epoch, self._rng.randbytes(_NONCE_BYTES).hex())
+        await adopt_snapshot(self._store, held, snapshot, reign)
 
     def close(self) -> None:
         self._store.client.close()

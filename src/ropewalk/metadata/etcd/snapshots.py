@@ -14,7 +14,7 @@ from ropewalk.base.errors import CorruptMetadata, MetadataUnavailable
 from ropewalk.base.limits import ETCD_SNAPSHOT_READS_MAX, METADATA_APPEND_BYTES_MAX
 from ropewalk.metadata.etcd import messages
 from ropewalk.metadata.etcd.client import Refused, Unreachable
-from ropewalk.metadata.etcd.keys import Pointer, encode
+from ropewalk.metadata.etcd.keys import Held, Pointer, encode
 from ropewalk.metadata.etcd.messages import Header, Message
 from ropewalk.metadata.etcd.mirror import Seat
 from ropewalk.metadata.etcd.store import Store
@@ -24,19 +24,33 @@ from ropewalk.metadata.snapshots import decode_snapshot, encode_snapshot
 
 async def keep_snapshot(store: Store, seat: Seat, snapshot: Snapshot, nonce: str) -> None:
     """Raises `MetadataUnavailable` where it could not be kept, or another has taken over."""
-    data = encode_snapshot(snapshot)
-    pieces = [
-        data[start : start + METADATA_APPEND_BYTES_MAX]
-        for start in range(0, len(data), METADATA_APPEND_BYTES_MAX)
-    ]
-    name = f"{snapshot.end_offset:020d}-{nonce}"
-    for index, piece in enumerate(pieces):
-        await _write(store, seat, messages.put(store.keys.chunk(name, index), piece))
-    pointer = Pointer(name, len(pieces), snapshot.end_offset, len(data), store.mirror.reign)
+    pointer = await _write_pieces(store, seat.revision, snapshot, nonce=nonce, reign=store.mirror.reign)
     switch = messages.put(store.keys.snapshot, encode(pointer))
-    revision = await _write(store, seat, switch, replacing=store.mirror.pointer_revision)
+    revision = await _write(store, seat.revision, switch, replacing=store.mirror.pointer_revision)
     store.mirror.on_pointer(pointer, revision)
     await _remove_what_it_stands_for(store, seat, pointer, revision)
+
+
+async def adopt_snapshot(store: Store, held: Held, snapshot: Snapshot, reign: str) -> None:
+    """Put `snapshot` in the place of all there is, with `held` as the last who decided; nothing if anybody sits down meanwhile.
+
+    Raises `MetadataUnavailable` where it was not done, or nobody knows.
+    """
+    await store.read()
+    seat, keys = store.mirror.seat, store.keys
+    revision = 0 if seat is None else seat.revision
+    pointer = await _write_pieces(store, revision, snapshot, nonce=held.nonce, reign=reign)
+    await _write(
+        store,
+        revision,
+        messages.put(keys.snapshot, encode(pointer)),
+        messages.put(keys.end, b"%d" % snapshot.end_offset),
+        messages.put(keys.controller, encode(held)),
+        messages.delete(keys.log, end=keys.log_beyond),
+        messages.delete(keys.chunks, end=keys.chunks_of(pointer.name)),
+        replacing=store.mirror.pointer_revision,
+    )
+    await store.read()
 
 
 async def read_snapshot(store: Store) -> Snapshot:
@@ -63,15 +77,30 @@ async def read_snapshot(store: Store) -> Snapshot:
     raise MetadataUnavailable("snapshots in etcd were replaced faster than they could be read")
 
 
+async def _write_pieces(
+    store: Store, seat_revision: int, snapshot: Snapshot, *, nonce: str, reign: str
+) -> Pointer:
+    """Answers what points to them, once that is written."""
+    data = encode_snapshot(snapshot)
+    pieces = [
+        data[start : start + METADATA_APPEND_BYTES_MAX]
+        for start in range(0, len(data), METADATA_APPEND_BYTES_MAX)
+    ]
+    name = f"{snapshot.end_offset:020d}-{nonce}"
+    for index, piece in enumerate(pieces):
+        await _write(store, seat_revision, messages.put(store.keys.chunk(name, index), piece))
+    return Pointer(name, len(pieces), snapshot.end_offset, len(data), reign)
+
+
 async def _was_replaced(store: Store, pointer: Pointer) -> bool:
     await store.read()
     return store.mirror.pointer != pointer
 
 
-async def _write(store: Store, seat: Seat, *operations: Message, replacing: int | None = None) -> int:
+async def _write(store: Store, seat_revision: int, *operations: Message, replacing: int | None = None) -> int:
     """`replacing` is the pointer's revision that must still hold."""
     compare = [] if replacing is None else [messages.has_revision(store.keys.snapshot, replacing)]
-    revision = await store.write_as(seat.revision, operations, compare=compare)
+    revision = await store.write_as(seat_revision, operations, compare=compare)
     if revision is None:
         raise MetadataUnavailable(
             "the snapshot was not kept: another was, or another controller has taken over"
@@ -83,7 +112,7 @@ async def _remove_what_it_stands_for(store: Store, seat: Seat, pointer: Pointer,
     keys = store.keys
     await _write(
         store,
-        seat,
+        seat.revision,
         messages.delete(keys.log, end=keys.append_at(pointer.end_offset)),
         messages.delete(keys.chunks, end=keys.chunks_of(pointer.name)),
         replacing=revision,
