@@ -12,7 +12,7 @@ import pytest
 from ropewalk.spark.pipelines.definition import Job
 from ropewalk.spark.pipelines.hosts import Host, refuse_unfit
 from ropewalk.spark.pipelines.java import check_java, major_version
-from ropewalk.spark.pipelines.session import check_place, settings_of
+from ropewalk.spark.pipelines.session import check_place, settings_of, with_attempts
 from ropewalk.spark.refusals import WrongUse
 from tests.spark.conftest import Node
 from tests.spark.test_pipeline_definition import NoTarget
@@ -132,6 +132,22 @@ def test_one_machine_has_as_many_shuffle_partitions_as_it_can_use(master: str, c
     assert settings_of(a_job(master=master, conf={name: "7"}))[name] == "7"
     assert int(settings_of(a_job())[name]) == 2 * len(os.sched_getaffinity(0))
     assert name not in settings_of(a_job(master="spark://h:1"))
+
+
+@pytest.mark.parametrize(
+    ("master", "expected"),
+    [
+        ("local", "local[1,4]"),
+        ("local[*]", "local[*,4]"),
+        ("local[2]", "local[2,4]"),
+        ("local[2,1]", "local[2,1]"),
+        ("local-cluster[2,3,1024]", "local-cluster[2,3,1024]"),
+        ("spark://h:7077", "spark://h:7077"),
+    ],
+)
+def test_a_task_is_tried_again_on_this_machine_as_it_is_on_a_cluster(master: str, expected: str) -> None:
+    """Spark itself tries a task of `local` once, and on a busy machine a worker may take too long to start."""
+    assert with_attempts(master) == expected
 
 
 def test_hosts_that_lack_something_are_named() -> None:

@@ -333,6 +333,9 @@ MASTER = """An error occurred while calling None.org.apache.spark.api.java.JavaS
 : org.apache.spark.SparkException: Could not parse Master URL: 'lokal'
 \tat org.apache.spark.SparkContext$.createTaskScheduler(SparkContext.scala:3386)
 """
+BUSY = """[STREAM_FAILED] Query [id = 7f] terminated with exception: Python worker failed to connect back. SQLSTATE: XXKST
+=== Streaming Query ===
+"""
 ANALYSIS = """[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column with name `nosuch` cannot be resolved. Did you mean one of the following? [`topic`, `key`]. SQLSTATE: 42703; line 1 pos 0;
 'Project ['nosuch]
 +- ~StreamingRelationV2 PythonDataSourceV2@504e419, ropewalk
@@ -350,6 +353,11 @@ ANALYSIS = """[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column with name `nosuch` ca
         (
             ANALYSIS,
             "A column with name `nosuch` cannot be resolved. Did you mean one of the following? [`topic`, `key`]",
+        ),
+        (
+            BUSY,
+            "a Python worker of Spark did not start within ten seconds, which Spark does not wait for longer: the machine has too much to do."
+            " Nothing is lost; start the job again",
         ),
         ("", "it said nothing"),
         ("plain words: nothing else", "plain words: nothing else"),

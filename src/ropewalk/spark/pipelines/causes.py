@@ -17,6 +17,7 @@ _JAVA: Final = re.compile(r"^(?:: |Caused by: )((?:[\w$]+\.)+[\w$]+): (.+)$", re
 _OURS: Final = "ropewalk."
 _WRAPPER: Final = re.compile(r"^(?:\[STREAM_FAILED\].*?terminated with exception: )?(?:\[[A-Z_.]+\] )?")
 _SQLSTATE: Final = re.compile(r"\s*(?:\.)?\s*SQLSTATE: \w+.*$", re.DOTALL)
+_SLOW_WORKER: Final = "Python worker failed to connect back"
 _OBVIOUS: Final = ("Error", "Exception", "RuntimeError", "ValueError")
 """Kinds that say nothing that their text does not."""
 
@@ -37,6 +38,11 @@ def cause_of(text: str) -> str:
     if raised and "Traceback (most recent call last)" in text:
         kind, words = raised[-1]
         return _told(kind, words)
+    if _SLOW_WORKER in text:
+        return (
+            "a Python worker of Spark did not start within ten seconds, which Spark does not wait for longer: the machine has too much to do."
+            " Nothing is lost; start the job again"
+        )
     java = [(match[1], match[2]) for match in _JAVA.finditer(text)]
     if java:
         kind, words = java[-1]

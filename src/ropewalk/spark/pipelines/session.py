@@ -31,6 +31,9 @@ _CONNECT_PORT: Final = 15002
 _PATIENCE_S: Final = 5.0
 _S3A: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _PAGES: Final = "spark.ui.enabled"
+_ATTEMPTS: Final = 4
+"""At a task on this machine, as Spark has it on clusters. Here it would have one: a worker that is slow to start on a busy machine would end
+the job."""
 _SPECULATION: Final = "spark.speculation"
 
 SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
@@ -81,7 +84,7 @@ def open_session(job: Job) -> "SparkSession":
         assert job.master is not None
         if is_local(job) or "PYSPARK_PYTHON" not in os.environ:
             os.environ["PYSPARK_PYTHON"] = sys.executable
-        builder = builder.master(job.master)
+        builder = builder.master(with_attempts(job.master))
     try:
         session = builder.getOrCreate()
         speculation = session.conf.get(_SPECULATION, "false")
@@ -127,6 +130,14 @@ def settings_of(job: Job) -> dict[str, str]:
 def pages_of(session: "SparkSession") -> str | None:
     """The address of Spark's own pages, where it serves them."""
     return None if is_remote(session) else session.sparkContext.uiWebUrl
+
+
+def with_attempts(master: str) -> str:
+    """The same place, with a task of it tried again, unless the user has said how often."""
+    match = _LOCAL.fullmatch(master)
+    if match is None or match[3] is not None or master.startswith("local-cluster["):
+        return master
+    return f"local[{match[2] or 1},{_ATTEMPTS}]"
 
 
 def cores_of(master: str) -> int:
