@@ -7,6 +7,7 @@ the same objects run inside a broker, inside the simulator and inside an exhaust
     progress.py    what a leader knows of one follower, and whether that is in step
     stragglers.py  over all partitions that a node leads: which slow node not to wait for (`ack.policy=quorum`)
     follower.py    what to ask of the leader next, and what its answer means
+    fetch_plan.py  what a follower asks one leader for: who is named, who rests, who is behind, who is repaired
     lineage.py     whether a follower's log continues the leader's, and where it does not
 
 Invariants

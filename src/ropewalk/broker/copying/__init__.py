@@ -1,7 +1,7 @@
 """Copying from the leaders of what this node follows.
 
     fetchers.py   a fetcher for each node that leads something followed here
-    fetcher.py    one fetch after the other, all partitions of that leader in one session
+    fetcher.py    one fetch after the other, all partitions of that leader in one session, as `replication/fetch_plan.py` plans them
     copying.py    one partition as its fetcher sees it
 
 Invariants

@@ -59,6 +59,11 @@ class Copying:
         return self.is_at_work or self.replica.is_at_work or self.replica.is_over
 
     @property
+    def is_unsettled(self) -> bool:
+        """Whether the log holds something that does not count yet."""
+        return self.replica.reached_offset < self.replica.log.end_offset
+
+    @property
     def is_current(self) -> bool:
         """Whether what the leader says counts: it still leads, and this node still follows."""
         return not self.replica.is_over and self.core.leader_epoch == self.replica.leader_epoch

@@ -1,17 +1,14 @@
-"""Copies from one leader node everything that this node follows there: one fetch after the other, in one session.
+"""Copies from one leader node everything that this node follows there: one fetch after the other, as the plan says.
 
-A session keeps what the leader knows, so that a fetch names only the partitions whose place has changed. The next one goes
-out when the group commit that covers the last answer is done: its offsets then say what survives a power cut.
+What is asked for, and when, is decided by `replication/fetch_plan.py`. The next fetch goes out when the group commit that covers the last
+answer is done: its offsets then say what survives a power cut.
 
 What a reader could get wrong
-    A partition that rests, whose log is being cut, or that waits for its share of the catch-up budget is taken out of the session,
-    so that the leader does not send it anything.
     An answer is worked off in turns, and the partition may have got another leader meanwhile. Whoever appends asks its core
     first, and its replica refuses once it has ended. The replica goes on where another node leads: what is left of the answer is
     dropped then, and a leader that was asked for another place than where the log ends by now is asked again.
-    After a fetch that failed, whatever the reason, the session begins anew: nobody knows what the leader took as told.
     Fetches of a session go out one after the other, so what comes up while the leader holds one cannot be asked for beside it.
-    The leader is asked to answer that one (`_hurry`). The first of a session, which has no id yet, is not held at all.
+    The leader is asked to answer that one (`hurry`).
 """
 
 import asyncio
@@ -31,11 +28,9 @@ from ropewalk.base.errors import (
 )
 from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, TopicId
 from ropewalk.base.limits import (
-    CATCH_UP_PARTITIONS_MAX,
     REPLICA_BYTES_PER_TURN,
     REPLICA_FETCH_MS_MAX,
     REPLICA_RETRY_MS,
-    REPLICAS_NAMED_MAX,
     ROLES_PER_TURN,
 )
 from ropewalk.base.ports import Clock
@@ -43,9 +38,10 @@ from ropewalk.broker.copying.copying import Copying
 from ropewalk.broker.partitions.catch_up import CatchUpBudget
 from ropewalk.broker.partitions.group_commit import GroupCommit
 from ropewalk.broker.partitions.replica import Replica
-from ropewalk.broker.peers.calls.fetch import Fetched, Key, ReplicaFetch
+from ropewalk.broker.peers.calls.fetch import Fetched, ReplicaFetch
 from ropewalk.metadata.settings.applied import BrokerSettings
 from ropewalk.records.batch import BatchHeader
+from ropewalk.replication.fetch_plan import FetchPlan, Key, LookAtStart, PlannedFetch, Repair, Settle
 from ropewalk.replication.follower import (
     Answer,
     Append,
@@ -101,25 +97,16 @@ class Fetcher:
     def __init__(self, leader: NodeId, copier: Copier) -> None:
         self.leader = leader
         self._copier = copier
-        self._copyings: dict[Key, Copying] = {}
-        self._to_name: dict[Key, None] = {}
-        """Those that the leader has to be told of anew, the longest waiting first."""
-        self._in_session: dict[Key, None] = {}
-        self._to_forget: dict[Key, None] = {}
-        self._session_id = 0
-        self._session_epoch = 0
-        self._is_beginning = True
-        """Whether the session has had no answer yet."""
+        self._plan: FetchPlan[Copying] = FetchPlan()
         self._can_be_hurried = False
         """Whether a fetch is under way that the leader may hold, and has not been asked to answer."""
-        self._broker_epoch = -1
         self._wake: asyncio.Future[None] | None = None
         self._turn_bytes = 0
         self._complaints = Complaints()
         self.copied_bytes = 0
 
     def __len__(self) -> int:
-        return len(self._copyings)
+        return len(self._plan.copied)
 
     @property
     def lag_max(self) -> int:
@@ -127,44 +114,46 @@ class Fetcher:
         return max(
             (
                 max(0, each.core.high_watermark(Offset(2**63 - 1)) - each.replica.log.end_offset)
-                for each in self._copyings.values()
+                for each in self._plan.copied.values()
             ),
             default=0,
         )
 
     def follow(self, key: Key, replica: Replica, *, is_in_sync: bool) -> None:
         """Copy this one from here on; or, if it is copied already, in the epoch that it is in now."""
-        copying = self._copyings.get(key)
+        copying = self._plan.copied.get(key)
         if (
             copying is not None
             and copying.replica is replica
             and copying.core.leader_epoch == replica.leader_epoch
         ):
             return
-        self._copyings[key] = Copying(replica, is_in_sync=is_in_sync)
-        self._to_name[key] = None
-        self._hurry()
+        self._plan.follow(key, Copying(replica, is_in_sync=is_in_sync))
+        self.hurry()
 
     def leave(self, key: Key) -> None:
         """Copy this one no more; it may never have been copied."""
-        if self._copyings.pop(key, None) is not None:
-            self._to_name.pop(key, None)
-            self._leave_session(key)
+        self._plan.leave(key)
 
     def hurry(self) -> None:
         """There is something to tell the leader, who may be holding a fetch."""
-        self._hurry()
+        if self._wake is not None:
+            _set(self._wake)
+        if self._can_be_hurried:
+            self._can_be_hurried = False
+            plan = self._plan
+            self._copier.begin(self._copier.hurry(self.leader, plan.session_id, plan.session_epoch))
 
     async def run(self) -> None:
         while True:
-            asked = self._next_fetch()
-            if asked is None:
+            planned = self._next_fetch()
+            if planned is None:
                 await self._wait()
                 continue
-            self._can_be_hurried = asked.wait_ms_max > 0 and asked.session_id > 0
+            self._can_be_hurried = planned.may_be_held
             try:
                 fetched = await self._copier.fetch(
-                    self.leader, asked, deadline_ms=self._now_ms() + REPLICA_FETCH_MS_MAX
+                    self.leader, self._in_words(planned), deadline_ms=self._now_ms() + REPLICA_FETCH_MS_MAX
                 )
             except RopewalkError as error:
                 await self._on_failed(str(error))
@@ -174,99 +163,63 @@ class Fetcher:
             if isinstance(fetched, RopewalkError):
                 await self._on_refused(fetched)
                 continue
-            self._is_beginning = False
             await self._take(fetched)
 
     # Asking
 
-    def _next_fetch(self) -> ReplicaFetch | None:
+    def _next_fetch(self) -> PlannedFetch | None:
         """None if there is nothing to ask for at the moment."""
         now_ms = self._now_ms()
-        if self._broker_epoch != self._copier.broker_epoch:
-            # Leaders hear of it along with every place that is named, and let nobody join of whom they have not.
-            self._broker_epoch = self._copier.broker_epoch
-            self._begin_anew()
-        if not self._session_id:
-            self._to_name.update(dict.fromkeys(self._copyings))
-            self._in_session, self._to_forget = {}, {}
-        named: dict[TopicId, list[tuple[int, Question]]] = {}
+        steps, planned = self._plan.next_fetch(
+            now_ms,
+            broker_epoch=self._copier.broker_epoch,
+            catch_up_wait_ms=self._copier.budget.wait_ms(now_ms),
+            counts_on=lambda key: self._copier.counts_on(*key),
+        )
+        for step in steps:
+            copying = self._plan.copied[step.key]
+            match step:
+                case Repair(key=key, effect=effect):
+                    self._cut(key, copying, effect)
+                case LookAtStart(key=key):
+                    self._begin_moving_start(key, copying)
+                case Settle():
+                    self._copier.commits.note(copying.replica)
+        return planned
+
+    def _in_words(self, planned: PlannedFetch) -> ReplicaFetch:
         settings = self._copier.settings
-        behind_count = named_count = 0
-        for key in list(self._to_name):
-            if named_count >= REPLICAS_NAMED_MAX:
-                break
-            copying = self._copyings[key]
-            if copying.is_held or copying.rest_until_ms > now_ms:
-                continue
-            if copying.broker_epoch != self._broker_epoch:
-                repair = copying.repair()
-                if repair is not None and not self._copier.counts_on(*key):
-                    # The leader has heard nothing of this copy yet, so nobody can come to count on it meanwhile.
-                    self._cut(key, copying, repair)
-                    continue
-                copying.broker_epoch = self._broker_epoch
-            self._begin_moving_start(key, copying)
-            if copying.is_behind:
-                if behind_count >= CATCH_UP_PARTITIONS_MAX or self._copier.budget.wait_ms(now_ms):
-                    continue
-                behind_count += 1
-            question = copying.ask()
-            if question is None:  # a commit is on its way, and the next round comes after it
-                self._copier.commits.note(copying.replica)
-                continue
-            named_count += 1
-            named.setdefault(key[0], []).append((key[1], question))
-            del self._to_name[key]
-            self._to_forget.pop(key, None)
-            self._in_session[key] = None
-        if not self._in_session:
-            return None
+        named: dict[TopicId, list[tuple[int, Question]]] = {}
+        for (topic_id, index), question in planned.named:
+            named.setdefault(topic_id, []).append((index, question))
+        forgotten: dict[TopicId, list[int]] = {}
+        for topic_id, index in planned.forgotten:
+            forgotten.setdefault(topic_id, []).append(index)
         return ReplicaFetch(
             node_id=self._copier.node_id,
-            broker_epoch=self._broker_epoch,
-            session_id=self._session_id,
-            session_epoch=self._session_epoch,
+            broker_epoch=planned.broker_epoch,
+            session_id=planned.session_id,
+            session_epoch=planned.session_epoch,
             named=named,
-            forgotten=self._forgotten(),
-            wait_ms_max=0
-            if self._is_beginning
-            else int(min(settings.replica_fetch_wait_max_ms, self._rest_ms(now_ms))),
+            forgotten=forgotten,
+            wait_ms_max=int(min(settings.replica_fetch_wait_max_ms, planned.wait_ms_max)),
             bytes_min=settings.replica_fetch_min_bytes,
             bytes_max=settings.replica_fetch_response_max_bytes,
             partition_bytes_max=settings.replica_fetch_max_bytes,
         )
 
-    def _forgotten(self) -> dict[TopicId, list[int]]:
-        forgotten: dict[TopicId, list[int]] = {}
-        for topic_id, index in self._to_forget:
-            forgotten.setdefault(topic_id, []).append(index)
-        self._to_forget = {}
-        return forgotten
-
-    def _rest_ms(self, now_ms: float) -> float:
-        """How long until something can be asked for that cannot now."""
-        rest_ms = float(REPLICA_FETCH_MS_MAX)
-        for key in self._to_name:
-            copying = self._copyings[key]
-            if copying.is_held:
-                continue
-            wait_ms = copying.rest_until_ms - now_ms
-            if copying.is_behind:
-                wait_ms = max(wait_ms, self._copier.budget.wait_ms(now_ms))
-            rest_ms = min(rest_ms, max(0.0, wait_ms))
-        return rest_ms
-
     async def _wait(self) -> None:
         """Until something can be asked for: time has passed, or somebody says so."""
         now_ms = self._now_ms()
-        if any(self._waits_for_disk(self._copyings[key], now_ms) for key in self._to_name):
+        catch_up_wait_ms = self._copier.budget.wait_ms(now_ms)
+        if self._plan.waits_for_disk(now_ms, catch_up_wait_ms):
             await self._copier.commits.covered()
             return
         loop = asyncio.get_running_loop()
         wake = self._wake = loop.create_future()
         timer = None
-        if self._to_name:
-            delay_ms = max(1.0, self._rest_ms(now_ms))
+        if self._plan.waits_for_time():
+            delay_ms = max(1.0, self._plan.rest_ms(now_ms, catch_up_wait_ms))
             timer = loop.call_later(delay_ms / 1000, _set, wake)
         try:
             await wake
@@ -274,24 +227,14 @@ class Fetcher:
             if timer is not None:
                 timer.cancel()
 
-    def _waits_for_disk(self, copying: Copying, now_ms: float) -> bool:
-        """Whether the sync alone keeps it from being asked for. A log that counts without one may be dirty for as long as it rests."""
-        return (
-            not copying.is_held
-            and copying.rest_until_ms <= now_ms
-            and not (copying.is_behind and self._copier.budget.wait_ms(now_ms))
-            and copying.replica.reached_offset < copying.replica.log.end_offset
-        )
-
     # Being answered
 
     async def _take(self, fetched: Fetched) -> None:
-        self._session_id = fetched.session_id
-        self._session_epoch = self._session_epoch + 1 if fetched.session_id else 0
+        self._plan.on_answered(fetched.session_id)
         waits_for_disk = False
         pace = Pace(ROLES_PER_TURN)
         for key, answer, records in fetched.partitions():
-            copying = self._copyings.get(key)
+            copying = self._plan.copied.get(key)
             if copying is not None and not copying.replica.is_over:
                 await pace.next()
                 await self._take_one(key, copying, answer, records)
@@ -308,16 +251,9 @@ class Fetcher:
             except RopewalkError as error:
                 self._complain(f"{copying.replica.name}: {error}")
                 self._rest(key, copying, self._copier.settings.replica_fetch_backoff_ms)
-        if self._copyings.get(key) is not copying or copying.is_at_work:
-            return
-        if copying.replica.log.end_offset != before_offset:
-            self._to_name[key] = None
-            if copying.is_behind:
-                self._leave_session(key)  # others that are behind have their turn
-        elif key in self._in_session:
-            asked = copying.question
-            if copying.ask() != asked:  # the same words the leader need not hear again
-                self._to_name[key] = None
+        if self._plan.copied.get(key) is copying and not copying.is_at_work:
+            has_grown = copying.replica.log.end_offset != before_offset
+            self._plan.on_taken(key, copying, has_grown=has_grown)
 
     async def _carry_out(self, key: Key, copying: Copying, effect: Effect, records: Buffer) -> None:
         match effect:
@@ -374,9 +310,9 @@ class Fetcher:
             copying.rest_until_ms = self._now_ms() + self._copier.settings.replica_fetch_backoff_ms
         finally:
             copying.is_moving_start = False
-        if self._copyings.get(key) is copying:  # whoever deleted the records waits to hear of it
-            self._to_name[key] = None
-            self._hurry()
+        if self._plan.copied.get(key) is copying:  # whoever deleted the records waits to hear of it
+            self._plan.name_again(key)
+            self.hurry()
 
     def _cut(
         self,
@@ -390,8 +326,7 @@ class Fetcher:
         It is not asked for again: a leader that begins in the middle of it has nothing to give at its beginning.
         """
         copying.is_at_work = True
-        self._leave_session(key)
-        self._to_name[key] = None
+        self._plan.on_cut_begun(key)
         self._copier.begin(self._cut_to_the_end(key, copying, effect, first))
 
     async def _cut_to_the_end(
@@ -410,43 +345,25 @@ class Fetcher:
                 self._complain(f"{copying.replica.name}: {error}")
             copying.rest_until_ms = self._now_ms() + self._copier.settings.replica_fetch_backoff_ms
         copying.is_at_work = False
-        self._hurry()
+        self.hurry()
 
     def _rest(self, key: Key, copying: Copying, rest_ms: float) -> None:
-        copying.rest_until_ms = self._now_ms() + rest_ms
-        self._to_name[key] = None
-        self._leave_session(key)
-
-    def _leave_session(self, key: Key) -> None:
-        if key in self._in_session:
-            del self._in_session[key]
-            self._to_forget[key] = None
+        self._plan.rest(key, copying, self._now_ms() + rest_ms)
 
     async def _on_failed(self, reason: str) -> None:
         self._complain(reason)
-        self._begin_anew()
+        self._plan.begin_anew()
         await asyncio.sleep(REPLICA_RETRY_MS / 1000)
 
     async def _on_refused(self, error: RopewalkError) -> None:
-        if isinstance(error, _SESSION_ERRORS) and not self._is_beginning:
-            self._begin_anew()  # at once; a leader that refuses a session to begin with is asked again after a while
+        if isinstance(error, _SESSION_ERRORS) and not self._plan.is_beginning:
+            self._plan.begin_anew()  # at once; a leader that refuses a session to begin with is asked again after a while
         else:
             await self._on_failed(f"node {self.leader} refused a fetch: {error}")
-
-    def _begin_anew(self) -> None:
-        self._session_id = self._session_epoch = 0
-        self._is_beginning = True
 
     def _complain(self, reason: str) -> None:
         if self._complaints.is_due(reason, self._now_ms()):
             _log.warning("copying from another node is put off", leader=self.leader, reason=reason)
-
-    def _hurry(self) -> None:
-        if self._wake is not None:
-            _set(self._wake)
-        if self._can_be_hurried:
-            self._can_be_hurried = False
-            self._copier.begin(self._copier.hurry(self.leader, self._session_id, self._session_epoch))
 
     def _now_ms(self) -> float:
         return self._copier.clock.monotonic_ms()
