@@ -10,6 +10,7 @@ import pytest
 from ropewalk.base import limits
 from ropewalk.base.budget import ByteBudget
 from ropewalk.http1.bounds import HttpBounds
+from ropewalk.http1.connection import HttpConnection
 from ropewalk.http1.connections import HttpConnections
 from ropewalk.http1.listener import HttpListener
 from ropewalk.http1.message import Answer, Request, StreamedAnswer, Visitor, text_answer
@@ -283,7 +284,7 @@ def test_many_may_wait_and_hold_little() -> None:
         assert hall.budget.held_bytes == 0
         return held_bytes
 
-    assert 100 * 100 < in_the_hall(story) < 100 * 2000
+    assert 100 * 100 < in_the_hall(story) < 100 * 6000
 
 
 @pytest.mark.parametrize("length_bytes", [None, 200 * len(PIECE)], ids=["chunked", "of known length"])
@@ -348,6 +349,45 @@ def test_a_stream_is_ended_once_whatever_ends_it(how: str) -> None:
         return hall.streams[0].end_count
 
     assert in_the_hall(story) == 1
+
+
+def test_a_stream_that_nobody_will_take_is_asked_for_nothing_more() -> None:
+    async def story(hall: Hall) -> int:
+        hall.stream_count = 1_000_000
+        line = await hall.line()
+        line.transport.pause_reading()
+        line.send(get("/stream"))
+        await hall.settle(5)
+        asked_count = hall.streams[0].asked_count
+        hall.listener.close()
+        await hall.settle(5)
+        assert hall.streams[0].end_count == 1
+        return hall.streams[0].asked_count - asked_count
+
+    assert in_the_hall(story) <= 1
+
+
+def test_a_stream_that_never_waits_gives_others_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the transport takes whatever it is given."""
+
+    async def story(hall: Hall) -> int:
+        counts: dict[int, int] = {}
+        step = Pieces.next
+
+        async def counted(pieces: Pieces) -> bytes | None:
+            turn = hall.world.loop.step_count
+            counts[turn] = counts.get(turn, 0) + 1
+            return await step(pieces)
+
+        monkeypatch.setattr(Pieces, "next", counted)
+        monkeypatch.setattr(HttpConnection, "pause_writing", lambda _: None)
+        hall.stream_count = 1000
+        line = await hall.line()
+        line.send(get("/stream"))
+        assert len((await line.page()).body) == 1000 * len(PIECE)
+        return max(counts.values())
+
+    assert in_the_hall(story) <= limits.HTTP_STREAM_BYTES_PER_TURN // len(PIECE) + 2
 
 
 def test_a_stream_that_is_shorter_than_it_said_ends_the_connection() -> None:
@@ -428,6 +468,17 @@ def test_a_slow_body_has_time_by_its_size_and_no_more() -> None:
         return len((await patient.page()).body) > 1 << 20, greedy.closed.done()
 
     assert in_the_hall(story) == (True, True)
+
+
+def test_line_ends_between_requests_keep_no_connection() -> None:
+    async def story(hall: Hall) -> bool:
+        line = await hall.line()
+        for _ in range(int(limits.HTTP_IDLE_MS_MAX / 1000) + 10):
+            line.send(b"\r\n")
+            await hall.sweep_for(1)
+        return line.closed.done()
+
+    assert in_the_hall(story)
 
 
 def test_a_request_that_was_kept_waiting_is_not_late() -> None:

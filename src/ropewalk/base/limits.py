@@ -630,6 +630,9 @@ HTTP_REQUEST_MS_MAX: Final = 10_000
 HTTP_BODY_BYTES_PER_S_MIN: Final = 1 << 14
 """What must come of a body in each second beyond that: a mebibyte has a minute more."""
 
+HTTP_STREAM_BYTES_PER_TURN: Final = 1 << 18
+"""Of an answer that is made as it is sent, before others have a turn. Mostly the transport has enough sooner."""
+
 HTTP_LINGER_MS_MAX: Final = 2_000
 """How long one that was refused may go on sending before the connection is closed. Closed at once, it would be reset, and the
 client would not read why it was refused."""

@@ -26,6 +26,7 @@ from ropewalk.base.limits import (
     HTTP_LINGER_MS_MAX,
     HTTP_REQUEST_MS_MAX,
     HTTP_REQUESTS_PER_TURN,
+    HTTP_STREAM_BYTES_PER_TURN,
     RECEIVE_BUFFER_BYTES_MIN,
 )
 from ropewalk.http1.connections import HttpConnections
@@ -44,7 +45,7 @@ from ropewalk.http1.message import (
     text_answer,
 )
 from ropewalk.http1.parser import Refused, RequestParser
-from ropewalk.runtime.steps import begin
+from ropewalk.runtime.steps import begin, turn
 
 _BOUNDS: Final = FlowBounds(
     requests_max=1,
@@ -53,8 +54,8 @@ _BOUNDS: Final = FlowBounds(
     turn_ms=CONNECTION_TURN_MS,
     buffer_bytes_min=RECEIVE_BUFFER_BYTES_MIN,
 )
-_REQUEST_BYTES: Final = 1 << 10
-"""What a request that waits takes beside its body: its objects, and those of its handler."""
+_REQUEST_BYTES: Final = 1 << 12
+"""What a request that waits takes beside its body: its headers, its objects, and those of its handler."""
 
 
 class HttpConnection(asyncio.Protocol):
@@ -63,7 +64,9 @@ class HttpConnection(asyncio.Protocol):
         "_connections",
         "_flow",
         "_handle_request",
+        "_handling",
         "_held_bytes",
+        "_idle_since_ms",
         "_last_active_ms",
         "_linger_bytes",
         "_linger_since_ms",
@@ -86,12 +89,18 @@ class HttpConnection(asyncio.Protocol):
         self._visitor = Visitor(self, "")
         self._request: Request | None = None
         """The one that is being answered."""
+        self._handling: object = None
+        """What waits is kept here, not only by what it waits for: if that were dropped, it would be ended by the garbage collection,
+        in any thread."""
         self._held_bytes = 0
         self._made: Answer | StreamedAnswer | None = None
         """Its answer, while the door is paused."""
         self._stream: Stream | None = None
         self._taken: asyncio.Future[None] | None = None
         self._last_active_ms = 0.0
+        """When something came or was taken."""
+        self._idle_since_ms = 0.0
+        """When the last answer was made, or taken: bytes that are no request do not count."""
         self._request_since_ms: float | None = None
         """When the request began of which more is to come; None where it is not for the client to go on."""
         self._answer_since_ms: float | None = None
@@ -106,7 +115,7 @@ class HttpConnection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=CONNECTION_UNSENT_BYTES_MAX, low=0)
         peer = transport.get_extra_info("peername")
         self._visitor.address = str(peer[0]) if peer else "unknown"
-        self._last_active_ms = self._now_ms()
+        self._last_active_ms = self._idle_since_ms = self._now_ms()
         self._pause_with_door()
         self._connections.on_opened(self)
         self._read_or_pause()
@@ -139,11 +148,12 @@ class HttpConnection(asyncio.Protocol):
     def pause_writing(self) -> None:
         self._flow.pause_writing()
         self._answer_since_ms = self._now_ms()
+        self._flow.charge(self._parser.held_bytes, self._untaken_bytes)
 
     def resume_writing(self) -> None:
         self._flow.resume_writing()
         self._answer_since_ms = None
-        self._last_active_ms = self._now_ms()
+        self._last_active_ms = self._idle_since_ms = self._now_ms()
         self._on_taken()
         self._go_on()
 
@@ -179,23 +189,25 @@ class HttpConnection(asyncio.Protocol):
             body_ms = self._parser.body_bytes * 1000 / HTTP_BODY_BYTES_PER_S_MIN
             return now_ms - self._request_since_ms > HTTP_REQUEST_MS_MAX + body_ms
         return (
-            not self._flow.due_count and now_ms - self._last_active_ms > self._connections.bounds.idle_ms_max
+            not self._flow.due_count and now_ms - self._idle_since_ms > self._connections.bounds.idle_ms_max
         )
 
     def abort(self) -> None:
         if self._transport is not None:
             self._flow.close()
+            self._end_stream()
             self._transport.abort()
 
     def finish(self) -> None:
         """Close once what has been answered is sent. A stream ends where it is, and its client notices that."""
         if self._transport is not None:
             self._flow.close()
+            self._end_stream()
             self._transport.close()
 
     def on_paused_or_resumed(self) -> None:
         self._pause_with_door()
-        self._last_active_ms = self._now_ms()
+        self._idle_since_ms = self._now_ms()
         self._on_taken()
         self._go_on()
 
@@ -243,11 +255,14 @@ class HttpConnection(asyncio.Protocol):
         self._request = request
         self._request_since_ms = None
         self._flow.on_request()
-        if not begin(self._handle_request(request, self._visitor), self._on_made):
+        handling = self._handle_request(request, self._visitor)
+        if not begin(handling, self._on_made):
+            self._handling = handling
             self._held_bytes = _REQUEST_BYTES + len(request.body)
             self._flow.on_kept_waiting(self._held_bytes)
 
     def _on_made(self, answer: Answer | StreamedAnswer | None, error: BaseException | None) -> None:
+        self._handling = None
         held_bytes, self._held_bytes = self._held_bytes, 0
         self._flow.on_answered(0, held_bytes)
         if error is not None:
@@ -281,15 +296,17 @@ class HttpConnection(asyncio.Protocol):
             self._end_stream()
             self._on_sent(keeps_alive=keeps_alive)
             return
-        begin(
-            self._send_pieces(answer.stream, answer.length_bytes, is_chunked=is_chunked),
-            lambda _, error: self._on_streamed(error, keeps_alive=keeps_alive),
-        )
+        sending = self._send_pieces(answer.stream, answer.length_bytes, is_chunked=is_chunked)
+        self._handling = sending
+        begin(sending, lambda _, error: self._on_streamed(error, keeps_alive=keeps_alive))
 
     async def _send_pieces(self, stream: Stream, length_bytes: int | None, *, is_chunked: bool) -> None:
-        sent_bytes = 0
+        sent_bytes, turn_ends_bytes = 0, HTTP_STREAM_BYTES_PER_TURN
         while self._stream is stream:
             piece = await stream.next()
+            if sent_bytes >= turn_ends_bytes:
+                turn_ends_bytes = sent_bytes + HTTP_STREAM_BYTES_PER_TURN
+                await turn()
             while self._stream is stream and (self._flow.is_untaken or not self._flow.may_send):
                 self._taken = asyncio.get_running_loop().create_future()
                 await self._taken
@@ -305,6 +322,7 @@ class HttpConnection(asyncio.Protocol):
                 self._write(encode_chunk(piece) if is_chunked else (piece,))
 
     def _on_streamed(self, error: BaseException | None, *, keeps_alive: bool) -> None:
+        self._handling = None
         self._end_stream()
         if error is not None:
             self.abort()
@@ -314,7 +332,7 @@ class HttpConnection(asyncio.Protocol):
     def _on_sent(self, *, keeps_alive: bool) -> None:
         """The answer is with the transport: the next request may be handled."""
         self._request = None
-        self._last_active_ms = self._now_ms()
+        self._idle_since_ms = self._now_ms()
         if self._transport is None:
             return
         self._flow.on_sent(1, 0)
