@@ -2,7 +2,8 @@
 
     host.py             all of one kind: who looks after a key, ask, ask all, and the topic, made on first use
     shards.py           all shards of one kind that this node hosts: one for every partition it leads of their topic
-    shard.py            one of them: commands in, events into the log, answers once these are committed
+    shard.py            one of them: its life, and commands in
+    turn_log.py         what a turn decided goes into the log as one append; replies leave when it is committed
     state_machine.py    what the host asks of the state it hosts
     keyed.py            the form of a log in which a later record of a key replaces the earlier
     event_batches.py    a turn's events as a record batch

@@ -45,7 +45,7 @@ ERRORS: Final[Mapping[ErrorCode, tuple[type[RopewalkError], ...]]] = {
     ErrorCode.INELIGIBLE_REPLICA: (errors.IneligibleReplica,),
     ErrorCode.INVALID_UPDATE_VERSION: (errors.StalePartitionEpoch, errors.LevelRefused),
     ErrorCode.NOT_LEADER_OR_FOLLOWER: (errors.NotLeader, errors.NodeStopping),
-    ErrorCode.NOT_CONTROLLER: (errors.NotController, errors.ControllerUnavailable),
+    ErrorCode.NOT_CONTROLLER: (errors.NotController, errors.ControllerUnavailable, errors.MetadataLeft),
     ErrorCode.FENCED_LEADER_EPOCH: (errors.FencedEpoch,),
     ErrorCode.UNKNOWN_LEADER_EPOCH: (errors.UnknownEpoch,),
     ErrorCode.NOT_ENOUGH_REPLICAS: (errors.NotEnoughReplicas,),
