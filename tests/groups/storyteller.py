@@ -1,7 +1,6 @@
-"""Reads and tells the scenario files of groups.
+"""The words of scenarios about groups; how a file is read and told is in `tests/storyteller.py`.
 
-A file is a list of steps with a blank line between them: a comment, the commands, `----`, what came of them. The first
-word of a command is what is done, the second who does it. Member ids are written as the client's name and a number:
+The first word of a command is what is done, the second who does it. Member ids are written as the client's name and a number:
 `a-1` is the first id that client `a` was given.
 
     join a [member=a-1] [instance=x] [speaks=range:t,sticky:t+u] [type=consumer] [session=10000] [rebalance=60000]
@@ -22,13 +21,10 @@ Groups whose assignments are made here. Members choose their ids themselves and 
            [member=b] [nameless]                     nameless: the broker makes the member id
     describe-consumers
     join with [owns=t-0], sync with [embedded]: assignments as consumers have them; commit, fetch with [epoch=1] [ancient]
-    disconnect a, wait 3000, crash, settings initial_rebalance_delay_ms=0
 """
 
 import re
-from pathlib import Path
-
-import msgspec
+from collections.abc import Iterator
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.groups.answers import (
@@ -77,103 +73,58 @@ from tests.groups.consumer_words import (
     spelled,
 )
 from tests.groups.stage import Stage
+from tests.storyteller import Storyteller, listed
 
 _UUID = re.compile(r"([\w.]+)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
-def retell(path: Path) -> str:
-    """The file with what comes of its commands today."""
-    return _Story().tell(path.read_text())
-
-
-class _Story:
+class GroupStory(Storyteller[AnyCommand]):
     def __init__(self) -> None:
         self._stage = Stage()
+        super().__init__(self._stage)
         self._names: dict[str, str] = {}
-        self._callers: dict[int, str] = {}
-        self._told: set[int] = set()
         self._records_told = 0
 
-    def tell(self, text: str) -> str:
-        steps = []
-        for step in re.split(r"\n\n+", text.strip()):
-            lines = step.split("\n----", 1)[0].split("\n")
-            told = list(lines)
-            commands = [line for line in lines if not line.startswith("#")]
-            if commands:
-                told.append("----")
-                for line in commands:
-                    told += self._run(line.split())
-                assert self._stage.loaded() == self._stage.core.durable, step
-            steps.append("\n".join(told))
-        return "\n\n".join(steps) + "\n"
+    def check(self) -> None:
+        assert self._stage.loaded() == self._stage.core.durable
 
-    def _run(self, words: list[str]) -> list[str]:
-        verb, *rest = words
+    def act(self, verb: str, words: list[str]) -> list[str] | None:
         stage = self._stage
         match verb:
-            case "settings":
-                stage.settings = msgspec.structs.replace(
-                    stage.settings, **{key: _value(text) for key, text in (word.split("=") for word in rest)}
-                )
-                stage.crash()
-            case "wait":
-                return self._wait(int(rest[0]))
-            case "crash":
-                stage.crash()
-                self._told |= self._callers.keys()
-            case "disconnect":
-                for token in [token for token in self._waiting() if self._callers[token] == rest[0]]:
-                    stage.core.forget(token)
-                    self._told.add(token)
             case "txn-end":
                 stage.end_transaction(
-                    int(rest[0].removeprefix("producer=")), committed=rest[1] == "committed"
+                    int(words[0].removeprefix("producer=")), committed=words[1] == "committed"
                 )
             case "topics":
-                for word in rest:
+                for word in words:
                     name, _, count = word.partition("=")
                     stage.topics.set(name, int(count))
             case "delete-topic":
-                stage.carry_out(stage.core.on_topics_deleted(rest))
+                stage.carry_out(stage.core.on_topics_deleted(words))
             case _:
-                caller = rest[0] if rest else "admin"
-                token = stage.ask(self._command(verb, caller, rest[1:]))
-                self._callers[token] = caller
-                news = self._news()
-                return [*news, f"{caller} waits"] if token in self._waiting() else news
-        return self._news() or ["ok"]
+                return None
+        return self.news() or ["ok"]
 
-    def _wait(self, duration_ms: int) -> list[str]:
-        """Time passes from deadline to deadline, so that the story says when things happened."""
-        stage, lines, end_ms = self._stage, [], self._stage.now_ms + duration_ms
-        while (due_ms := stage.core.deadline_ms()) is not None and due_ms <= end_ms:
-            stage.wait(int(due_ms) - stage.now_ms)
-            news = self._news()
-            lines += [f"at {stage.now_ms}", *news] if news else []
-        stage.wait(end_ms - stage.now_ms)
-        return lines or ["ok"]
+    def question(self, verb: str, words: list[str]) -> tuple[str, AnyCommand]:
+        caller = words[0] if words else "admin"
+        return caller, self._command(verb, caller, words[1:])
 
-    def _waiting(self) -> list[int]:
-        return [token for token in self._callers if token not in self._told | self._stage.replies.keys()]
+    def ask(self, command: AnyCommand) -> int:
+        return self._stage.ask(command)
 
-    def _news(self) -> list[str]:
-        lines = []
+    def new_events(self) -> Iterator[str]:
         for number, (key, value) in enumerate(self._stage.records[self._records_told :], self._records_told):
             event = decode_event(key, value)
             assert event is not None
             producer_id = self._stage.enrolled.get(number)
-            part = "" if producer_id is None else f", if producer {producer_id} commits"
-            lines.append(f"  + {_event(event)}{part}")
+            yield _event(event) + ("" if producer_id is None else f", if producer {producer_id} commits")
         self._records_told = len(self._stage.records)
-        for token, answer in self._stage.replies.items():
-            if token not in self._told:
-                self._told.add(token)
-                caller = self._callers.get(token, "")
-                lines.append(f"{caller} < {_answer(answer)}" if caller else _answer(answer))
-        return [self._shortened(line) for line in lines]
 
-    def _shortened(self, line: str) -> str:
+    def answer(self, caller: str, answer: Answer | GroupError) -> str:
+        del caller
+        return _answer(answer)
+
+    def shortened(self, line: str) -> str:
         def name(match: re.Match[str]) -> str:
             full, client = match[0], match[1]
             if full not in self._names:
@@ -223,8 +174,8 @@ class _Story:
             case "heartbeat":
                 return Heartbeat("g", generation, member_id, instance_id)
             case "leave":
-                leaving = [LeavingMember(self._full(name)) for name in _listed(given.get("members", ""))]
-                leaving += [LeavingMember("", name) for name in _listed(given.get("instances", ""))]
+                leaving = [LeavingMember(self._full(name)) for name in listed(given.get("members", ""))]
+                leaving += [LeavingMember("", name) for name in listed(given.get("instances", ""))]
                 return Leave("g", tuple(leaving))
             case "commit":
                 offsets = tuple(_offset(word) for word in words if re.match(r"\w+-\d+=", word))
@@ -256,14 +207,6 @@ class _Story:
         if command is None:
             raise ValueError(f"no such command: {verb}")
         return command
-
-
-def _value(text: str) -> int | str:
-    return int(text) if text.isdigit() else text
-
-
-def _listed(text: str) -> list[str]:
-    return [name for name in text.split(",") if name]
 
 
 def _place(text: str) -> TopicPartition:

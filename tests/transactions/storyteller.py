@@ -1,7 +1,6 @@
-"""Reads and tells the scenario files of transactions.
+"""The words of scenarios about transactions; how a file is read and told is in `tests/storyteller.py`.
 
-A file is a list of steps with a blank line between them: a comment, the commands, `----`, what came of them. The first
-word of a command is what is done, the second who does it. There is one transactional id, `t`, unless `id=` names another.
+The first word of a command is what is done, the second who does it. There is one transactional id, `t`, unless `id=` names another.
 A producer remembers who it was told to be, and says so; `as=7/3` makes it say something else, and `was` who it was
 before it last heard of another epoch.
 
@@ -14,13 +13,11 @@ before it last heard of another epoch.
     unfinished [after=1] [waits]
     describe [ids], list [states=Ongoing,Empty] [producers=7] [longer=5] [pattern=t.*]
     epoch 32765                                         of the transactional id: as if it had come that far
-    forget a, wait 3000, crash, settings timeout_ms_max=1
 """
 
 import re
-from pathlib import Path
+from collections.abc import Iterator
 
-import msgspec
 from msgspec.structs import replace
 
 from ropewalk.transactions.answers import (
@@ -49,72 +46,55 @@ from ropewalk.transactions.errors import TransactionError
 from ropewalk.transactions.event_codec import decode_event
 from ropewalk.transactions.events import Event, TransactionalIdRemoved
 from ropewalk.transactions.step import TransactionStep as Step
+from tests.storyteller import Storyteller, listed
 from tests.transactions.stage import Stage, place
 
 
-def retell(path: Path) -> str:
-    """The file with what comes of its commands today."""
-    return _Story().tell(path.read_text())
-
-
-class _Story:
+class TransactionStory(Storyteller[AnyCommand]):
     def __init__(self) -> None:
         self._stage = Stage()
-        self._callers: dict[int, str] = {}
-        self._told: set[int] = set()
+        super().__init__(self._stage)
         self._records_told = 0
         self._known: dict[str, list[tuple[int, int]]] = {}
         """Who each producer was told to be, the latest last."""
 
-    def tell(self, text: str) -> str:
-        steps = []
-        for step in re.split(r"\n\n+", text.strip()):
-            lines = step.split("\n----", 1)[0].split("\n")
-            told = list(lines)
-            commands = [line for line in lines if not line.startswith("#")]
-            if commands:
-                told.append("----")
-                for line in commands:
-                    told += self._run(line.split())
-            steps.append("\n".join(told))
-        return "\n\n".join(steps) + "\n"
-
-    def _run(self, words: list[str]) -> list[str]:
-        verb, *rest = words
+    def act(self, verb: str, words: list[str]) -> list[str] | None:
         stage = self._stage
         match verb:
-            case "settings":
-                changes = {key: int(value) for key, value in (word.split("=") for word in rest)}
-                stage.settings = msgspec.structs.replace(stage.settings, **changes)
-                stage.crash()
-            case "wait":
-                return self._wait(int(rest[0]))
-            case "crash":
-                stage.crash()
-                self._told |= self._callers.keys()
-            case "forget":
-                for token in [token for token in self._waiting() if self._callers[token] == rest[0]]:
-                    stage.core.forget(token)
-                    self._told.add(token)
             case "epoch":
                 record = stage.core.transactions["t"]
-                stage.carry_out(Step(events=(replace(record, producer_epoch=int(rest[0])),)))
+                stage.carry_out(Step(events=(replace(record, producer_epoch=int(words[0])),)))
                 for known in self._known.values():
-                    known.append((record.producer_id, int(rest[0])))
+                    known.append((record.producer_id, int(words[0])))
+                return self.news() or ["ok"]
             case "finish":
-                return self._finish(rest)
+                return self._finish(words)
             case _:
-                caller = rest[0] if rest and re.fullmatch(r"[a-z]", rest[0]) else ""
-                self._callers[stage.last_token + 1] = caller
-                token = stage.ask(self._command(verb, caller, rest[1:] if caller else rest))
-                news = self._news()
-                return [*news, f"{caller} waits".strip()] if token in self._waiting() else news
-        return self._news() or ["ok"]
+                return None
+
+    def question(self, verb: str, words: list[str]) -> tuple[str, AnyCommand]:
+        caller = words[0] if words and re.fullmatch(r"[a-z]", words[0]) else ""
+        return caller, self._command(verb, caller, words[1:] if caller else words)
+
+    def ask(self, command: AnyCommand) -> int:
+        return self._stage.ask(command)
+
+    def new_events(self) -> Iterator[str]:
+        for key, value in self._stage.records[self._records_told :]:
+            event = decode_event(key, value)
+            assert event is not None
+            yield _event(event)
+        self._records_told = len(self._stage.records)
+
+    def answer(self, caller: str, answer: Answer | TransactionError) -> str:
+        if caller and isinstance(answer, ProducerInitialised | Ended):
+            self._hear(caller, (answer.producer_id, answer.producer_epoch))
+        return _answer(answer)
 
     def _finish(self, words: list[str]) -> list[str]:
         unfinished = self._stage.answer(ListUnfinished())
         assert isinstance(unfinished, Unfinished)
-        self._told.add(max(self._stage.replies))
+        self.told.add(max(self._stage.replies))
         for entry in unfinished.transactions:
             partitions = tuple(map(place, words)) or entry.partitions
             token = self._stage.ask(
@@ -126,37 +106,8 @@ class _Story:
                     partitions,
                 )
             )
-            self._callers[token] = ""
-        return self._news() or ["nothing to finish"]
-
-    def _wait(self, duration_ms: int) -> list[str]:
-        """Time passes from deadline to deadline, so that the story says when things happened."""
-        stage, lines, end_ms = self._stage, [], self._stage.now_ms + duration_ms
-        while (due_ms := stage.core.deadline_ms()) is not None and due_ms <= end_ms:
-            stage.wait(int(due_ms) - stage.now_ms)
-            news = self._news()
-            lines += [f"at {stage.now_ms}", *news] if news else []
-        stage.wait(end_ms - stage.now_ms)
-        return lines or ["ok"]
-
-    def _waiting(self) -> list[int]:
-        return [token for token in self._callers if token not in self._told | self._stage.replies.keys()]
-
-    def _news(self) -> list[str]:
-        lines = []
-        for key, value in self._stage.records[self._records_told :]:
-            event = decode_event(key, value)
-            assert event is not None
-            lines.append(f"  + {_event(event)}")
-        self._records_told = len(self._stage.records)
-        for token, answer in self._stage.replies.items():
-            if token not in self._told:
-                self._told.add(token)
-                caller = self._callers.get(token, "")
-                if caller and isinstance(answer, ProducerInitialised | Ended):
-                    self._hear(caller, (answer.producer_id, answer.producer_epoch))
-                lines.append(f"{caller} < {_answer(answer)}" if caller else _answer(answer))
-        return lines
+            self.callers[token] = ""
+        return self.news() or ["nothing to finish"]
 
     def _hear(self, caller: str, identity: tuple[int, int]) -> None:
         known = self._known.setdefault(caller, [])
@@ -196,8 +147,8 @@ class _Story:
                 return DescribeTransactions(tuple(words) or ("t",))
             case "list":
                 return ListTransactions(
-                    states=tuple(_listed(given.get("states", ""))),
-                    producer_ids=tuple(map(int, _listed(given.get("producers", "")))),
+                    states=tuple(listed(given.get("states", ""))),
+                    producer_ids=tuple(map(int, listed(given.get("producers", "")))),
                     longer_than_ms=int(given.get("longer", -1)),
                     pattern=given.get("pattern"),
                 )
@@ -209,10 +160,6 @@ class _Story:
             return int(producer_id), int(epoch)
         known = self._known.get(caller, [(-1, -1)])
         return known[-2] if "was" in given else known[-1]
-
-
-def _listed(text: str) -> list[str]:
-    return [name for name in text.split(",") if name]
 
 
 def _event(event: Event) -> str:

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.transactions.storyteller import retell
+from tests.transactions.storyteller import TransactionStory
 
 SCENARIOS = sorted((Path(__file__).parent / "scenarios").glob("*.txt"))
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_the_story_ends_as_it_is_told(path: Path) -> None:
-    told = retell(path)
+    told = TransactionStory().retell(path)
     if os.environ.get("REWRITE"):
         path.write_text(told)
     assert path.read_text() == told
