@@ -647,7 +647,7 @@ def _touch(touched: _Touched, topic_id: TopicId, index: int) -> None:
 
 
 def _withdrawn() -> NotLeader:
-    return NotLeader("this node has left service: its metadata is of a history that is no more")
+    return NotLeader("this node has left service: it can never follow the metadata again")
 
 
 def _on_nothing(_: int) -> None:

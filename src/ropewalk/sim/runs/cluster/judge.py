@@ -7,14 +7,18 @@ What clients were told is judged by `sim/judges/checker.py`. Here are the rules 
 from collections.abc import Callable, Sequence
 
 from ropewalk.base.ids import NodeId, TopicId, TopicPartition
+from ropewalk.base.levels import LEVEL_FIRST, Software
 from ropewalk.broker.cluster.facts import Facts
 from ropewalk.metadata.image import Image, Partition
+from ropewalk.metadata.levels import level_of
 from ropewalk.metadata.log import Snapshot
 from ropewalk.metadata.records import (
+    BrokerRegistered,
     BrokerState,
     BrokerStateChanged,
     ChangeBegun,
     ControllerChanged,
+    LevelChanged,
     LossRecorded,
     MetadataRecord,
     PartitionChanged,
@@ -30,8 +34,8 @@ Key = tuple[TopicId, int]
 class WatchedFacts(Facts):
     """A process's facts, with the judge looking on."""
 
-    def __init__(self, judge: "MetadataJudge") -> None:
-        super().__init__()
+    def __init__(self, judge: "MetadataJudge", software: Software) -> None:
+        super().__init__(software)
         self._judge = judge
 
     def apply(self, records: Sequence[MetadataRecord], *, start_offset: int) -> None:
@@ -79,6 +83,7 @@ class MetadataJudge:
             self._records.append(record)
             if isinstance(record, ChangeBegun):
                 self._note("a change was cut into several appends")
+            self._check_level(record)
             for fact in self.image.apply(record):
                 match fact:
                     case PartitionCreated(topic_id=topic_id, index=index, isr=isr):
@@ -98,6 +103,24 @@ class MetadataJudge:
                         pass
         for key in touched:
             self._check_partition(key)
+
+    def _check_level(self, record: MetadataRecord) -> None:
+        """Whatever a level brought comes after it, and it comes when all who are registered know it."""
+        level = max(self.image.level, LEVEL_FIRST)
+        if level_of(record) > level:
+            self._report("V1", f"{record} came with level {level_of(record)}, and {level} is in force")
+        if isinstance(record, LevelChanged) and self.image.level:
+            self._note("the level was raised")
+            older = [
+                broker.node_id for broker in self.image.brokers.values() if broker.level_max < record.level
+            ]
+            if older:
+                self._report("V2", f"level {record.level} came into force, and nodes {older} do not know it")
+        if isinstance(record, BrokerRegistered) and record.level_max < level:
+            self._report(
+                "V3",
+                f"node {record.node_id} works at level {record.level_max} at most, and was let in at {level}",
+            )
 
     def end(self) -> None:
         """What is applied from here on is somebody else's to judge."""

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import NodeId, TopicPartition
+from ropewalk.base.levels import OURS, Software
 from ropewalk.broker.cluster.facts import Facts
 from ropewalk.metadata.bounds import MetadataBounds
 from ropewalk.metadata.image import Image
@@ -53,11 +54,13 @@ class Member:
         machine: Machine,
         options: NodeOptions,
         journal: Journal,
-        watched_facts: Callable[[], Facts],
+        watched_facts: Callable[[Software], Facts],
         bounds: MetadataBounds,
     ) -> None:
         """`watched_facts` makes what a process knows of the cluster, so that somebody may look on."""
         self.machine = machine
+        self.software = OURS
+        """What the next process is of."""
         self._bounds = bounds
         self.node: Node | None = None
         """Of the present process, once it is in service."""
@@ -138,7 +141,9 @@ class Member:
         return self._world.loop.create_task(work, context=process.context())
 
     async def _boot(self, ports: NodePorts) -> Node:
-        node = await life.start(load(self._options, {}), ports, self._watched_facts(), self._bounds)
+        node = await life.start(
+            load(self._options, {}), ports, self._watched_facts(self.software), self._bounds
+        )
         node.failed.add_done_callback(_leave)
         return node
 
@@ -153,7 +158,7 @@ class Members:
         settings: tuple[str, ...],
         differing: Mapping[int, tuple[str, ...]],
         etcd: ModelledEtcd | None,
-        watched_facts: Callable[[], Facts],
+        watched_facts: Callable[[Software], Facts],
         bounds: MetadataBounds,
         has_racks: bool = False,
         has_front_end: bool = False,

@@ -27,6 +27,7 @@ from ropewalk.sim.runs.cluster.spoilt import Spoilt
 from ropewalk.sim.runs.cluster.stage import LIMIT_S, REST_S, Restless, Stage, run_on_stage
 from ropewalk.sim.runs.cluster.topics import LOSSY, STURDY, draw_topics, may_trim
 from ropewalk.sim.runs.cluster.trimmer import StartJudge, Trimmer
+from ropewalk.sim.runs.cluster.upgrades import Upgrades
 from ropewalk.sim.runs.outcome import Outcome, shortcomings
 from ropewalk.wire.error_code import ErrorCode
 
@@ -62,6 +63,7 @@ class ClusterScenario:
             may_have_racks=True,
             may_have_front_end=True,
             spoils_disks=True,
+            may_upgrade=True,
         )
         self._rng = self.stage.rng
         self._starts = StartJudge()
@@ -71,6 +73,9 @@ class ClusterScenario:
         )
         self._writers: list[IdempotentClusterProducer] = []
         self._findings: list[Violation] = []
+        self._upgrades = Upgrades(
+            self._guide("operator"), self.stage.members, self.stage.judge.image, world.rng_for("upgrades")
+        )
         self._putting_back = PuttingBack(world, self.stage.members, world.rng_for("putting back"))
 
     async def play(self) -> None:
@@ -128,6 +133,8 @@ class ClusterScenario:
             rack = rng.choice(self.stage.members.racks) if self.stage.members.racks else ""
             clients.create_task(ClusterConsumer(self._guide(f"consumer-{number}"), rack).run())
         clients.create_task(self._administrator.run())
+        if self.stage.is_upgraded:
+            clients.create_task(self._upgrades.run())
         if any(may_trim(partition.topic) for partition in self._workload.topics.partitions):
             trimmer = Trimmer(self._guide("trimmer"), self._starts, self.stage.judge.image, may_trim)
             clients.create_task(trimmer.run())
@@ -183,6 +190,7 @@ class ClusterScenario:
 
     async def _conclude(self) -> None:
         await self.stage.nemesis.heal()
+        self._upgrades.conclude()
         self._workload.until_s = LIMIT_S
         await self._until_at_rest()
         await self._send_what_is_left()

@@ -31,6 +31,13 @@ EXPECTED: Final = (
     "a move was begun",
     "a move was completed",
     "a preferred leader was asked for",
+    # Versions.
+    "a node changed its version",
+    "a node went back to the version before",
+    "a node of the version before was refused",
+    "the level was raised",
+    "a node was put into maintenance",
+    "maintenance was refused before its level",
     # Disks.
     "a disk ran full",
     "a disk stayed full",

@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final, Protocol
 
 from ropewalk.base.ids import TopicPartition
@@ -25,6 +26,7 @@ from ropewalk.sim.runs.cluster.judge import MetadataJudge, WatchedFacts
 from ropewalk.sim.runs.cluster.members import Members
 from ropewalk.sim.runs.cluster.rest import unrest
 from ropewalk.sim.runs.cluster.rot import Rot
+from ropewalk.sim.runs.cluster.upgrades import BEFORE
 from ropewalk.sim.runs.outcome import Outcome, describe, outcome_of
 
 FORM_S: Final = 40.0
@@ -35,6 +37,8 @@ REST_S: Final = 90.0
 
 FORCE_S: Final = 15.0
 """When nobody is coming back who could lead a partition that may lose records, an operator forces somebody to."""
+
+UPGRADED_SHARE: Final = 0.35
 
 _DRIFT: Final = 0.03
 """By which part of a second clocks differ from each other, every second."""
@@ -57,6 +61,7 @@ class Stage:
         may_have_racks: bool = False,
         may_have_front_end: bool = False,
         spoils_disks: bool = False,
+        may_upgrade: bool = False,
     ) -> None:
         """`may_lose` tells by a topic's name whether it may lose records when the power fails."""
         self.world = world
@@ -65,6 +70,11 @@ class Stage:
         self.judge = MetadataJudge(self.workload.journal, world.sometimes, may_lose)
         self._etcd = ModelledEtcd(world) if rng.random() < 0.6 else None
         self.node_count = rng.choice([3, 3, 3, 5])
+        levels = world.rng_for("versions")
+        self.is_upgraded = may_upgrade and levels.random() < UPGRADED_SHARE
+        """Whether nodes are of the release before at first, and go to this one and back."""
+        if self.is_upgraded:
+            settings = (*settings, f"features.finalize={levels.choice(['auto', 'manual'])}")
         drawn = (
             f"node.session.timeout.ms={rng.choice([1500, 1500, 3000, 6000])}",
             f"replica.lag.time.max.ms={rng.choice([700, 1000, 3000, 10_000])}",
@@ -78,9 +88,12 @@ class Stage:
             etcd=self._etcd,
             has_racks=may_have_racks and rng.random() < 0.4,
             has_front_end=may_have_front_end and world.rng_for("front end").random() < 0.4,
-            watched_facts=lambda: WatchedFacts(self.judge),
+            watched_facts=partial(WatchedFacts, self.judge),
             bounds=_drawn_bounds(rng),
         )
+        if self.is_upgraded:
+            for member in self.members.by_id.values():
+                member.software = BEFORE
         if rng.random() < 0.5:
             world.sometimes.note("clocks ran at different rates")
             for member in self.members.by_id.values():
