@@ -1,9 +1,11 @@
 """Every bound that is not a user's setting, with its reason.
 
-A queue, buffer, batch, loop or wait without a limit is a way for one client to take the node down.
+A queue, buffer, batch, loop or wait without a limit is a way for one client to take the node down. They stand under headings, by what they bound.
 """
 
 from typing import Final
+
+# Connections, requests and their memory
 
 LISTEN_BACKLOG: Final = 1024
 """Connections the kernel may hold before we accept them: a whole fleet of clients reconnecting at once."""
@@ -94,6 +96,8 @@ names all partitions in every fetch, as older clients do."""
 FETCH_SESSION_KEPT_MS: Final = 120_000
 """How long a fetch session keeps its slot, used or not, when others want it; Kafka's figure."""
 
+# Files and batches
+
 OPEN_FILES_MAX: Final = 4096
 """Segment files held open; least recently used ones are closed. Descriptor limits near 20,000 are common."""
 
@@ -115,6 +119,8 @@ not wait for bytes that other programs have written to the same file system."""
 SYNC_FILES_AT_ONCE_MAX: Final = 4
 """Up to so many dirty files are synced side by side without a thread, where the kernel can. On the machine this was measured on, one file took 0.16 ms
 against 0.22 in a thread, four as long as one `syncfs` (0.30 ms) at less than half of its CPU, and six longer."""
+
+# The metadata and its home
 
 METADATA_LOG_BYTES_MAX: Final = 1 << 22
 """Size at which the metadata log is folded into a snapshot. Start-up replays at most this, in some 50 ms."""
@@ -157,6 +163,8 @@ ETCD_SNAPSHOT_READS_MAX: Final = 5
 
 METADATA_CHANGES_WAITING_MAX: Final = 10_000
 """Changes of cluster facts that may wait for the ones before them; a burst of topic creations, not a flood."""
+
+# The controller, and being a member
 
 CONTROLLER_WATCH_MS: Final = 100
 """How often, at least, a standby looks whether the controller is still believed to be alive; news of it come at once."""
@@ -204,11 +212,15 @@ METADATA_RETRY_MS: Final = 100
 PEER_CALL_MS_MAX: Final = 2_000
 """What a call to another node may take beyond the time that it asks to be kept waiting."""
 
+# Topics
+
 TOPIC_PARTITIONS_MAX: Final = 10_000
 """Partitions of one topic. Every one costs a directory and a line in every Metadata answer."""
 
 TOPIC_OWNER_CHARACTERS_MAX: Final = 255
 """Of a topic's owner: a name or an address, which every node remembers for every topic."""
+
+# The client
 
 CLIENT_REQUESTS_MAX: Final = 1024
 """Requests a client has unanswered on one connection before it waits: well below what a broker takes."""
@@ -234,6 +246,8 @@ CLIENT_KEYS_KEPT: Final = 8192
 
 CLIENT_RESPONSE_BYTES_MAX: Final = 1 << 28
 """The largest answer a client takes: Fetch's limit, a first batch of 100 MiB beyond it, and its headers."""
+
+# Between nodes
 
 CLUSTER_SECRET_CHARACTERS_MIN: Final = 16
 """Whoever connects gets a proof to try secrets against; so many random characters cannot be tried."""
@@ -293,6 +307,8 @@ CONTROLLER_RETRY_MS_MAX: Final = 500
 CONTROLLER_NODES_ASKED_MAX: Final = 32
 """Nodes that are asked at once who the controller is. In a large cluster some of any thirty are alive."""
 
+# Producers and transactions in a partition
+
 REFUSED_FIRST_MS_MAX: Final = 5 * 60 * 1000
 """How long the first batch of a producer is waited for after it was refused. Clients give a batch up after two minutes."""
 
@@ -316,6 +332,8 @@ just failed over needs some of it."""
 
 VERIFICATIONS_PER_PARTITION_MAX: Final = 4_096
 """Producers of a partition that may be waiting for permission to begin a transaction there. The earliest lose their turn."""
+
+# Turns of the loop, over partitions and records
 
 PARTITIONS_OPENED_TOGETHER: Final = 256
 """Partitions made and opened by one trip to the disk pool: few enough that a start fills all of its threads, many
@@ -365,6 +383,8 @@ SNAPSHOTS_KEPT: Final = 3
 VERIFY_INLINE_BYTES_MAX: Final = 1 << 16
 """Bytes whose CRCs are computed on the event loop; 64 KiB of the smallest batches take about a millisecond."""
 
+# The command line
+
 CLIENT_LINE_BYTES_MAX: Final = 1 << 27
 """The longest message the command line gathers from its input: more than any broker takes in one request."""
 
@@ -380,6 +400,8 @@ BENCH_BATCH_RECORDS_MAX: Final = 10_000
 BENCH_SENDERS_MAX: Final = 256
 """Senders of `ropewalk bench` at once. Beyond some dozens they only wait for each other's turn on one core."""
 
+# Verifying
+
 SCRUB_BYTES_PER_TICK: Final = 1 << 23
 """Closed segments verified in one go: a disk read of some 10 ms that others hardly notice."""
 
@@ -388,6 +410,8 @@ SCRUB_DELAY_MS: Final = 60 * 1000
 
 SCRUB_REST_MS: Final = 24 * 60 * 60 * 1000
 """Between two rounds of verifying everything. Bit rot is slow, and reads verify what they serve anyway."""
+
+# Quotas
 
 CLIENT_QUOTAS_MAX: Final = 10_000
 """Entities that have quotas. All of them are in every node's memory and in every snapshot of the metadata."""
@@ -403,6 +427,8 @@ again with an unused quota. Client ids are the clients' own choice, so there may
 THROTTLE_MS_MAX: Final = 30_000
 """The longest that a client is kept waiting for having exceeded a quota. Clients give up on an answer after that, so one
 batch far above a tiny quota costs this and no more."""
+
+# Clocks, damage and sessions
 
 CLOCK_SKEW_MS_MAX: Final = 5 * 60 * 1000
 """How far the clock of a node that joins may be off. Beyond it records would expire early or late on another leader; networks
@@ -430,6 +456,8 @@ TAKE_OVER_GRACE_MS: Final = 2_000
 """From the moment at which a controller takes over until brokers are fenced that it has not heard yet. Those that live find it
 within some hundred milliseconds; one that died with the former controller, or before it was heard by this one, has no
 connection whose end would tell."""
+
+# Upkeep of the cluster
 
 DRAIN_MOVES_MAX: Final = 20
 """Partitions that are moved off a broker at a time. Each is copied whole, and clients are served meanwhile."""
@@ -473,6 +501,8 @@ SCALE_NEWS_ANSWER_BYTES_MAX: Final = 1 << 16
 BALANCE_CHANGES_MAX: Final = 200
 """Partitions in one plan to even out the load, which takes some tenth of a second to work out. What is left is for the next."""
 
+# What is remembered
+
 LOSSES_REMEMBERED_MAX: Final = 200
 """Elections that may have lost records, of which the metadata tells. An operator has read the older ones, or never will."""
 
@@ -490,6 +520,8 @@ TOPICS_DELETED_REMEMBERED_MAX: Final = 10_000
 """Deleted topics whose ids are kept, so that a node that was away removes their records, and only theirs. What
 it holds of older ones is left alone."""
 
+# Compaction
+
 COMPACTION_BYTES_PER_TICK: Final = 1 << 23
 """What compaction reads and writes in a second, with `COMPACTION_RECORD_BYTES` for every record it opens. It takes some
 tenth of a core while it runs."""
@@ -502,6 +534,8 @@ COMPACTION_KEYS_MAX: Final = 1 << 19
 
 COMPACTION_MERGED_SEGMENTS_MAX: Final = 64
 """Small segments that one pass makes into one; their files are open until it is in place."""
+
+# Shards, groups and patterns
 
 SHARD_REPLAY_BYTES: Final = 1 << 19
 """What is read of a shard's log in one go, in the disk pool: enough that the way there and back does not count."""
@@ -550,6 +584,8 @@ PATTERN_CHARACTERS_MAX: Final = 10_000
 PATTERN_BYTES_MAX: Final = 1 << 20
 """Memory that one compiled expression may take. RE2 refuses what needs more, and a client can send many."""
 
+# Figures and health
+
 SCRAPE_SLICE_COUNT: Final = 100
 """Rows of figures written between two turns of the event loop, at some 5 µs each."""
 
@@ -581,6 +617,8 @@ TROUBLES_TOLD_MAX: Final = 1_000
 TROUBLES_NAMED_MAX: Final = 10
 """Partitions of a topic that are named where many have the same trouble."""
 
+# Room on the disk
+
 RESERVE_PARTITION_BYTES: Final = 1 << 10
 """Room kept back on the disk for each partition, besides `node.reserve.bytes`: three checkpoints, each written beside the one that
 it replaces, at some 160 bytes a time."""
@@ -602,6 +640,8 @@ RETENTION_WHEN_FULL_MS: Final = 5000
 
 DISK_FREE_BYTES_MIN: Final = 1 << 26
 """Room below which a node does not call itself ready: a few segments' indexes, a snapshot and some seconds of writes."""
+
+# HTTP
 
 HTTP_CONNECTIONS_MAX: Final = 256
 """Connections of the HTTP door: monitoring, probes and people, not traffic."""
@@ -646,11 +686,15 @@ HTTP_ANSWER_MS_MAX: Final = 30_000
 HTTP_IDLE_MS_MAX: Final = 120_000
 """How long a silent connection is kept. Scrapes come every minute at the slowest."""
 
+# Telemetry
+
 TELEMETRY_BATCH_COUNT: Final = 200
 """Samples that share a batch of `__telemetry`: a millisecond or two of the event loop, some 60 KiB before compression."""
 
 TELEMETRY_SLICE_COUNT: Final = 1000
 """Partitions and groups looked at between two turns of the event loop, at half a microsecond each where nothing changed."""
+
+# Replicas in sync
 
 ALTERATION_RETRY_MS: Final = 100
 """From an alteration of the replicas in sync that came to nothing, or to nobody knows what, to the next of the partition."""
@@ -677,6 +721,8 @@ ALTERATIONS_TOGETHER_MAX: Final = 2_000
 
 ALTERATION_MS_MAX: Final = 5_000
 """How long such a request may take before its outcome counts as unknown and it is asked again."""
+
+# Copying
 
 REPLICA_FETCH_MS_MAX: Final = 10_000
 """How long a fetch from a leader may take before it counts as lost; the leader holds it for half a second at most."""
@@ -707,6 +753,8 @@ CATCH_UP_BURST_MS: Final = 200
 REPLICA_SESSIONS_MAX: Final = 1_000
 """Fetch sessions of replicas, one for every node that copies from this one; those of nodes that are gone make room."""
 
+# Ends of transactions
+
 MARKER_CALL_MS_MAX: Final = 30_000
 """How long the markers sent to a node may take to be committed there before they are sent again; what Kafka gives a request."""
 
@@ -731,6 +779,8 @@ figure, which a healthy cluster takes a tenth of."""
 
 TRANSACTION_ENTRY_RETRY_MS: Final = 5
 """From one question whether the former transaction is finished to the next. It takes a few milliseconds."""
+
+# Spark
 
 SPARK_MARKERS_PARTITION_COUNT: Final = 8
 """Partitions of `__spark_markers`. Tasks of one job are spread over them; each is some files on three nodes, also where nobody uses Spark much."""
