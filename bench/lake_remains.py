@@ -33,8 +33,9 @@ def _unnamed_of_delta(path: Path) -> list[str]:
     log = "".join(each.read_text() for each in (path / "_delta_log").glob("*.json"))
     removed = set(re.findall(r'"remove":\{"path":"([^"]+)"', log))
     for checkpoint in (path / "_delta_log").glob("*.checkpoint.parquet"):
-        rows = pq.read_table(checkpoint, columns=["remove.path"]).column("remove").to_pylist()
-        removed |= {row["path"] for row in rows if row is not None}
+        # A checkpoint of a table from which nothing was removed has no such column.
+        rows = pq.read_table(checkpoint, columns=["remove.path"]).to_pylist()
+        removed |= {row["remove"]["path"] for row in rows if row.get("remove") is not None}
     needed |= {str(path / unquote(each)) for each in removed}
     there = [each for each in path.rglob("*.parquet") if not str(each.relative_to(path)).startswith("_")]
     return sorted(str(each) for each in there if str(each) not in needed)

@@ -1,5 +1,6 @@
 """Tables that last: what upkeep decides, and what it leaves of tables of every kind."""
 
+import json
 import os
 import threading
 import time
@@ -24,16 +25,19 @@ from pyspark import cloudpickle
 
 from bench.lake_remains import unnamed
 from ropewalk.spark.lake import delta, iceberg
+from ropewalk.spark.lake.delta_forgotten import forgotten_files
 from ropewalk.spark.lake.iceberg import METADATA_VERSIONS_MAX, OWN_TABLE
 from ropewalk.spark.lake.iceberg_upkeep import Replacement
 from ropewalk.spark.lake.joining import Joined, JoinTask, here
 from ropewalk.spark.lake.keeping import Keeper, Kept, keep_up
 from ropewalk.spark.lake.kinds import Kind, open_table
+from ropewalk.spark.lake.places import Place
 from ropewalk.spark.lake.shaping import raw_schema
 from ropewalk.spark.lake.table import Commit, LiveFile, TableSpec, Upkeep, WrittenFile
 from ropewalk.spark.lake.terms import day_column
 from ropewalk.spark.lake.upkeep import INTERVAL_MS, Due, Schedule, State, joins, over, superseded
 from ropewalk.spark.refusals import WrongUse
+from ropewalk.spark.storage import Storage
 from tests.spark.test_lake_iceberg import own_catalog
 from tests.spark.test_spark_lake_tables import DAY_MS, ZERO, kept_up, offsets, spec, topic_rows, write
 
@@ -378,6 +382,57 @@ def test_the_log_of_delta_is_bounded_and_kept_versions_can_be_read(tmp_path: Pat
         assert table.to_pyarrow_table(columns=["offset"]).num_rows > 30
     assert open_table("delta", spec(tmp_path)).next_offsets([ZERO]) == {ZERO: 48}
     assert offsets("delta", tmp_path) == list(range(48))
+    assert unnamed("delta", tmp_path) == [], "checkpoints name what was removed, too"
+
+
+def test_files_that_came_back_are_not_deleted_with_the_versions_that_removed_them(tmp_path: Path) -> None:
+    batches("delta", tmp_path, 4)
+    kept_up("delta", spec(tmp_path), Upkeep(4, 1 << 27, keep_hours=168))
+    DeltaTable(str(tmp_path)).restore(4)  # from before they were joined
+    for _ in range(12):
+        batches("delta", tmp_path, 4)
+        kept_up("delta", spec(tmp_path), Upkeep(0, 1 << 27, keep_hours=168, keep_states=10))
+    assert len(list((tmp_path / "_delta_log").glob("*.json"))) < 30, "their commits are forgotten"
+    assert offsets("delta", tmp_path) == list(range(52))
+
+
+@pytest.mark.parametrize(
+    ("commits", "live", "expected"),
+    [
+        pytest.param(["-a", "", ""], [], ["a"], id="removed by a commit that is forgotten"),
+        pytest.param(["", "-a", ""], [], ["a"], id="removed by the first version that can be read"),
+        pytest.param(["", "", "-a"], ["a"], [], id="an earlier version that is kept has it"),
+        pytest.param(["-a", "", "+a"], [], [], id="it came back later"),
+        pytest.param(["-a +a", "", ""], ["a"], [], id="it came back before"),
+        pytest.param(["+a", "", ""], [], [], id="never removed: perhaps of a commit that is under way"),
+        pytest.param(["-a%2520b -c%20d", "", ""], [], ["a%20b", "c d"], id="quoted like a URL"),
+        pytest.param(["-../a -s3://b/c -/d", "", ""], [], [], id="not of this table"),
+    ],
+)
+def test_files_are_deleted_that_only_forgotten_versions_have(
+    commits: list[str], live: list[str], expected: list[str], tmp_path: Path
+) -> None:
+    kinds = {"+": "add", "-": "remove"}
+    for number, text in enumerate(commits):
+        lines = [json.dumps({kinds[each[0]]: {"path": f"{each[1:]}.parquet"}}) for each in text.split()]
+        (tmp_path / f"{number}.json").write_text(
+            "\n".join([*lines, '{"commitInfo": {"operation": "WRITE"}}'])
+        )
+    found = forgotten_files(
+        Place(str(tmp_path), Storage()),
+        ["0.json"],
+        ["1.json", "2.json"],
+        [f"{each}.parquet" for each in live],
+    )
+    assert found == [f"{each}.parquet" for each in expected]
+
+
+def test_what_was_never_committed_is_what_nothing_names(tmp_path: Path) -> None:
+    batches("delta", tmp_path, 2)
+    DeltaTable(str(tmp_path)).create_checkpoint()  # of a table from which nothing was removed
+    assert unnamed("delta", tmp_path) == []
+    (failed,) = write(open_table("delta", spec(tmp_path)), topic_rows(2, 1))
+    assert unnamed("delta", tmp_path) == [str(tmp_path / failed.path)]
 
 
 @pytest.mark.parametrize("kind", ["delta", "iceberg", "parquet"])

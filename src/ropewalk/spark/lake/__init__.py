@@ -12,7 +12,7 @@
     terms.py      on which terms a job may write to a table that exists; unseen.py  files of tasks that the driver does not find
     upkeep.py     core: what keeps a table healthy, and when it is due; joining.py  small files → larger ones, by tasks; keeping.py  upkeep beside batches
     object_catalog.py  the catalog of a table of Iceberg in an object store, which is the table itself
-    kinds.py      delta.py, tables in Delta's format; parquet.py, plain directories of Parquet files
+    kinds.py      delta.py, tables in Delta's format; delta_history.py  what others did to them; delta_forgotten.py  files that only forgotten versions have; parquet.py, plain directories of Parquet files
     iceberg.py    tables in Iceberg's format; iceberg_files.py  files as its manifests describe them; iceberg_upkeep.py  snapshots, manifests, what is left
 
 Invariants

@@ -26,6 +26,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from ropewalk.base.ids import TopicPartition, format_id, parse_id
 from ropewalk.spark.columns import Column
+from ropewalk.spark.lake.delta_forgotten import forgotten_files
 from ropewalk.spark.lake.delta_history import OWNER, own_newest, restored_since
 from ropewalk.spark.lake.places import Place, local_directory, sync
 from ropewalk.spark.lake.put_back import PutBack
@@ -294,7 +295,8 @@ class DeltaLake:
                 deleted += self._delete_notes(now_ms / 1000 - LEFTOVER_HOURS_MIN * 3600)
         except CommitFailedError as error:
             return f"the rest is left for the next time, because another has changed the table: {error}"
-        forgotten = self._shorten_log(upkeep.keep_states)
+        forgotten, unneeded = self._shorten_log(upkeep.keep_states)
+        deleted += unneeded
         return f"{deleted} files that nobody needs deleted, {forgotten} earlier versions forgotten"
 
     def _is_plain(self) -> bool:
@@ -304,9 +306,9 @@ class DeltaLake:
         features = self._table.protocol().reader_features or []
         return not mapped and "deletionVectors" not in features
 
-    def _shorten_log(self, keep_states: int) -> int:
+    def _shorten_log(self, keep_states: int) -> tuple[int, int]:
         """By age as the table's properties say, and by number: versions are read from a checkpoint on, so those before the last checkpoint
-        that is old enough go. Answers how many."""
+        that is old enough go, and the files that only they have. Answers how many of both."""
         place = Place(f"{self._spec.address.rstrip('/')}/{LOG}", self._spec.storage)
         version = self._table.version()
         checkpoints = _checkpoints(place)
@@ -316,9 +318,27 @@ class DeltaLake:
             checkpoints.add(version)
         first_kept = max((each for each in checkpoints if each <= version - keep_states), default=0)
         gone = [name for name, number in _numbered(place) if number < first_kept]
+        # Files first: as long as the commits are there that removed them, it can be found out which they are.
+        files = self._forget_files(place, first_kept) if gone else 0
         for name in gone:
             place.delete(name)
-        return sum(name.endswith(".json") for name in gone)
+        return sum(name.endswith(".json") for name in gone), files
+
+    def _forget_files(self, log: Place, first_kept: int) -> int:
+        commits = sorted((number, name) for name, number in _numbered(log) if name.endswith(".json"))
+        earliest = DeltaTable(
+            self._spec.address, version=first_kept, storage_options=_storage_options(self._spec)
+        )
+        unneeded = forgotten_files(
+            log,
+            [name for number, name in commits if number < first_kept],
+            [name for number, name in commits if number >= first_kept],
+            [each.path for each in DeltaLake(self._spec, earliest).files()],
+        )
+        table = Place(self._spec.address, self._spec.storage)
+        for path in unneeded:
+            table.delete(path)
+        return len(unneeded)
 
     def _bounded(self) -> list[str]:
         told = self._table.metadata().configuration.get(STATISTICS, "")
