@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from ropewalk.base.errors import MetadataUnavailable
 from ropewalk.base.ids import NodeId
-from ropewalk.metadata.bell import Bell
 from ropewalk.metadata.log import AppendOutcome, Committed, Holder, Raced, Snapshot, Unknown
 from ropewalk.metadata.records import MetadataRecord
+from ropewalk.runtime.bell import Bell
 
 
 class SharedLog:

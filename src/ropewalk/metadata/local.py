@@ -28,7 +28,6 @@ from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import METADATA_LOG_BYTES_MAX
 from ropewalk.base.ports import Disk, File, Pool, read_whole, write_atomically
 from ropewalk.base.reserve import NoReserve, Purpose, Reserve, is_no_room
-from ropewalk.metadata.bell import NO_WAIT_S, Bell
 from ropewalk.metadata.frames import Frame, encode_frame, find_frame
 from ropewalk.metadata.levels import unreadable
 from ropewalk.metadata.log import AppendOutcome, Committed, Holder, Raced, Snapshot, Unknown
@@ -44,6 +43,7 @@ from ropewalk.metadata.records import (
     encode_records,
 )
 from ropewalk.metadata.snapshots import decode_snapshot, encode_snapshot
+from ropewalk.runtime.bell import NO_WAIT_S, Bell
 
 _CHANGES: Final = (TopicSettingsChanged, BrokerSettingsChanged, ClientQuotasChanged)
 _NOTHING: Final = Snapshot(epoch=0, end_offset=0, facts=())

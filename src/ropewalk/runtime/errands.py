@@ -10,6 +10,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from ropewalk.base.errors import NodeStopping, RopewalkError, Throttled
+from ropewalk.runtime.bell import Bell
 
 T = TypeVar("T")
 
@@ -19,7 +20,7 @@ class Errands:
         self._count_max = count_max
         self._count = 0
         self._waiting: deque[tuple[Coroutine[Any, Any, Any], asyncio.Future[Any]]] = deque()
-        self._wake: asyncio.Future[None] | None = None
+        self._wake = Bell()
         self._is_stopped = False
 
     def begin(self, work: Coroutine[Any, Any, T]) -> "asyncio.Future[T]":
@@ -33,8 +34,7 @@ class Errands:
         done.add_done_callback(_forget)
         self._count += 1
         self._waiting.append((work, done))
-        if self._wake is not None and not self._wake.done():
-            self._wake.set_result(None)
+        self._wake.ring()
         return done
 
     async def run(self) -> None:
@@ -44,8 +44,7 @@ class Errands:
                 while True:
                     while self._waiting:
                         group.create_task(self._carry_out(*self._waiting.popleft()))
-                    self._wake = asyncio.get_running_loop().create_future()
-                    await self._wake
+                    await self._wake.wait()
         finally:
             self._is_stopped = True
             for work, done in self._waiting:

@@ -38,6 +38,7 @@ from ropewalk.metadata.image import Image
 from ropewalk.metadata.levels import check_written
 from ropewalk.metadata.log import Committed, MetadataLog, Raced, Snapshot, Unknown
 from ropewalk.metadata.records import ChangeAbandoned, MetadataRecord
+from ropewalk.runtime.bell import Bell
 from ropewalk.runtime.steps import Pace
 
 Decide: TypeAlias = Callable[[Image], Sequence[MetadataRecord] | InTurns]
@@ -55,7 +56,7 @@ class Decisions:
         self._log = log
         self._facts = facts
         self._proposals: deque[_Proposal] = deque()
-        self._wake: asyncio.Future[None] | None = None
+        self._wake = Bell()
         self.refusal: RopewalkError | None = None
         """What whoever asks is told where this node does not decide at present."""
 
@@ -73,16 +74,14 @@ class Decisions:
             raise Throttled(f"{len(self._proposals)} changes of the cluster are waiting; try again later")
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._proposals.append(_Proposal(decide, until_followed, done))
-        if self._wake is not None and not self._wake.done():
-            self._wake.set_result(None)
+        self._wake.ring()
         await done
 
     async def run(self) -> None:
         """Carry out what is asked for, whenever this node decides."""
         while True:
             while not self._proposals:  # what it was woken for may have been refused meanwhile
-                self._wake = asyncio.get_running_loop().create_future()
-                await self._wake
+                await self._wake.wait()
             proposal = self._proposals.popleft()
             try:
                 await self.carry_out(proposal.decide)

@@ -25,6 +25,7 @@ from ropewalk.metadata.levels import check_read
 from ropewalk.metadata.lineage import complaint, holds
 from ropewalk.metadata.log import Snapshot
 from ropewalk.metadata.records import Fact, MetadataRecord, TopicDeleted
+from ropewalk.runtime.bell import Bell
 
 _log = structlog.get_logger()
 
@@ -44,7 +45,7 @@ class Facts:
         """Those who wait until the node has followed what was applied before they asked."""
         self._following: list[asyncio.Future[None]] = []
         """Those among them whose turn it is."""
-        self._wake_to_follow: asyncio.Future[None] | None = None
+        self._wake_to_follow = Bell()
         self._awaited: list[tuple[int, asyncio.Future[None]]] = []
         """Those who wait until everything before an offset has taken effect."""
         self._reading: list[tuple[int, asyncio.Future[None]]] = []
@@ -141,15 +142,13 @@ class Facts:
         """Follow what is in the image now; `done` hears of it."""
         if done is not None:
             self._followers.append(done)
-        if self._wake_to_follow is not None and not self._wake_to_follow.done():
-            self._wake_to_follow.set_result(None)
+        self._wake_to_follow.ring()
 
     async def run_following(self) -> None:
         """The node's way to keep up with the image."""
         while True:
             if not self._unfollowed and not self._followers:
-                self._wake_to_follow = self._future()
-                await self._wake_to_follow
+                await self._wake_to_follow.wait()
             records, self._unfollowed = self._unfollowed, []
             self._following, self._followers = self._followers, []
             end_offset = self.image.settled_offset

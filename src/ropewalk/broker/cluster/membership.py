@@ -45,6 +45,7 @@ from ropewalk.controller.brokers import Registration
 from ropewalk.controller.health import Complaint
 from ropewalk.controller.load import NodeLoad
 from ropewalk.controller.membership import Heartbeat
+from ropewalk.runtime.bell import Bell
 
 _log = structlog.get_logger()
 
@@ -100,7 +101,7 @@ class Membership:
         """Since when the controller's node refuses, or closes, connections. One that hangs is lost later."""
         self._silent_since_ms: float | None = None
         """Since when nothing was answered, for whatever reason."""
-        self._wake: asyncio.Future[None] | None = None
+        self._wake = Bell()
         self._in_service = asyncio.Event()
         self._is_connected = asyncio.Event()
         """Set while heartbeats are answered by another node."""
@@ -279,15 +280,8 @@ class Membership:
 
     async def _rest(self) -> None:
         """Until the next heartbeat is due: at once where the node has just followed what it is waited for."""
-        self._wake = asyncio.get_running_loop().create_future()
         rest_ms = self._interval_ms if self._lost_since_ms is None else min(self._interval_ms, JOIN_RETRY_MS)
-        try:
-            async with asyncio.timeout(rest_ms / 1000):
-                await self._wake
-        except TimeoutError:
-            return
-        finally:
-            self._wake = None
+        await self._wake.wait(rest_ms)
 
     def _patience_ms(self) -> float:
         """For one heartbeat. One whose controller is lost is given up in time to do something about it."""
@@ -303,8 +297,7 @@ class Membership:
         return since_ms is not None and self._clock.monotonic_ms() - since_ms >= self._session_timeout_ms
 
     def _hurry(self) -> None:
-        if self._wake is not None and not self._wake.done():
-            self._wake.set_result(None)
+        self._wake.ring()
 
     def _on_error(self, error: RopewalkError) -> None:
         if isinstance(error, _UNHEARD):

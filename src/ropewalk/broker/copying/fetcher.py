@@ -53,6 +53,7 @@ from ropewalk.replication.follower import (
     Truncate,
     Wait,
 )
+from ropewalk.runtime.bell import Bell
 from ropewalk.runtime.steps import Pace
 
 _log = structlog.get_logger()
@@ -100,7 +101,7 @@ class Fetcher:
         self._plan: FetchPlan[Copying] = FetchPlan()
         self._can_be_hurried = False
         """Whether a fetch is under way that the leader may hold, and has not been asked to answer."""
-        self._wake: asyncio.Future[None] | None = None
+        self._wake = Bell()
         self._turn_bytes = 0
         self._complaints = Complaints()
         self.copied_bytes = 0
@@ -137,8 +138,7 @@ class Fetcher:
 
     def hurry(self) -> None:
         """There is something to tell the leader, who may be holding a fetch."""
-        if self._wake is not None:
-            _set(self._wake)
+        self._wake.ring()
         if self._can_be_hurried:
             self._can_be_hurried = False
             plan = self._plan
@@ -215,17 +215,10 @@ class Fetcher:
         if self._plan.waits_for_disk(now_ms, catch_up_wait_ms):
             await self._copier.commits.covered()
             return
-        loop = asyncio.get_running_loop()
-        wake = self._wake = loop.create_future()
-        timer = None
-        if self._plan.waits_for_time():
-            delay_ms = max(1.0, self._plan.rest_ms(now_ms, catch_up_wait_ms))
-            timer = loop.call_later(delay_ms / 1000, _set, wake)
-        try:
-            await wake
-        finally:
-            if timer is not None:
-                timer.cancel()
+        rest_ms = (
+            max(1.0, self._plan.rest_ms(now_ms, catch_up_wait_ms)) if self._plan.waits_for_time() else None
+        )
+        await self._wake.wait(rest_ms)
 
     # Being answered
 
@@ -367,8 +360,3 @@ class Fetcher:
 
     def _now_ms(self) -> float:
         return self._copier.clock.monotonic_ms()
-
-
-def _set(wake: "asyncio.Future[None]") -> None:
-    if not wake.done():
-        wake.set_result(None)

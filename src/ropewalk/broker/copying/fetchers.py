@@ -28,6 +28,7 @@ from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import Fact, PartitionChanged, PartitionCreated, TopicDeleted
 from ropewalk.metadata.settings.applied import AppliedSettings, BrokerSettings
 from ropewalk.replication.follower import Restart, Truncate
+from ropewalk.runtime.bell import Bell
 from ropewalk.runtime.steps import Pace
 
 
@@ -58,7 +59,7 @@ class Fetchers:
         """From whom each partition is copied."""
         self._told_epoch = -1
         self._works: deque[Coroutine[Any, Any, None]] = deque()
-        self._wake: asyncio.Future[None] | None = None
+        self._wake = Bell()
 
     @property
     def settings(self) -> BrokerSettings:
@@ -112,13 +113,11 @@ class Fetchers:
             while True:
                 while self._works:
                     group.create_task(self._works.popleft())
-                self._wake = asyncio.get_running_loop().create_future()
-                await self._wake
+                await self._wake.wait()
 
     def begin(self, work: Coroutine[Any, Any, None]) -> None:
         self._works.append(work)
-        if self._wake is not None and not self._wake.done():
-            self._wake.set_result(None)
+        self._wake.ring()
 
     def stop(self) -> None:
         """Call after `run` has been cancelled."""

@@ -3,7 +3,6 @@
 `follow` keeps them in step with the partitions; `run` loads what has to be read, one after the other.
 """
 
-import asyncio
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
@@ -18,6 +17,7 @@ from ropewalk.broker.hosting.steady_time import SteadyTime
 from ropewalk.broker.partitions.partition import Partition
 from ropewalk.broker.partitions.partitions import Partitions
 from ropewalk.metadata.image import Image
+from ropewalk.runtime.bell import Bell
 
 C = TypeVar("C")
 E = TypeVar("E")
@@ -50,7 +50,7 @@ class Shards(Generic[C, E, A]):
         self._hosted: dict[int, Shard[C, E, A]] = {}
         self._to_load: dict[Shard[C, E, A], float] = {}
         """Not before which time, on the monotonic clock."""
-        self._wake: asyncio.Future[None] | None = None
+        self._wake = Bell()
         self._is_stopped = False
 
     def __iter__(self) -> Iterator[Shard[C, E, A]]:
@@ -152,23 +152,8 @@ class Shards(Generic[C, E, A]):
 
     def _load_at(self, shard: Shard[C, E, A], due_ms: float) -> None:
         self._to_load[shard] = due_ms
-        if self._wake is not None and not self._wake.done():
-            self._wake.set_result(None)
+        self._wake.ring()
 
     async def _wait(self, due_ms: float | None) -> None:
         """Until `due_ms`, or until another shard has to be loaded."""
-        loop = asyncio.get_running_loop()
-        wake = self._wake = loop.create_future()
-        timer = None
-        if due_ms is not None:
-            timer = loop.call_later((due_ms - self._clock.monotonic_ms()) / 1000, _set, wake)
-        try:
-            await wake
-        finally:
-            if timer is not None:
-                timer.cancel()
-
-
-def _set(wake: "asyncio.Future[None]") -> None:
-    if not wake.done():
-        wake.set_result(None)
+        await self._wake.wait(None if due_ms is None else due_ms - self._clock.monotonic_ms())

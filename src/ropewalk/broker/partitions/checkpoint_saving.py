@@ -11,6 +11,7 @@ from typing import Final
 from ropewalk.base.errors import NodeStopping, RopewalkError, StorageFailed
 from ropewalk.base.ports import Pool
 from ropewalk.log.checkpoints import CheckpointWrite
+from ropewalk.runtime.bell import Bell
 
 NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE})
 """The disk is full, or no more files may be open: refuse, and go on. Any other failure to write means that the disk
@@ -26,7 +27,7 @@ class CheckpointSaving:
         self._writing: list[asyncio.Future[CheckpointWrite]] = []
         """Those whose write is under way."""
         self._is_over = False
-        self._wake: asyncio.Future[None] | None = None
+        self._wake = Bell()
 
     async def save(self) -> CheckpointWrite:
         """Write what has been noted; the answer knows what is durable then. `StorageFailed` if there is no room.
@@ -37,8 +38,7 @@ class CheckpointSaving:
             raise _stopping()
         saved: asyncio.Future[CheckpointWrite] = asyncio.get_running_loop().create_future()
         self._waiting.append(saved)
-        if self._wake is not None and not self._wake.done():
-            self._wake.set_result(None)
+        self._wake.ring()
         return await saved
 
     async def run(self) -> None:
@@ -51,8 +51,7 @@ class CheckpointSaving:
 
     async def _write(self) -> None:
         if not self._waiting:
-            self._wake = asyncio.get_running_loop().create_future()
-            await self._wake
+            await self._wake.wait()
         self._writing, self._waiting = self._waiting, []
         write = self._take()
         try:

@@ -24,6 +24,7 @@ from ropewalk.base.limits import SYNC_FILES_AT_ONCE_MAX, SYNC_FILES_SINGLY_MAX
 from ropewalk.base.ports import Clock, Disk, File, Pool
 from ropewalk.broker.partitions.hosted import Hosted
 from ropewalk.log.log import Log, SyncTargets
+from ropewalk.runtime.bell import Bell
 
 
 class GroupCommit:
@@ -38,7 +39,7 @@ class GroupCommit:
         self._at_disk: frozenset[Log] = frozenset()
         """Those that the sync under way is about, forgotten or not."""
         self._leaving: list[asyncio.Future[None]] = []
-        self._wake: asyncio.Future[None] | None = None
+        self._wake = Bell()
         self._settled: list[asyncio.Future[None]] = []
         self._covered: list[asyncio.Future[None]] = []
         self.durations = Durations()
@@ -48,8 +49,7 @@ class GroupCommit:
         if partition.is_over:
             return
         self._dirty[partition] = None
-        if self._wake is not None and not self._wake.done():
-            self._wake.set_result(None)
+        self._wake.ring()
 
     def forget(self, partition: Hosted) -> None:
         self._dirty.pop(partition, None)
@@ -83,15 +83,13 @@ class GroupCommit:
         """Return when a sync that has yet to begin is done: it covers everything noted by now. Others may go on writing."""
         covered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._covered.append(covered)
-        if self._wake is not None and not self._wake.done():
-            self._wake.set_result(None)
+        self._wake.ring()
         await covered
 
     async def run(self) -> None:
         while True:
             if not self._dirty and not self._covered:
-                self._wake = asyncio.get_running_loop().create_future()
-                await self._wake
+                await self._wake.wait()
             await self.commit()
 
     async def commit(self) -> None:

@@ -37,6 +37,7 @@ from ropewalk.controller.alter_partition import AlteredPartition, PartitionAlter
 from ropewalk.metadata.image import Image
 from ropewalk.replication.leader import Outcome, Proposal
 from ropewalk.replication.stragglers import Stragglers
+from ropewalk.runtime.bell import Bell
 from ropewalk.runtime.steps import Pace
 
 _log = structlog.get_logger()
@@ -91,7 +92,7 @@ class InSyncSets:
         self._clock = clock
         self._looked_at: dict[Partition, None] = {}
         self._stragglers = Stragglers()
-        self._wake: asyncio.Future[None] | None = None
+        self._wake = Bell()
         self._complaints = Complaints()
         self._expanded_count = 0
         self._shrunk_count = 0
@@ -222,28 +223,13 @@ class InSyncSets:
 
     async def _wait(self) -> None:
         """Until the next tick, or until there is something to look at."""
-        loop = asyncio.get_running_loop()
-        wake = self._wake = loop.create_future()
-        timer = None
-        if self._looked_at:
-            timer = loop.call_later(IN_SYNC_TICK_MS / 1000, _set, wake)
-        try:
-            await wake
-        finally:
-            if timer is not None:
-                timer.cancel()
+        await self._wake.wait(IN_SYNC_TICK_MS if self._looked_at else None)
 
     def _hurry(self) -> None:
-        if self._wake is not None:
-            _set(self._wake)
+        self._wake.ring()
 
 
 def _outcome_of(outcome: object) -> Outcome:
     if isinstance(outcome, _REFUSALS):
         return Outcome.REFUSED
     return Outcome.UNKNOWN if isinstance(outcome, RopewalkError) else Outcome.ACCEPTED
-
-
-def _set(wake: "asyncio.Future[None]") -> None:
-    if not wake.done():
-        wake.set_result(None)

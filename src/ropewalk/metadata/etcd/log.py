@@ -13,7 +13,6 @@ from ropewalk.base.errors import CannotFollow, CorruptMetadata, MetadataUnavaila
 from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import METADATA_LOG_BYTES_MAX
 from ropewalk.base.ports import Clock, Network, Rng
-from ropewalk.metadata.bell import NO_WAIT_S
 from ropewalk.metadata.etcd import messages
 from ropewalk.metadata.etcd.client import Access, EtcdClient, NoSpace, Unanswered
 from ropewalk.metadata.etcd.keys import Batch, Held, Keys, decode_held, decode_number, encode, encode_batch
@@ -24,6 +23,7 @@ from ropewalk.metadata.etcd.snapshots import adopt_snapshot, keep_snapshot, read
 from ropewalk.metadata.etcd.store import Store
 from ropewalk.metadata.log import AppendOutcome, Committed, Holder, Raced, Snapshot, Unknown
 from ropewalk.metadata.records import MetadataRecord
+from ropewalk.runtime.bell import NO_WAIT_S
 
 _NONCE_BYTES: Final = 12
 

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 from ropewalk.base.errors import CannotFollow, CorruptMetadata, HistoryParted, MetadataUnavailable
 from ropewalk.base.limits import ETCD_APPENDS_READ_MAX, ETCD_LEASE_S
-from ropewalk.metadata.bell import Bell
 from ropewalk.metadata.etcd import messages
 from ropewalk.metadata.etcd.client import EtcdClient, NoSpace, Refused, Unanswered, Unreachable
 from ropewalk.metadata.etcd.history import Found, Known, parting
 from ropewalk.metadata.etcd.keys import Held, Keys, decode_held, decode_number, decode_pointer
 from ropewalk.metadata.etcd.messages import Alarms, Event, Granted, KeyValue, Message, TxnAnswer
 from ropewalk.metadata.etcd.mirror import Mirror
+from ropewalk.runtime.bell import Bell
 
 
 class Store:

@@ -10,24 +10,29 @@ NO_WAIT_S: Final = 0.001
 class Bell:
     """Wakes whoever waits. Nothing is remembered: look again after waking, and before waiting."""
 
+    __slots__ = ("_waiting",)
+
     def __init__(self) -> None:
-        self._waiting: dict[asyncio.Future[None], None] = {}
+        self._waiting: dict[asyncio.Future[bool], None] = {}
 
     def ring(self) -> None:
         for waiter in self._waiting:
-            if not waiter.done():
-                waiter.set_result(None)
+            _wake(waiter, True)
 
-    async def wait(self, timeout_ms: float) -> bool:
+    async def wait(self, timeout_ms: float | None = None) -> bool:
         """Whether it rang before the time was up."""
         loop = asyncio.get_running_loop()
-        waiter: asyncio.Future[None] = loop.create_future()
+        waiter: asyncio.Future[bool] = loop.create_future()
         self._waiting[waiter] = None
+        timer = None if timeout_ms is None else loop.call_later(timeout_ms / 1000, _wake, waiter, False)
         try:
-            async with asyncio.timeout(timeout_ms / 1000):
-                await waiter
-        except TimeoutError:
-            return False
+            return await waiter
         finally:
-            self._waiting.pop(waiter, None)
-        return True
+            del self._waiting[waiter]
+            if timer is not None:
+                timer.cancel()
+
+
+def _wake(waiter: "asyncio.Future[bool]", rang: bool) -> None:
+    if not waiter.done():
+        waiter.set_result(rang)
