@@ -12,7 +12,10 @@ TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 # Positions in /proc/PID/stat, counted after the command name, which may itself hold spaces.
-_PARENT, _CPU, _RESIDENT_PAGES = 1, slice(11, 15), 21
+_PARENT, _CPU, _CPU_OF_CHILDREN, _RESIDENT_PAGES = 1, slice(11, 13), slice(13, 15), 21
+
+_CPU_OF_PROCESS: Final = 2
+"""In the number of a clock of another process (clock_getcpuclockid(3)): all that its threads ever used, to the nanosecond."""
 
 
 def resident_mib(pid: int) -> float:
@@ -21,8 +24,19 @@ def resident_mib(pid: int) -> float:
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time, with that of children already gone."""
-    return sum(int(ticks) for fields in _tree(pid) for ticks in fields[_CPU]) / TICKS_PER_SECOND
+    """User and system time, with that of children already gone.
+
+    `stat` tells it in hundredths of a second, which is a tenth of what a short run takes.
+    """
+    return sum(_own_cpu_seconds(member, fields) for member, fields in _members(pid).items())
+
+
+def _own_cpu_seconds(pid: int, fields: list[str]) -> float:
+    gone = sum(map(int, fields[_CPU_OF_CHILDREN])) / TICKS_PER_SECOND
+    try:
+        return gone + time.clock_gettime(~pid << 3 | _CPU_OF_PROCESS)
+    except OSError:  # it has ended since
+        return gone + sum(map(int, fields[_CPU])) / TICKS_PER_SECOND
 
 
 def descriptor_count(pid: int) -> int:

@@ -1,6 +1,9 @@
 """The arithmetic of the comparison: what is divided by what, and when a target counts as met."""
 
 import os
+import subprocess
+import sys
+from subprocess import PIPE
 
 import pytest
 
@@ -59,3 +62,17 @@ def test_the_meter_sees_the_work_of_the_process_it_watches() -> None:
     assert meter.broker_cpu_seconds >= 0.03  # /proc counts in steps of 10 ms
     assert meter.seconds > 0
     assert 5 < resident_mib(os.getpid()) < 10_000
+
+
+def test_what_another_process_has_used_is_told_as_it_tells_itself() -> None:
+    program = "import time\nwhile True:\n    print(time.process_time(), flush=True)\n    input()\n"
+    with subprocess.Popen([sys.executable, "-c", program], stdin=PIPE, stdout=PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        before = float(process.stdout.readline())
+        told = cpu_seconds(process.pid)
+        process.stdin.write("\n")
+        process.stdin.flush()
+        after = float(process.stdout.readline())
+        process.kill()
+    assert before <= told <= after
