@@ -3,10 +3,11 @@
 What a reader could get wrong
     A record of a later level is refused before it is written, on the one way that all records take. It is a guard: whoever decides asks
     for the level itself, and says what it is needed for.
+    A change may have ten thousand records of a few kinds, so kinds are looked at before records are.
     Where bytes cannot be decoded nobody knows what they say, so nothing after them may be applied either.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, get_args
 
 import msgspec
@@ -21,6 +22,8 @@ class _Kind(Struct, frozen=True):
     level: int
     later: tuple[tuple[str, object, int], ...]
     """Fields that came after the record: name, default, level."""
+    newest: int
+    """The last level that had anything to do with it."""
 
 
 def level_of(record: MetadataRecord) -> int:
@@ -33,8 +36,10 @@ def level_of(record: MetadataRecord) -> int:
     return level
 
 
-def check_written(records: Iterable[MetadataRecord], level: int) -> None:
+def check_written(records: Sequence[MetadataRecord], level: int) -> None:
     """Raises `NotInForce` if one of them is of a later level than what is in force when it takes effect."""
+    if not _may_exceed(records, level):
+        return
     for record in records:
         needed = level_of(record)
         if needed > max(level, LEVEL_FIRST):
@@ -46,8 +51,10 @@ def check_written(records: Iterable[MetadataRecord], level: int) -> None:
             level = record.level
 
 
-def check_read(records: Iterable[MetadataRecord], software: Software) -> None:
+def check_read(records: Sequence[MetadataRecord], software: Software) -> None:
     """Raises `UnreadableMetadata` for a level that `software` does not work at, and for what only a later one brought."""
+    if not _may_exceed(records, software.level_max):
+        return
     for record in records:
         if isinstance(record, LevelChanged) and not software.knows(record.level):
             raise unknown_level(record.level, software)
@@ -76,6 +83,12 @@ def unreadable(data: bytes, error: ValueError) -> UnreadableMetadata:
     return UnreadableMetadata(_unknown_record(unknown[0], OURS))
 
 
+def _may_exceed(records: Sequence[MetadataRecord], level: int) -> bool:
+    """Whether a kind among them says or needs a level; most never do."""
+    kinds: set[type[MetadataRecord]] = set(map(type, records))
+    return LevelChanged in kinds or any(_KINDS[kind].newest > max(level, LEVEL_FIRST) for kind in kinds)
+
+
 def _rough(data: bytes) -> Sequence[dict[str, object]]:
     """The records as plain mappings, as far as they are any."""
     try:
@@ -102,14 +115,12 @@ def _kind(record: type[Struct]) -> _Kind:
     name = _name(record)
     brought = {field: level.number for level in reversed(LEVELS) for field in level.records.get(name, ())}
     level = min(each.number for each in LEVELS if name in each.records)
-    return _Kind(
-        level,
-        tuple(
-            (field.name, field.default, brought[field.name])
-            for field in msgspec.structs.fields(record)
-            if brought[field.name] > level
-        ),
+    later = tuple(
+        (field.name, field.default, brought[field.name])
+        for field in msgspec.structs.fields(record)
+        if brought[field.name] > level
     )
+    return _Kind(level, later, max([level, *(each[2] for each in later)]))
 
 
 _KINDS: Final = {record: _kind(record) for record in get_args(MetadataRecord)}
