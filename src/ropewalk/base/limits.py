@@ -27,7 +27,7 @@ RECEIVE_BUFFER_BYTES_MIN: Final = 1 << 16
 connection has one only while bytes of a request are in it."""
 
 RECEIVE_BUFFERS_SPARE_MAX: Final = 64
-"""Empty receive buffers kept for whoever reads next. One is enough while requests arrive whole."""
+"""Empty receive buffers kept for the next connection that reads. One is enough while requests arrive whole."""
 
 RECEIVE_BUFFER_BYTES_KEPT: Final = 1 << 21
 """A buffer grown for one large frame is let go when it is empty again; up to this size a busy connection keeps it."""
@@ -90,7 +90,7 @@ UNANSWERED_BYTES_PER_PARTITION: Final = 512
 """What a Produce that waits holds for each of its partitions; its records are in the log by then."""
 
 FETCH_SESSION_PARTITIONS_MAX: Final = 500_000
-"""Partitions in all fetch sessions together, about 600 bytes each: a thousand consumers of 500. Whoever finds no room
+"""Partitions in all fetch sessions together, about 600 bytes each: a thousand consumers of 500. A reader that finds no room
 names all partitions in every fetch, as older clients do."""
 
 FETCH_SESSION_KEPT_MS: Final = 120_000
@@ -110,7 +110,7 @@ sent plain may be sent compressed, and a bomb of one request costs no more than 
 
 BATCH_RECORDS_MAX: Final = 1 << 20
 """Records in one batch. A compressed one can hold eighteen million empty records in a hundred kilobytes, or claim two thousand
-million and hold none; whoever opens it pays for each. Producers stay a hundred times below."""
+million and hold none; a node that opens it pays for each. Producers stay a hundred times below."""
 
 SYNC_FILES_SINGLY_MAX: Final = 1
 """Up to so many dirty files are synced one by one even where `syncfs` works: it is as quick, and it does
@@ -250,13 +250,13 @@ CLIENT_RESPONSE_BYTES_MAX: Final = 1 << 28
 # Between nodes
 
 CLUSTER_SECRET_CHARACTERS_MIN: Final = 16
-"""Whoever connects gets a proof to try secrets against; so many random characters cannot be tried."""
+"""A stranger that connects gets a proof to try secrets against; so many random characters cannot be tried."""
 
 PEER_NONCE_BYTES: Final = 32
 """What each end adds to a proof. Two are never the same, and the proof itself is no longer."""
 
 PEER_GREETING_BYTES_MAX: Final = 1 << 12
-"""A request on the internal listener from whoever has not proved yet to be a node. Names, a nonce, a proof."""
+"""A request on the internal listener from a stranger that has not proved yet to be a node. Names, a nonce, a proof."""
 
 PEER_CONNECTIONS_MAX: Final = 20_000
 """Connections of the internal listener. A broker has a handful to each other; a front end that passes requests on has one for each
@@ -296,7 +296,7 @@ PEER_COMPLAINTS_MAX: Final = 1_000
 """Different complaints that are remembered as made: their texts name nodes and addresses, which are others' choice."""
 
 CONTROLLER_ASK_MS_MAX: Final = 1_000
-"""How long one round of asking all nodes who the controller is may take; whoever is alive answers in a few milliseconds."""
+"""How long one round of asking all nodes who the controller is may take; a node that is alive answers in a few milliseconds."""
 
 CONTROLLER_RETRY_MS_MIN: Final = 50
 """Before the controller is looked for again; twice as long after each further failure."""
@@ -418,7 +418,7 @@ CLIENT_QUOTAS_MAX: Final = 10_000
 
 QUOTA_NAME_CHARACTERS_MAX: Final = 1_024
 """Of a user or client id that a quota is for. A client id may have 32,767, and thousands of those would be remembered;
-whoever has a longer one shares with all whose ids begin alike."""
+a client that has a longer one shares with all whose ids begin alike."""
 
 QUOTA_SHARES_MAX: Final = 16_384
 """Clients whose use of a quota is remembered, some 200 bytes each; beyond it the longest silent are forgotten, and begin
@@ -484,10 +484,10 @@ UPKEEP_CHANGES_MAX: Final = 50
 clients, at the same time."""
 
 SCALE_NEWS_MS_MIN: Final = 60_000
-"""Between two tellings that another node is wanted, or no longer. Whoever is told starts a machine, which takes as long."""
+"""Between two tellings that another node is wanted, or no longer. The webhook starts a machine, which takes as long."""
 
 SCALE_NEWS_RETRY_MS: Final = 1_000
-"""Before whoever could not be told is tried again; twice as long each time, up to a minute."""
+"""Before a webhook that could not be told is tried again; twice as long each time, up to a minute."""
 
 SCALE_NEWS_ATTEMPTS_MAX: Final = 20
 """To tell the same. After a quarter of an hour nobody is there to hear it; the metric still says so."""
@@ -507,7 +507,7 @@ LOSSES_REMEMBERED_MAX: Final = 200
 """Elections that may have lost records, of which the metadata tells. An operator has read the older ones, or never will."""
 
 REIGNS_REMEMBERED_MAX: Final = 500
-"""Controllers of which the metadata tells where they began. Whoever was away for longer cannot be told that it has followed
+"""Controllers of which the metadata tells where they began. A node that was away for longer cannot be told that it has followed
 another history; one that takes over every hour, for three weeks."""
 
 REIGN_BYTES: Final = 12
@@ -596,7 +596,7 @@ HEALTH_CHECK_MS: Final = 1_000
 """How often a node looks at its own health to tell the controller, and whether it still hears of the cluster."""
 
 HEALTH_FRESH_MS: Final = 1_000
-"""Whoever asks for the cluster's health again within this time gets the same answer: the walk over all partitions is made once."""
+"""A client that asks for the cluster's health again within this time gets the same answer: the walk over all partitions is made once."""
 
 HEALTH_ASK_MS_MAX: Final = 2_000
 """How long a node waits for the controller's account of the cluster's health. Who asks by HTTP mostly waits five seconds or ten."""
@@ -627,7 +627,7 @@ RESERVE_SHARE_MAX: Final = 32
 """Of a small file system the reserve takes at most one part in so many: what is left is for records."""
 
 RESERVE_SLICES: Final = 16
-"""The reserve is given up in so many slices. Whoever else writes to the disk may take what is freed, so it is freed bit by bit."""
+"""The reserve is given up in so many slices. Other processes that write to the disk may take what is freed, so it is freed bit by bit."""
 
 RESERVE_PIECE_BYTES: Final = 1 << 16
 """Written at a time while the reserve is made: some tens of microseconds, for which nobody else can give a slice up."""
@@ -786,7 +786,7 @@ SPARK_MARKERS_PARTITION_COUNT: Final = 8
 """Partitions of `__spark_markers`. Tasks of one job are spread over them; each is some files on three nodes, also where nobody uses Spark much."""
 
 SPARK_MARKERS_SEGMENT_BYTES: Final = 1 << 20
-"""What of `__spark_markers` is not compacted is the segment in use and one or two before it: whoever looks for a marker that is a year old reads
+"""What of `__spark_markers` is not compacted is the segment in use and one or two before it: a task that looks for a marker that is a year old reads
 so much and what is kept, some thousand markers, in some tenths of a second."""
 
 NEWEST_OFFSETS_FIRST: Final = 256
@@ -796,7 +796,7 @@ NEWEST_OFFSETS_GROWTH: Final = 16
 """By how much further each next look goes back. What was read is read again, which this makes a sixteenth more."""
 
 PIPELINES_SEGMENT_BYTES: Final = 1 << 20
-"""What of `__pipelines` is not compacted is the segment in use and one or two before it, some thousand records: whoever asks how jobs are reads
+"""What of `__pipelines` is not compacted is the segment in use and one or two before it, some thousand records: a command that asks how jobs are reads
 so much, in some tenths of a second."""
 
 PIPELINE_STATUS_BYTES_MAX: Final = 16 << 10

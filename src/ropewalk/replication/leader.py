@@ -9,8 +9,8 @@ What a reader could get wrong
     nothing about whether the follower holds the same records.
     The high watermark may be behind the epoch's start for a while: what earlier leaders committed up to there is known to be
     committed only once the set in sync has confirmed it in this epoch.
-    A start that was told to whoever deleted records is one that every later leader has: everybody who may be elected has said
-    that its own log begins there, or the metadata do. Whoever is to join therefore has to have left behind what the leader has.
+    A start that was told to the client who deleted records is one that every later leader has: everybody who may be elected has said
+    that its own log begins there, or the metadata do. A replica that is to join therefore has to have left behind what the leader has.
     A set that the controller has accepted counts from the moment that the image says so, since only the image says
     in which order it came with everything else (the minimum, for one).
 """
@@ -177,7 +177,7 @@ class Leader:
         return self._in_flight is not None
 
     def on_appended(self, end_offset: Offset, now_ms: int) -> None:
-        """The log ends at `end_offset`. Whoever stood at its end before is behind from this moment."""
+        """The log ends at `end_offset`. A follower that stood at its end before is behind from this moment."""
         for progress in self._followers.values():
             if progress.durable_offset >= self.end_offset:
                 progress.caught_up_at_ms = now_ms

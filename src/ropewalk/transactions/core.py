@@ -6,9 +6,9 @@ high watermark passes the last event appended so far. When an append fails, it t
 everyone who waits, and replays into another core.
 
 What a reader could get wrong
-    `ListUnfinished` is answered like everything else when what was decided before it is committed. So whoever writes
+    `ListUnfinished` is answered like everything else when what was decided before it is committed. So the one who writes
     markers never hears of an end that could still be lost.
-    A reply may come in a later step than the command: for whoever waits for a transaction to be finished or prepared.
+    A reply may come in a later step than the command: for a producer that waits for a transaction to be finished or prepared.
     `now_ms` counts from 1970, because transactions remember when they began, but it must not jump.
 """
 
@@ -124,7 +124,7 @@ class TransactionsCore:
                     events.append(TransactionalIdRemoved(transactional_id))
                 case (_Alarm.PATIENCE, int(token)):
                     waiter = self._waiting.remove(token)
-                    assert waiter is not None, "whoever waits no longer has no alarm"
+                    assert waiter is not None, "a producer that waits no longer has no alarm"
                     replies.append(Reply(token, _still_being_finished(waiter.command.transactional_id)))
         return self._step(events, replies)
 
@@ -144,7 +144,7 @@ class TransactionsCore:
         return self._step(_event(decision), list(self._answered(waiter, decision, now_ms)))
 
     def _note_markers(self, token: int, command: MarkersWritten, now_ms: int) -> TransactionStep:
-        """When that was the last, whoever waited for it is decided about as if it had asked only then, one by one."""
+        """When that was the last, a producer that waited for it is decided about as if it had asked only then, one by one."""
         if not self._finishing.on_markers_written(command):
             return Step(replies=(Reply(token, MarkersNoted(is_finished=False)),))
         record = completed(self.transactions[command.transactional_id], now_ms)

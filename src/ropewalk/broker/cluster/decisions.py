@@ -7,7 +7,7 @@ What a reader could get wrong
     A decision may be made twice, when the log has moved on in between; it must not do anything but decide.
     A decision about many partitions is made in turns. If the image has changed by the next one, it is made anew.
     An error raised by the decision, or by the log as definite, changes nothing. `TimedOut` means that nobody knows.
-    The log takes records only from the newest controller. Whoever has been replaced learns of it from the log, whatever
+    The log takes records only from the newest controller. A controller that has been replaced learns of it from the log, whatever
     it believed: those who still wait hear `NotController`, and nothing is taken on until `accept`.
 """
 
@@ -58,7 +58,7 @@ class Decisions:
         self._proposals: deque[_Proposal] = deque()
         self._wake = Bell()
         self.refusal: RopewalkError | None = None
-        """What whoever asks is told where this node does not decide at present."""
+        """What proposers are told where this node does not decide at present."""
 
     async def load(self) -> None:
         """Read what the log holds; call before anything else."""
@@ -101,7 +101,7 @@ class Decisions:
         self.refusal = None
 
     def refuse(self, error: RopewalkError) -> None:
-        """This node does not decide, or no more: send away whoever waits, and whoever asks."""
+        """This node does not decide, or no more: send away the proposers who wait, and those who come."""
         self.refusal = error
         tell([proposal.done for proposal in self._proposals], error)
         self._proposals.clear()
@@ -111,7 +111,7 @@ class Decisions:
         self.refuse(NodeStopping("the node is shutting down"))
 
     async def carry_out(self, decide: Decide) -> None:
-        """For whoever has the log for itself: `run`, and a controller that begins."""
+        """For those who have the log for themselves: `run`, and a controller that begins."""
         epoch = self._log.epoch
         while True:
             if self._facts.image.is_amid_change:  # an append in the middle of it failed
