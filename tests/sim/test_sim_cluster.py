@@ -23,6 +23,9 @@ MISSED_A_DELETION = 287
 COMPACTED_BY_ONE = 384
 """A copy had removed values together with their deletion when another still had all of them."""
 
+MANY_RECORDS_AT_ONCE = 14
+"""A change of many partitions, whose records were each asked for their level in one turn."""
+
 HELD_DOWN = 332
 """Two nodes were held down until the work was over, while faults kept the third busy."""
 
@@ -36,6 +39,7 @@ HELD_DOWN = 332
         MISSED_A_DELETION,
         COMPACTED_BY_ONE,
         HELD_DOWN,
+        MANY_RECORDS_AT_ONCE,
     ],
 )
 def test_a_cluster_of_whole_nodes_loses_nothing(seed: int) -> None:
