@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import shutil
 import signal
 import socket
@@ -163,9 +164,11 @@ def _text(data: bytes) -> str:
 
 
 def _free_ports(host: str, count: int) -> list[int]:
-    """Outside the range that outgoing connections take theirs from."""
+    """Outside the range that outgoing connections take theirs from; each process looks from a place of its own, since two may look at once."""
+    ports = list(range(17_000, 21_000))
+    first = os.getpid() * 50 % len(ports)
     found: list[int] = []
-    for port in range(17_000, 21_000):
+    for port in ports[first:] + ports[:first]:
         with socket.socket() as probe:
             try:
                 probe.bind((host, port))
