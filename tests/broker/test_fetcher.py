@@ -1,15 +1,13 @@
 """What a fetcher tells leaders of copies that are cut or go from one to the next; and that it rests where it is refused."""
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any
 
 import pytest
 
 from ropewalk.base.errors import FencedEpoch, RopewalkError
 from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, TopicId
 from ropewalk.base.limits import REPLICA_RETRY_MS
-from ropewalk.broker.copying.fetcher import Fetcher
+from ropewalk.broker.copying.fetcher import Fetcher, Work
 from ropewalk.broker.partitions.catch_up import CatchUpBudget
 from ropewalk.broker.partitions.replica import Replica
 from ropewalk.broker.peers.calls.fetch import Fetched, ReplicaFetch, understood
@@ -93,8 +91,8 @@ class Copier:
     async def move_start(self, replica: Replica, offset: Offset) -> None:
         pass
 
-    def begin(self, work: Coroutine[Any, Any, None]) -> None:
-        self.works.append(asyncio.ensure_future(work))
+    def begin(self, work: Work) -> None:
+        self.works.append(asyncio.ensure_future(work()))
 
 
 @pytest.mark.parametrize("present_agrees", [True, False])

@@ -1,6 +1,7 @@
 """Partitions with copies: what is acknowledged is on all that are in sync, and stays whoever goes."""
 
 import asyncio
+from functools import partial
 
 import pytest
 
@@ -316,7 +317,9 @@ def test_a_node_stops_in_order_while_it_cuts_a_log(seed: int) -> None:
             replica = hosted(nodes, follower)
             assert fetchers is not None
             assert isinstance(replica, Replica)
-            fetchers.begin(fetchers.cut(replica, Truncate(Offset(1)), leader_epoch=replica.leader_epoch))
+            fetchers.begin(
+                partial(fetchers.cut, replica, Truncate(Offset(1)), leader_epoch=replica.leader_epoch)
+            )
             nodes.members[follower].machine.platters.stalled_until_s = nodes.world.now_s + 1
             await nodes.members[follower].stop()
             await nodes.members[follower].start()

@@ -174,8 +174,6 @@ class Node:
         parts.groups.stop()
         parts.transactions.stop()
         parts.disk.stop()
-        if parts.fetchers is not None:
-            parts.fetchers.stop()
 
     async def _close_logs(self) -> None:
         """Make everything durable, release those who wait for that, and say that it was clean, if it was."""

@@ -12,8 +12,9 @@ What a reader could get wrong
 """
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, Final, Protocol, TypeAlias
 
 import structlog
 from typing_extensions import Buffer
@@ -60,6 +61,9 @@ _log = structlog.get_logger()
 
 _SESSION_ERRORS: Final = (FetchSessionUnknown, FetchSessionEpochInvalid, FetchSessionTopicsMixed)
 
+Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
+"""Not a coroutine: one that nobody comes to any more, because the node ends, would have to be closed by hand."""
+
 
 class Copier(Protocol):
     """What a fetcher needs of the node around it."""
@@ -90,7 +94,7 @@ class Copier(Protocol):
 
     async def move_start(self, replica: Replica, offset: Offset) -> None: ...
 
-    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+    def begin(self, work: Work) -> None:
         """Carry out what takes long beside the fetches."""
 
 
@@ -142,7 +146,7 @@ class Fetcher:
         if self._can_be_hurried:
             self._can_be_hurried = False
             plan = self._plan
-            self._copier.begin(self._copier.hurry(self.leader, plan.session_id, plan.session_epoch))
+            self._copier.begin(partial(self._copier.hurry, self.leader, plan.session_id, plan.session_epoch))
 
     async def run(self) -> None:
         while True:
@@ -290,7 +294,7 @@ class Fetcher:
         offset = copying.start_due()
         if offset is not None:
             copying.is_moving_start = True
-            self._copier.begin(self._move_start(key, copying, offset))
+            self._copier.begin(partial(self._move_start, key, copying, offset))
 
     async def _move_start(self, key: Key, copying: Copying, offset: Offset) -> None:
         replica = copying.replica
@@ -320,7 +324,7 @@ class Fetcher:
         """
         copying.is_at_work = True
         self._plan.on_cut_begun(key)
-        self._copier.begin(self._cut_to_the_end(key, copying, effect, first))
+        self._copier.begin(partial(self._cut_to_the_end, key, copying, effect, first))
 
     async def _cut_to_the_end(
         self, key: Key, copying: Copying, effect: Truncate | Restart, first: tuple[bytes, BatchHeader] | None

@@ -5,9 +5,8 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any
 
 from ropewalk.base import metrics
 from ropewalk.base.errors import RopewalkError
@@ -15,7 +14,7 @@ from ropewalk.base.ids import LeaderEpoch, NodeId, Offset, TopicId
 from ropewalk.base.limits import CATCH_UP_BYTES_PER_SECOND, PARTITIONS_PER_TURN, REPLICA_HURRY_MS_MAX
 from ropewalk.base.metrics import Sheet
 from ropewalk.base.ports import Clock, Pool
-from ropewalk.broker.copying.fetcher import Fetcher
+from ropewalk.broker.copying.fetcher import Fetcher, Work
 from ropewalk.broker.partitions.catch_up import CatchUpBudget
 from ropewalk.broker.partitions.cutting import Cutting
 from ropewalk.broker.partitions.home import Home
@@ -58,7 +57,7 @@ class Fetchers:
         self._leaders: dict[tuple[TopicId, int], NodeId] = {}
         """From whom each partition is copied."""
         self._told_epoch = -1
-        self._works: deque[Coroutine[Any, Any, None]] = deque()
+        self._works: deque[Work] = deque()
         self._wake = Bell()
 
     @property
@@ -112,18 +111,12 @@ class Fetchers:
         async with asyncio.TaskGroup() as group:
             while True:
                 while self._works:
-                    group.create_task(self._works.popleft())
+                    group.create_task(self._works.popleft()())
                 await self._wake.wait()
 
-    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+    def begin(self, work: Work) -> None:
         self._works.append(work)
         self._wake.ring()
-
-    def stop(self) -> None:
-        """Call after `run` has been cancelled."""
-        for work in self._works:
-            work.close()
-        self._works.clear()
 
     async def fetch(
         self, leader: NodeId, asked: ReplicaFetch, *, deadline_ms: float
@@ -171,7 +164,7 @@ class Fetchers:
         fetcher = self._by_leader.get(leader)
         if fetcher is None:
             fetcher = self._by_leader[leader] = Fetcher(leader, self)
-            self.begin(fetcher.run())
+            self.begin(fetcher.run)
         topic = self._image.topics_by_id.get(topic_id)
         is_in_sync = topic is not None and self.node_id in topic.partitions[index].isr
         fetcher.follow(key, replica, is_in_sync=is_in_sync)
