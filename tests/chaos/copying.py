@@ -43,6 +43,7 @@ SETTINGS: Final = (
 QUIET: Final = {"log_level": 0}
 WITHIN_S: Final = 120.0
 FEED_S: Final = 0.02
+LAST_WORDS_CHARS: Final = 2_000
 
 
 class CopyTotals(NamedTuple):
@@ -102,6 +103,9 @@ class Copier:
     def thaw(self) -> None:
         assert self._process is not None, "it was started"
         self._process.send_signal(SIGCONT)
+
+    def last_words(self) -> str:
+        return self._output.read_text(errors="replace")[-LAST_WORDS_CHARS:]
 
     def trouble(self) -> Counter[str]:
         found: Counter[str] = Counter()

@@ -14,7 +14,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -114,10 +113,10 @@ def _round(
         except Exception as error:
             error.add_note(cluster.last_words())
             raise
-        trouble = sum((copier.trouble() for copier in copiers), Counter[str]())
-    violations = [*feed.failures, *violations_of(feed.acknowledged, copies), *refusals]
-    if violations:
-        violations.append(f"trouble of copiers: {dict(trouble)}")
+        violations = [*feed.failures, *violations_of(feed.acknowledged, copies), *refusals]
+        if violations:
+            violations += [f"a copier: {copier.last_words()}" for copier in copiers]
+            violations.append(cluster.last_words())
     return UpgradeTotals(
         totals.rounds + 1,
         totals.changes + rolling.change_count,
