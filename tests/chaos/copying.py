@@ -43,6 +43,9 @@ SETTINGS: Final = (
 QUIET: Final = {"log_level": 0}
 WITHIN_S: Final = 120.0
 FEED_S: Final = 0.02
+STUCK_S: Final = 20.0
+"""A copier of librdkafka 2.16 may wait for ever in `send_offsets_to_transaction`, whatever time it was given, for a coordinator that was out of the
+metadata for a while (confluentinc/librdkafka#5511 and #5456). Whoever supervises such programs starts them again, and so does this one."""
 LAST_WORDS_CHARS: Final = 2_000
 
 
@@ -261,14 +264,23 @@ def copies_of(bootstrap: str, fed: list[list[str]], copiers: list[Copier]) -> li
     copies: list[list[str]] = [[] for _ in range(PARTITION_COUNT)]
     wanted = sum(map(len, fed))
     deadline = time.monotonic() + WITHIN_S
+    stuck_at = time.monotonic() + STUCK_S
     is_quiet = False
     try:
         # When all are there one more look: whatever comes then is there twice.
         while time.monotonic() < deadline and not is_quiet:
             messages = reader.consume(1_000, 1.0)
             is_quiet = not messages and sum(map(len, copies)) >= wanted
+            if messages:
+                stuck_at = time.monotonic() + STUCK_S
+            is_stuck = time.monotonic() > stuck_at
             for copier in copiers:
-                copier.restart_if_ended()
+                if is_stuck:
+                    copier.restart()
+                else:
+                    copier.restart_if_ended()
+            if is_stuck:
+                stuck_at = time.monotonic() + STUCK_S
             for message in messages:
                 if message.error() is None:
                     copies[message.partition() or 0].append((message.value() or b"").decode())
