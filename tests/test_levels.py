@@ -16,6 +16,7 @@ from msgspec import Struct
 import ropewalk.groups
 import ropewalk.log
 import ropewalk.metadata
+import ropewalk.records
 import ropewalk.transactions
 from ropewalk.base import levels
 from ropewalk.base.levels import LEVELS, OURS, Level, are_neighbours, peer_version_max, release_of
@@ -60,12 +61,13 @@ def peer_fields() -> Parts:
 def files_written() -> Parts:
     """Formats by the names that the code has for them: structures with their fields, numbers and marks with their values."""
     found: Parts = {}
-    for module in _modules(ropewalk.log, ropewalk.metadata, ropewalk.groups, ropewalk.transactions):
+    rooms = (ropewalk.log, ropewalk.metadata, ropewalk.groups, ropewalk.transactions, ropewalk.records)
+    for module in _modules(*rooms):
         where = module.__name__.removeprefix("ropewalk.")
         for name, value in vars(module).items():
             if name in ("_MAGIC", "_MARKER", "LAYOUT_VERSION"):
                 found[f"{where}.{name}"] = (value.hex() if isinstance(value, bytes) else str(value),)
-            elif isinstance(value, Layout) and module.__name__.startswith("ropewalk.log."):
+            elif isinstance(value, Layout) and where.startswith(LAYOUTS):
                 found[f"{where}.{name}"] = (value.format,)
             elif isinstance(value, Versioned):
                 found[f"{where}.{name}"] = (f"v{value.written}",)
@@ -91,6 +93,10 @@ ROOTS = (
     "transactions.event_codec.TransactionLogValue",
 )
 """What files begin with; all that is within them is found from there."""
+
+
+LAYOUTS = ("log.", "records.control")
+"""Where layouts are our own, and not Kafka's."""
 
 
 def named(part: str) -> Parts:

@@ -5,10 +5,11 @@ from random import Random
 import pytest
 
 from ropewalk.base.errors import CorruptBatch
-from ropewalk.base.ids import ProducerEpoch, ProducerId
+from ropewalk.base.ids import OwnerId, ProducerEpoch, ProducerId
 from ropewalk.broker.hosting.latest_records import LatestRecords
 from ropewalk.records.batch import HEADER_BYTES, decode_header
 from ropewalk.records.codec import Codec
+from ropewalk.records.control import build_state
 from ropewalk.records.keyed import gather_last
 from ropewalk.records.marker import build_marker
 from ropewalk.records.record import Record, build, decode_records
@@ -152,3 +153,14 @@ def sent(records: list[Record], producer_id: int) -> bytearray:
 def add(latest: LatestRecords, batch: bytearray) -> None:
     data = bytes(batch)
     latest.add(b"--" + data, 2, decode_header(data))
+
+
+@pytest.mark.parametrize("has_open", [True, False])
+def test_state_of_others_is_no_record(has_open: bool) -> None:
+    latest = LatestRecords()
+    if has_open:
+        sent = bytes(build([Record(key=b"k", value=b"v")], producer_id=ProducerId(7), is_transactional=True))
+        latest.add(sent, 0, decode_header(sent))
+    state = bytes(build_state(OwnerId(bytes(16)), b"delta", timestamp_ms=1))
+    latest.add(state, 0, decode_header(state))
+    assert list(latest.take()) == []

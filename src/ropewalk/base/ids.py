@@ -15,6 +15,8 @@ LeaderEpoch = NewType("LeaderEpoch", int)
 ProducerId = NewType("ProducerId", int)
 ProducerEpoch = NewType("ProducerEpoch", int)
 TopicId = NewType("TopicId", bytes)
+OwnerId = NewType("OwnerId", bytes)
+"""Sixteen bytes: whose state lies between the records of a log."""
 
 TOPIC_ID_NONE: Final = TopicId(bytes(16))
 """On the wire: no topic id is known or wanted."""

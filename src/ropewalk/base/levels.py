@@ -251,12 +251,16 @@ _LEVEL_2: Final = Level(
     number=2,
     release=(0, 2),
     records={"broker_maintenance": ("node_id", "is_on"), "home_left": ("to",)},
+    files={"records.control._KEY": (">hh16sq",)},
 )
 LEVELS: Final = (_LEVEL_1, _LEVEL_2)
 """In their order, without gaps."""
 
 MAINTENANCE_LEVEL: Final = 2
 """From here on nodes can be kept from leading."""
+
+STATE_LEVEL: Final = 2
+"""From here on state batches may be written into logs (`records/control.py`): nodes before it would not keep what their owners need."""
 
 
 def _ours() -> Software:

@@ -250,7 +250,8 @@ class Compaction:
     def _put_control(self, rewrite: Rewrite, header: BatchHeader, batch: memoryview) -> None:
         """Keep a marker while anybody may need it."""
         has_records = self._transactions.end(header)
-        opened = None if read_marker(batch) is None else _open(batch)
+        is_marker = header.producer_id >= 0 and read_marker(batch) is not None
+        opened = _open(batch) if is_marker else None
         if has_records or opened is None or header.base_offset in self._batches_kept:
             rewrite.copy(header, batch)
             return

@@ -234,7 +234,9 @@ class Log:
             header.size_bytes, header.end_offset, now_ms, self.settings, may_exceed=True
         )
         self._writer.write(segment, batch, header, header.base_offset, header.end_offset, self.settings)
-        marker = read_marker(batch[: header.size_bytes]) if header.attributes & CONTROL else None
+        marker = None
+        if header.attributes & CONTROL and header.producer_id >= 0:
+            marker = read_marker(batch[: header.size_bytes])
         self._note(header, header.base_offset, header.end_offset, header.leader_epoch, now_ms, marker)
 
     def sync_targets(self) -> SyncTargets:

@@ -105,7 +105,7 @@ class BatchHeader(Struct, frozen=True, gc=False):
 
     @property
     def is_control(self) -> bool:
-        """Written by a broker, to end a transaction; consumers skip its records."""
+        """Written by a broker: to end a transaction if it has a producer; consumers skip its records."""
         return self.attributes & CONTROL != 0
 
     @property

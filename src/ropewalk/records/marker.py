@@ -6,8 +6,8 @@
 What a reader could get wrong
     A marker has a producer id and an epoch but no sequence. It ends whatever its producer has open in the partition, with
     one exception for every version of the protocol, which `Producers` knows.
-    Not every control batch is a marker of a transaction: `read_marker` answers None for the others, for one that
-    compaction has emptied, and for one that cannot be read.
+    Not every control batch is a marker of a transaction (`control.py`): `read_marker` is for those that have a producer. It answers
+    None for others, for one that compaction has emptied, and for one that cannot be read.
     Later versions of key and value may have more fields at their ends, as in Kafka.
 """
 
@@ -20,6 +20,7 @@ from typing_extensions import Buffer
 
 from ropewalk.base.errors import CorruptBatch, UnsupportedCompression
 from ropewalk.base.ids import ProducerEpoch, ProducerId
+from ropewalk.records.control import ControlType
 from ropewalk.records.record import Record, build, iterate_records
 
 OWN_EPOCHS_SINCE: Final = 2
@@ -28,8 +29,6 @@ OWN_EPOCHS_SINCE: Final = 2
 _KEY: Final = Layout(">hh")
 _VALUE: Final = Layout(">hi")
 _VERSION: Final = 0
-_ABORT: Final = 0
-_COMMIT: Final = 1
 
 
 class TransactionMarker(Struct, frozen=True, gc=False):
@@ -60,7 +59,7 @@ def build_marker(
 ) -> bytearray:
     record = Record(
         timestamp=timestamp_ms,
-        key=_KEY.pack(_VERSION, _COMMIT if committed else _ABORT),
+        key=_KEY.pack(_VERSION, ControlType.COMMIT if committed else ControlType.ABORT),
         value=_VALUE.pack(_VERSION, coordinator_epoch),
     )
     return build(
@@ -82,4 +81,6 @@ def read_marker(batch: Buffer) -> Marker | None:
         _, coordinator_epoch = _VALUE.unpack_from(record.value)
     except (CorruptBatch, UnsupportedCompression, struct_error):
         return None
-    return Marker(kind == _COMMIT, coordinator_epoch) if kind in (_ABORT, _COMMIT) else None
+    if kind not in (ControlType.ABORT, ControlType.COMMIT):
+        return None
+    return Marker(kind == ControlType.COMMIT, coordinator_epoch)

@@ -8,7 +8,7 @@ Invariants
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from ropewalk.records.batch import TRANSACTIONAL, BatchHeader
+from ropewalk.records.batch import CONTROL, TRANSACTIONAL, BatchHeader
 from ropewalk.records.keyed import gather_last
 from ropewalk.records.marker import read_marker
 
@@ -31,12 +31,11 @@ class LatestRecords:
 
     def add(self, data: bytes, position: int, header: BatchHeader) -> None:
         """The next batch of the log, at `position` in `data`."""
-        if not (
-            self._open or header.attributes & TRANSACTIONAL
-        ):  # as nearly always; markers are transactional, too
+        if not (self._open or header.attributes & (TRANSACTIONAL | CONTROL)):  # as nearly always
             gather_last(data, position, header, self._counting)
         elif header.is_control:
-            marker = read_marker(memoryview(data)[position : position + header.size_bytes])
+            batch = memoryview(data)[position : position + header.size_bytes]
+            marker = read_marker(batch) if header.producer_id >= 0 else None
             if marker is not None:
                 self._end(header.producer_id, marker.committed)
         elif header.is_transactional:

@@ -8,9 +8,8 @@ from collections import deque
 from collections.abc import Sequence
 
 from ropewalk.records.batch import BatchHeader
+from ropewalk.records.control import ControlType
 from ropewalk.records.record import decode_records
-
-_ABORT = 0
 
 
 class AbortedTransactions:
@@ -34,4 +33,4 @@ class AbortedTransactions:
 
 def _is_abort(batch: memoryview) -> bool:
     key = decode_records(batch)[0].key or b""
-    return int.from_bytes(key[2:4], "big") == _ABORT
+    return int.from_bytes(key[2:4], "big") == ControlType.ABORT

@@ -62,7 +62,7 @@ class Decided:
 
     def add(self, header: BatchHeader, batch: memoryview) -> None:
         if header.is_control:
-            marker = read_marker(batch)
+            marker = read_marker(batch) if header.producer_id >= 0 else None
             written = {} if marker is None else self._undecided.pop(header.producer_id, {})
             if marker is not None and marker.committed:
                 self.found |= written

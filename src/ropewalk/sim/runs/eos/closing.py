@@ -57,7 +57,7 @@ def _offset_count(batch: bytes) -> int:
 
 def _describe(content: bytes) -> Batch:
     header = decode_header(content)
-    marker = read_marker(content) if header.is_control else None
+    marker = read_marker(content) if header.is_control and header.producer_id >= 0 else None
     return Batch(
         header.base_offset,
         header.end_offset,
