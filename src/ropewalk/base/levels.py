@@ -251,7 +251,12 @@ _LEVEL_2: Final = Level(
     number=2,
     release=(0, 2),
     records={"broker_maintenance": ("node_id", "is_on"), "home_left": ("to",)},
-    files={"records.control._KEY": (">hh16sq",)},
+    files={
+        "records.control._KEY": (">hh16sq",),
+        "log.snapshot.Snapshot": ("places",),
+        "log.places.SavedOwner": ("owner", "places"),
+        "log.places.Place": ("start_offset", "whole_offset"),
+    },
 )
 LEVELS: Final = (_LEVEL_1, _LEVEL_2)
 """In their order, without gaps."""

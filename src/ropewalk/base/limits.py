@@ -316,6 +316,10 @@ REFUSED_FIRSTS_PER_CONNECTION_MAX: Final = 1_000
 """Partitions to which a connection may owe the first batch of a producer that was refused. A client has few requests in flight; a front
 end carries those of many clients on one connection."""
 
+PLACES_PER_OWNER_MAX: Final = 8
+"""Whole snapshots of an owner's state that a log tells apart. Above the high watermark there is seldom more than one; those between the first
+and the last few only hold the log up for longer when they are forgotten."""
+
 PRODUCERS_PER_PARTITION_MAX: Final = 16_384
 """Idempotent producers a partition remembers, about 500 bytes each; beyond it the longest silent are forgotten."""
 

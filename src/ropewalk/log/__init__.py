@@ -21,21 +21,22 @@ The public face
     log.Log                                   open (blocks); append, append_marker, append_as_follower; sync_targets,
                                               on_synced, dirty; check_offset, locate, on_read; offset_for_timestamp and
                                               offset_of_max_timestamp (block), end_offset_for_epoch, epoch_at;
-                                              stable_offset, aborted_in; roll_if_due, close, forget;
+                                              stable_offset, aborted_in; places; roll_if_due, close, forget;
                                               start_offset, durable_offset, end_offset, recovery_point, size_bytes,
                                               leader_epoch_latest, damaged, recovered
-    log.trimming: trimming.Trimming           plan_start, plan_retention, take_removal; boundary_at (blocks), plan_cut,
+    log.trimming: trimming.Trimming           plan_start, plan_retention, held_up_by, take_removal; boundary_at (blocks), plan_cut,
                                               take_cut, plan_restart, take_restart, on_cut, give_up_cut;
                                               planned_start_offset
     log.maintenance: maintenance.Maintenance  take_snapshot, take_scrub, take_compaction and what they are handed back to
     log.producers: producers.Producers        active, open_transactions, continues_transaction, repeats, knows
+    log.places: places.Places                 last_of: where the state of an owner begins
     log.Appended, SyncTargets, Span, TimedOffset; epochs.EpochEnd; contents.Recovered; damage.DamagedRange
 
 Its files
     log.py, settings.py                       the public face, and what a topic decides
     writer.py, segments.py, segment.py, tail.py   what is written, and where it lies
     reader.py, plan.py, span.py, trust.py, index.py, times.py   what is asked for, found and read
-    producers.py, transactions.py, aborted.py, epochs.py   what a log remembers of who wrote it
+    producers.py, transactions.py, aborted.py, epochs.py, places.py   what a log remembers of who wrote it
     recovery.py, replay.py, scan.py, walk.py, contents.py, partition_files.py, snapshot.py   opening it, and what spares reading it all
     trimming.py, retention.py, truncation.py  becoming shorter, at the start and at the end
     maintenance.py, scrub.py, damage.py, known_damage.py   what is done beside readers and writers, and what it finds
@@ -50,6 +51,7 @@ Life of a log
     are closed, `mark_clean`.
 
 Invariants
+    What owners need of their state is not deleted: their places hold up retention and DeleteRecords.
     What was durable is never cut, given another offset, or served after it rotted.
     Whatever is not a log file can be rebuilt from the log files, and is never believed over them.
 """

@@ -7,6 +7,7 @@ from msgspec import Struct
 from ropewalk.base.ids import LeaderEpoch, Offset
 from ropewalk.log.damage import DamagedRange, DamagedRanges
 from ropewalk.log.epochs import LeaderEpochs
+from ropewalk.log.places import Places
 from ropewalk.log.producers import Producers
 from ropewalk.log.segment import Segment
 
@@ -38,6 +39,7 @@ class Contents(Struct):
     segments: list[Segment]
     epochs: LeaderEpochs
     producers: Producers
+    places: Places
     damaged: DamagedRanges
     report: Recovered
     compacted_offset: int

@@ -28,6 +28,7 @@ from ropewalk.log.damage import DamagedRange
 from ropewalk.log.epochs import EpochEnd
 from ropewalk.log.erasures import Erasures
 from ropewalk.log.maintenance import Maintenance
+from ropewalk.log.places import Places
 from ropewalk.log.producers import Producers
 from ropewalk.log.reader import Reader
 from ropewalk.log.recovery import open_contents
@@ -43,6 +44,7 @@ from ropewalk.log.trimming import Trimming
 from ropewalk.log.writer import SyncTargets as SyncTargets
 from ropewalk.log.writer import Writer
 from ropewalk.records.batch import CONTROL, BatchHeader, decode_header, stamp
+from ropewalk.records.control import StateKey, read_state_key
 from ropewalk.records.marker import Marker, TransactionMarker, build_marker, read_marker
 
 
@@ -174,6 +176,11 @@ class Log:
         return self.durable_offset if cut_offset is None else min(cut_offset, self.durable_offset)
 
     @property
+    def places(self) -> Places:
+        """Where the state of each owner begins. To be looked at: what is appended and deleted alone changes it."""
+        return self._contents.places
+
+    @property
     def damaged(self) -> tuple[DamagedRange, ...]:
         return tuple(self._contents.damaged)
 
@@ -193,6 +200,9 @@ class Log:
             before = self.producers.check(header)
             if before is not None:
                 return Appended(Offset(before[0]), Offset(before[1]), True)
+        elif header.attributes & CONTROL:
+            state = read_state_key(header, batch)
+            return self._write(batch, header, leader_epoch, now_ms, None, state)
         return self._write(batch, header, leader_epoch, now_ms, None)
 
     def append_marker(
@@ -234,10 +244,13 @@ class Log:
             header.size_bytes, header.end_offset, now_ms, self.settings, may_exceed=True
         )
         self._writer.write(segment, batch, header, header.base_offset, header.end_offset, self.settings)
-        marker = None
-        if header.attributes & CONTROL and header.producer_id >= 0:
-            marker = read_marker(batch[: header.size_bytes])
-        self._note(header, header.base_offset, header.end_offset, header.leader_epoch, now_ms, marker)
+        marker = state = None
+        if header.attributes & CONTROL:
+            if header.producer_id >= 0:
+                marker = read_marker(batch[: header.size_bytes])
+            else:
+                state = read_state_key(header, batch)
+        self._note(header, header.base_offset, header.end_offset, header.leader_epoch, now_ms, marker, state)
 
     def sync_targets(self) -> SyncTargets:
         return self._writer.sync_targets(durable_offset=self.durable_offset, end_offset=self.end_offset)
@@ -381,13 +394,14 @@ class Log:
         leader_epoch: LeaderEpoch,
         now_ms: int,
         marker: Marker | None,
+        state: StateKey | None = None,
     ) -> Appended:
         base_offset = self.end_offset
         end_offset = Offset(base_offset + header.last_offset_delta + 1)
         segment = self._writer.segment_for(header.size_bytes, end_offset, now_ms, self.settings)
         stamp(batch, base_offset=base_offset, leader_epoch=leader_epoch)
         self._writer.write(segment, batch, header, base_offset, end_offset, self.settings)
-        self._note(header, base_offset, end_offset, leader_epoch, now_ms, marker)
+        self._note(header, base_offset, end_offset, leader_epoch, now_ms, marker, state)
         return Appended(base_offset, end_offset, False, header.size_bytes)
 
     def _note(
@@ -398,6 +412,7 @@ class Log:
         leader_epoch: LeaderEpoch,
         now_ms: int,
         marker: Marker | None,
+        state: StateKey | None,
     ) -> None:
         """The batch is in the file: all that is derived from the log follows. Nothing here can fail."""
         if leader_epoch != self._contents.epochs.latest:
@@ -405,6 +420,8 @@ class Log:
         self.end_offset = end_offset
         if header.producer_id >= 0:
             self.producers.apply(header, base_offset, now_ms, marker)
+        elif state is not None:
+            self._contents.places.note(state, base_offset)
 
     def _search_times(self, limit_offset: Offset) -> TimeSearch:
         return self._reader.search_times(

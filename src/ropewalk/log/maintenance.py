@@ -105,6 +105,7 @@ class Maintenance:
             self._cleaning.compacted_offset,
             contents.producers.transactions.save(),
             aborted.save(chunks),
+            contents.places.save(),
         )
         obsolete_offsets = self._snapshots.on_taken(log.end_offset)
         disk = self._storage.disk_to_delete if before_deleting else self._storage.disk

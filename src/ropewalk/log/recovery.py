@@ -27,6 +27,7 @@ from ropewalk.log.contents import LEADER_EPOCH_MAX, Contents, Recovered
 from ropewalk.log.damage import NO_SEGMENT, DamagedRange, is_bad_sector
 from ropewalk.log.epochs import LeaderEpochs
 from ropewalk.log.partition_files import PartitionFiles
+from ropewalk.log.places import Places
 from ropewalk.log.producers import Producers
 from ropewalk.log.replay import Replay
 from ropewalk.log.scan import OFFSET_MAX, VERIFY_NONE, Damage, Found, scan
@@ -188,6 +189,7 @@ class _Opening:
             self._segments,
             found.epochs,
             found.producers,
+            found.places,
             found.damaged,
             Recovered(
                 self._is_clean,
@@ -213,11 +215,13 @@ class _Opening:
         if segments:
             found.epochs = found.epochs.from_offset(segments[0].base_offset)
         found.producers.transactions.aborted.forget_below(self._start_offset)
+        found.places.forget_below(self._start_offset)
 
     def _start_from(self, snapshot: Snapshot) -> None:
         """Take over what the snapshot knows: all segments up to its tail."""
         self._replay.epochs = LeaderEpochs(snapshot.epochs)
         self._replay.producers = Producers(snapshot.producers, self._transactions_of(snapshot))
+        self._replay.places = Places(snapshot.places)
         # Compaction drops the batches of producers that were forgotten, so they must not come back half known.
         self._replay.producers.expire(now_ms=self._now_ms, expiry_ms=self._settings.producer_expiry_ms)
         self._compacted_offset = snapshot.compacted_offset

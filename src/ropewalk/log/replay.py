@@ -8,11 +8,13 @@ from ropewalk.base.ports import File
 from ropewalk.log.damage import NO_SEGMENT, DamagedRange, DamagedRanges
 from ropewalk.log.epochs import LeaderEpochs
 from ropewalk.log.partition_files import PartitionFiles
+from ropewalk.log.places import Places
 from ropewalk.log.producers import Producers
 from ropewalk.log.scan import Damage, Found, scan
 from ropewalk.log.segment import Segment
 from ropewalk.log.settings import LogSettings
-from ropewalk.records.batch import BatchHeader
+from ropewalk.records.batch import BatchHeader, verify_crc
+from ropewalk.records.control import NOT_WHOLE, STATE_HEAD_BYTES, read_state_key
 from ropewalk.records.marker import read_marker
 
 
@@ -34,6 +36,7 @@ class Replay:
         self._now_ms = now_ms
         self.epochs = LeaderEpochs()
         self.producers = Producers()
+        self.places = Places()
         self.damaged = DamagedRanges()
         self.end_offset = end_offset
         """Up to here the log is known by now."""
@@ -48,6 +51,7 @@ class Replay:
         """Forget what a snapshot told that turned out not to fit the files."""
         self.epochs = LeaderEpochs()
         self.producers = Producers()
+        self.places = Places()
         self.damaged = DamagedRanges()
 
     def may_continue_at(self, base_offset: int) -> bool:
@@ -124,6 +128,8 @@ class Replay:
             if header.is_control:
                 marker = read_marker(file.read(found.position, header.size_bytes))
             self.producers.apply(header, header.base_offset, self._now_ms, marker)
+        elif header.is_control:
+            self._take_place(found, file)
         if segment.opened_at_ms is None:
             first = header.max_timestamp
             segment.opened_at_ms = min(first, self._now_ms) if first >= 0 else self._now_ms
@@ -134,6 +140,18 @@ class Replay:
             segment.trust.withdraw(segment.size_bytes)
         self.end_offset = header.end_offset
         self.scanned_bytes += header.size_bytes
+
+    def _take_place(self, found: Found, file: File) -> None:
+        """Note what a state batch tells. One that has rotted must not let go of what was whole before it."""
+        header = found.header
+        key = read_state_key(header, file.read(found.position, min(header.size_bytes, STATE_HEAD_BYTES)))
+        if key is None or key.snapshot_start == NOT_WHOLE:
+            return
+        if header.end_offset <= self._recovery_point:  # its CRC was not looked at
+            batch = file.read(found.position, header.size_bytes)
+            if len(batch) != header.size_bytes or not verify_crc(memoryview(batch)):
+                return
+        self.places.note(key, header.base_offset)
 
     def _pass_over(self, segment: Segment, damage: Damage, next_base_offset: int) -> bool:
         """Note damage that begins below the recovery point; False if the log ends with it."""

@@ -1,6 +1,6 @@
 """What is derived from a log up to some offset, saved so that not all of it need be read again.
 
-A snapshot holds the leader epochs, the producers with their transactions and the largest timestamps of the segments, as they
+A snapshot holds the leader epochs, the producers with their transactions, the places of owners and the largest timestamps of the segments, as they
 were when the log ended at its offset. Recovery takes the newest one at or below the recovery point and replays the batch
 headers after it.
 
@@ -22,6 +22,7 @@ from msgspec import Struct
 from ropewalk.base.limits import SNAPSHOTS_KEPT
 from ropewalk.base.ports import Disk, read_whole, write_all_atomically, write_atomically
 from ropewalk.log.aborted import ChunkWrite, SavedAborted
+from ropewalk.log.places import SavedOwner
 from ropewalk.log.producers import SavedProducer
 from ropewalk.log.segment import SNAPSHOT_SUFFIX, path_of
 from ropewalk.log.transactions import SavedTransactions
@@ -56,6 +57,7 @@ class Snapshot(Struct, frozen=True):
 
     transactions: SavedTransactions = SavedTransactions()
     aborted: SavedAborted = SavedAborted()
+    places: list[SavedOwner] = []
 
 
 class SnapshotWrite:

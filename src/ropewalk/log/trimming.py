@@ -8,6 +8,10 @@ work is taken, and run in the disk pool. A power cut at any moment leaves a log 
     plan_cut                     → recovery points are durable → take_cut → run → on_cut
     plan_restart                 → both are durable → take_restart → run → on_cut
 
+What owners need of their state is not deleted (`places.py`): what would pass the place of one is deleted up to there, and `held_up_by` names
+those who are to write a snapshot first. A start that the cluster has decided is another thing: the leader that deleted up to there was held up
+before.
+
 Invariants
     Nobody is told of a start that a power cut could take back: the log's start moves in `take_removal`.
     Files of deleted segments go only after the log start that deleted them is durable, and a snapshot tells of the producers that
@@ -18,7 +22,7 @@ Invariants
 from typing import Protocol
 
 from ropewalk.base.errors import OffsetOutOfRange
-from ropewalk.base.ids import Offset
+from ropewalk.base.ids import Offset, OwnerId
 from ropewalk.log.aborted import ABORTED_SUFFIX
 from ropewalk.log.contents import Contents
 from ropewalk.log.retention import decide_retention
@@ -69,6 +73,7 @@ class Trimming:
         "_writer",
         "cut_offset",
         "planned_start_offset",
+        "wanted_start_offset",
     )
 
     def __init__(
@@ -89,16 +94,29 @@ class Trimming:
         self.planned_start_offset = contents.report.start_offset
         """Where the log is to start; for the checkpoint."""
 
+        self.wanted_start_offset = self.planned_start_offset
+        """Where the log would start if no owner needed anything."""
+
         self.cut_offset: Offset | None = None
         """What lies above is about to be cut; None if nothing is."""
 
-    def plan_start(self, offset: Offset, *, limit_offset: Offset) -> None:
-        """Plan to delete the records below `offset` (DeleteRecords); refuses with `OffsetOutOfRange` beyond the limit."""
+    def plan_start(self, offset: Offset, *, limit_offset: Offset, is_decided: bool = False) -> None:
+        """Plan to delete the records below `offset` (DeleteRecords); refuses with `OffsetOutOfRange` beyond the limit.
+
+        The limit is not above the high watermark. Owners may hold it up (`held_up_by`). `is_decided`: a leader, or the
+        metadata, has the log begin there, and it does.
+        """
         if not 0 <= offset <= limit_offset:
             raise OffsetOutOfRange(
                 f"{self._log.name}: cannot delete up to {offset}; the limit is {limit_offset}"
             )
+        if not is_decided:
+            offset = self._held_back(offset, limit_offset)
         self.planned_start_offset = max(self.planned_start_offset, offset)
+
+    def held_up_by(self) -> tuple[OwnerId, ...]:
+        """Whose state lies below where the log was wanted to start. When they have written whole snapshots, and these are committed, plan anew."""
+        return self._contents.places.holding_below(self.wanted_start_offset)
 
     def plan_retention(self, *, limit_offset: Offset, now_ms: int) -> bool:
         """Plan to delete what has expired; True if there is anything, or something is left that was deleted before.
@@ -109,6 +127,15 @@ class Trimming:
         decision = decide_retention(
             self._segments.all, settings, start_offset=start_offset, limit_offset=limit_offset, now_ms=now_ms
         )
+        held_offset = self._held_back(Offset(decision.start_offset), limit_offset)
+        if held_offset < decision.start_offset:
+            decision = decide_retention(
+                self._segments.all,
+                settings,
+                start_offset=start_offset,
+                limit_offset=held_offset,
+                now_ms=now_ms,
+            )
         if decision.start_offset <= start_offset and not decision.rolls:
             return any(segment.end_offset <= start_offset for segment in self._segments.closed[:1])
         if decision.rolls:
@@ -137,6 +164,7 @@ class Trimming:
         """Start the log where it does durably, and let go of the segments below; None if there are none."""
         log, contents = self._log, self._contents
         log.begin_at(start_offset_durable)
+        contents.places.forget_below(log.start_offset)
         count = 0
         for segment in self._segments.closed:
             # One whose file has yet to get its name is removed with the next.
@@ -199,6 +227,16 @@ class Trimming:
         """The log is what the cut has left, and this object is done."""
         assert cut.contents is not None, "the cut was not made"
         self._log.adopt(cut.contents, cut.snapshots_left)
+
+    def _held_back(self, offset: Offset, limit_offset: Offset) -> Offset:
+        """How far what is wanted may go, for all that owners need. Nothing below the limit is cut any more."""
+        self.wanted_start_offset = max(self.wanted_start_offset, offset)
+        places = self._contents.places
+        if not places:
+            return offset
+        places.settle(min(limit_offset, self._log.durable_offset))
+        held_from = places.held_from()
+        return offset if held_from is None else min(offset, held_from)
 
     def _cut(self, offset: Offset, *, is_whole: bool, now_ms: int) -> Cut:
         log = self._log

@@ -302,7 +302,11 @@ class Partitions:
         """Delete the records below `offset` here; returns when no restart of this node can bring them back."""
         self._check_hosts(partition)
         home = self.home_of(partition)
-        partition.log.trimming.plan_start(offset, limit_offset=partition.high_watermark)
+        # A copy follows its leader, which owners have held up before.
+        is_decided = isinstance(partition, Replica)
+        partition.log.trimming.plan_start(
+            offset, limit_offset=partition.high_watermark, is_decided=is_decided
+        )
         await self.remember_producers(partition)
         self._check_hosts(partition)
         home.directory.note(partition.name, partition.topic_id, partition.log)

@@ -64,5 +64,5 @@ class Starts:
 def _plan(log: Log, start_offset: Offset) -> Offset:
     """Have the checkpoint say so, too; answers how far that can be."""
     reached_offset = min(start_offset, log.end_offset)
-    log.trimming.plan_start(reached_offset, limit_offset=reached_offset)
+    log.trimming.plan_start(reached_offset, limit_offset=reached_offset, is_decided=True)
     return reached_offset
