@@ -588,6 +588,63 @@ PATTERN_CHARACTERS_MAX: Final = 10_000
 PATTERN_BYTES_MAX: Final = 1 << 20
 """Memory that one compiled expression may take. RE2 refuses what needs more, and a client can send many."""
 
+# Queues
+
+QUEUE_IN_FLIGHT_MAX: Final = 120_000
+"""Messages of a partition of a queue that are received and neither deleted nor visible again, some 250 bytes each. The figure of SQS."""
+
+QUEUE_WINDOW_MESSAGES_MAX: Final = 120_000
+"""Unsettled messages whose groups are known, from the first on. Those behind them wait: SQS looks no further either."""
+
+QUEUE_DELAYED_MAX: Final = 1_000_000
+"""Messages of a partition that wait for their own delay, some 60 bytes each. Beyond it the rest of the log is not read."""
+
+QUEUE_WAITING_RECEIVES_MAX: Final = 10_000
+"""Receives that wait for a message of one partition, some 300 bytes each; more are told to come back."""
+
+QUEUE_RECEIVE_MESSAGES_MAX: Final = 1_000
+"""Messages of one receive. SQS has 10; pollers of our own may ask for more, within what a turn of the loop can carry."""
+
+QUEUE_VISIBILITY_MS_MAX: Final = 12 * 3_600_000
+"""How long one attempt may hide a message, with every extension: SQS promises that bound, and a lost receiver costs no more."""
+
+QUEUE_ACQUIRE_WRITE_MS_MAX: Final = 100
+"""How long what a standard queue gave out may be in memory alone: so much may be given out again after a change of leader."""
+
+QUEUE_TIME_WRITE_MS: Final = 10_000
+"""While something is hidden, the time is written at least so often. A deadline comes late by as much after a change of leader."""
+
+QUEUE_DEDUPLICATION_MS: Final = 5 * 60_000
+"""How long a message's deduplication id, and the id of a receive, are remembered. The figure of SQS."""
+
+QUEUE_DEDUPLICATION_IDS_MAX: Final = 1_000_000
+"""Deduplication ids that a partition remembers, some 250 bytes each: five minutes of 3,000 messages a second are 900,000.
+Beyond it sends are refused, since to forget one would let a duplicate in."""
+
+QUEUE_RECEIVE_IDS_MAX: Final = 20_000
+"""Ids of receives that a partition of a FIFO queue remembers, the latest; with ten messages each they take some 10 MB."""
+
+QUEUE_MOVE_MESSAGES_MAX: Final = 500
+"""Dead letters that move together: one intent, one batch in the target, one end."""
+
+QUEUE_MOVE_WAIT_MS: Final = 100
+"""How long a receive that would be answered empty waits for dead letters that are on their way."""
+
+QUEUE_READ_WAIT_MS: Final = 1_000
+"""How long a receive waits for the log to be read, besides what it is willing to wait for a message. A cold disk takes a tenth of it."""
+
+QUEUE_ALARMS_PER_TICK_MAX: Final = 5_000
+"""Ends of visibility, delays and polls that one tick carries out, some 10 ms of them; the rest are due at once again."""
+
+QUEUE_SNAPSHOT_PIECE_BYTES: Final = 1 << 20
+"""A snapshot is written in pieces of at most so much, as other batches are, so that no follower's fetch is held up by one."""
+
+QUEUE_SNAPSHOT_BYTES_MAX: Final = 1 << 28
+"""A snapshot that is read, all pieces together. A million deduplication ids and 120,000 in flight take some 40 MB."""
+
+QUEUE_NOISY_IN_FLIGHT_MIN: Final = 30
+"""Of a standard queue's groups, one with fewer messages in flight is never put behind others. The figure of SQS."""
+
 # Figures and health
 
 SCRAPE_SLICE_COUNT: Final = 100

@@ -1,0 +1,81 @@
+"""FIFO: a group gives its longest run of visible messages from its head, and then waits.
+
+Whatever is hidden, in flight or delayed, holds up what lies behind it in its group, and nothing before it. So of three messages that were received
+together, of which the second was extended, the first comes back when its time is over, and the third does not.
+
+Groups take turns: one that has given something goes behind the others that can give.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+
+
+class GroupLine:
+    def __init__(self) -> None:
+        self._groups: dict[str, deque[int]] = {}
+        """Offsets in order. Settled ones leave when they come to the head."""
+        self._group_of: dict[int, str] = {}
+        self._visible: set[int] = set()
+        self._ready: dict[str, None] = {}
+        """Groups whose head is visible, the one that waited longest first."""
+
+    def know(self, offset: int, group: str) -> None:
+        if offset not in self._group_of:
+            self._group_of[offset] = group
+            self._groups.setdefault(group, deque()).append(offset)
+
+    def show(self, offset: int) -> None:
+        group = self._group_of.get(offset)
+        if group is not None:
+            self._visible.add(offset)
+            self._look(group)
+
+    def hide(self, offset: int, *, is_given: bool) -> None:  # noqa: ARG002
+        self._visible.discard(offset)
+        group = self._group_of.get(offset)
+        if group is not None:
+            self._look(group)
+
+    def land(self, offset: int) -> None:
+        pass
+
+    def drop(self, offset: int) -> None:
+        self._visible.discard(offset)
+        group = self._group_of.pop(offset, None)
+        if group is not None:
+            self._look(group)
+
+    def take(self) -> Iterator[int]:
+        for group in self._ready:
+            for offset in self._groups[group]:
+                if offset not in self._group_of:
+                    continue
+                if offset not in self._visible:
+                    break
+                yield offset
+
+    def has_more(self) -> bool:
+        return bool(self._ready)
+
+    def looks_further(self) -> bool:
+        return False
+
+    def known_count(self) -> int:
+        return len(self._group_of)
+
+    @property
+    def locked_group_count(self) -> int:
+        """Groups with messages of which none can be given out."""
+        return len(self._groups) - len(self._ready)
+
+    def _look(self, group: str) -> None:
+        offsets = self._groups[group]
+        while offsets and offsets[0] not in self._group_of:
+            offsets.popleft()
+        if not offsets:
+            del self._groups[group]
+            self._ready.pop(group, None)
+        elif offsets[0] not in self._visible:
+            self._ready.pop(group, None)
+        else:
+            self._ready.setdefault(group)

@@ -1,0 +1,33 @@
+"""What the core of a queue's partition answers with."""
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from ropewalk.base.state_machine import Reply
+from ropewalk.queues.answers import Answer
+from ropewalk.queues.errors import QueueError
+
+QueueReply: TypeAlias = Reply[Answer | QueueError]
+
+
+class QueueStep(Struct, frozen=True):
+    """Events are not in it: the core has applied them, and gives them out with the next delta."""
+
+    replies: tuple[QueueReply, ...] = ()
+    """To be sent when everything that was appended in this turn is committed: the delta, and what was sent."""
+    prompts: tuple[QueueReply, ...] = ()
+    """To be sent at once."""
+
+
+class QueueDraft:
+    """A step in the making."""
+
+    __slots__ = ("prompts", "replies")
+
+    def __init__(self) -> None:
+        self.replies: list[QueueReply] = []
+        self.prompts: list[QueueReply] = []
+
+    def finish(self) -> QueueStep:
+        return QueueStep(tuple(self.replies), tuple(self.prompts))
