@@ -4,6 +4,7 @@ Everything that is appended is committed at once. A turn ends after every comman
 clock may differ from its predecessor's.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from ropewalk.queues import QueuePartition, QueueReplay
@@ -46,6 +47,9 @@ class Stage:
         """The dead-letter queue: offsets of the source, by producer id and sequence."""
         self.deltas: list[Delta] = []
         self.skew_ms = 0
+        self.on_reply: Callable[[int, Answer | QueueError], None] = lambda token, answer: None
+        """Told of every reply before anything else happens."""
+        self.on_write: Callable[[], None] = lambda: None
         self.core = self._led()
 
     @property
@@ -116,9 +120,11 @@ class Stage:
         value = self.core.take_delta(self.time_ms)
         self.deltas.append(decode_delta(value))
         self.log.append(Record(None, "", value))
+        self.on_write()
 
     def snapshot(self) -> None:
         self.log += [Record(None, "", value) for value in self.core.take_snapshot(self.time_ms)]
+        self.on_write()
         self.end_turn()
 
     def wait(self, duration_ms: int) -> None:
@@ -174,5 +180,6 @@ class Stage:
         for reply in (*step.prompts, *step.replies):
             assert reply.token not in self.replies, "answered twice"
             self.replies[reply.token] = reply.answer
+            self.on_reply(reply.token, reply.answer)
         if step.replies:
             assert not self.core.must_write(self.time_ms) or self.core.deadline_ms() == 0

@@ -121,14 +121,23 @@ class QueuePartition:
         """Do what is due. With very much to do it stops in between, and `deadline_ms` is in the past."""
         draft = QueueDraft()
         log_ms = self._clock.log_ms(now_ms)
+        impatient: list[tuple[int, int]] = []
         for _ in range(QUEUE_ALARMS_PER_TICK_MAX):
             due = self._due_times.pop_due(log_ms)
             if due is None:
                 break
-            self._on_due(*due, now_ms, draft)
+            due_ms, payload = due
+            if due_times.is_token(payload):
+                impatient.append((due_ms, due_times.subject(payload)))
+            else:
+                self._on_message_due(due_ms, payload, now_ms)
         self._expire_head(now_ms)
         self._begin_move(now_ms, draft)
         self._serve(now_ms, draft)
+        for due_ms, token in impatient:  # after what has become visible in the same instant
+            waiter = self._waiting.get(token)
+            if waiter is not None and waiter.due_ms == due_ms:
+                self._on_patience_over(waiter, draft)
         return draft.finish()
 
     def deadline_ms(self) -> int | None:
@@ -300,13 +309,9 @@ class QueuePartition:
             self._waiting.remove(waiter.token)
             self._give(waiter.token, waiter.command, batch, now_ms, draft)
 
-    def _on_due(self, due_ms: int, payload: int, now_ms: int, draft: QueueDraft) -> None:
+    def _on_message_due(self, due_ms: int, payload: int, now_ms: int) -> None:
         subject = due_times.subject(payload)
-        if due_times.is_token(payload):
-            waiter = self._waiting.get(subject)
-            if waiter is not None and waiter.due_ms == due_ms:
-                self._on_patience_over(waiter, draft)
-        elif subject in self.state.entries:
+        if subject in self.state.entries:
             entry = self.state.entries[subject]
             if entry.until_ms == due_ms:
                 self._surface(subject, now_ms)
