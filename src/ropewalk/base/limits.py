@@ -591,16 +591,16 @@ PATTERN_BYTES_MAX: Final = 1 << 20
 # Queues
 
 QUEUE_IN_FLIGHT_MAX: Final = 120_000
-"""Messages of a partition of a queue that are received and neither deleted nor visible again, some 250 bytes each. The figure of SQS."""
+"""Messages of a partition of a queue that are received and neither deleted nor visible again. The figure of SQS."""
 
 QUEUE_WINDOW_MESSAGES_MAX: Final = 120_000
 """Unsettled messages whose groups are known, from the first on. Those behind them wait: SQS looks no further either."""
 
 QUEUE_DELAYED_MAX: Final = 1_000_000
-"""Messages of a partition that wait for their own delay, some 60 bytes each. Beyond it the rest of the log is not read."""
+"""Messages of a partition that wait for their own delay. Beyond it the rest of the log is not read."""
 
 QUEUE_WAITING_RECEIVES_MAX: Final = 10_000
-"""Receives that wait for a message of one partition, some 300 bytes each; more are told to come back."""
+"""Receives that wait for a message of one partition; more are told to come back."""
 
 QUEUE_RECEIVE_MESSAGES_MAX: Final = 1_000
 """Messages of one receive. SQS has 10; pollers of our own may ask for more, within what a turn of the loop can carry."""
@@ -618,11 +618,11 @@ QUEUE_DEDUPLICATION_MS: Final = 5 * 60_000
 """How long a message's deduplication id, and the id of a receive, are remembered. The figure of SQS."""
 
 QUEUE_DEDUPLICATION_IDS_MAX: Final = 1_000_000
-"""Deduplication ids that a partition remembers, some 250 bytes each: five minutes of 3,000 messages a second are 900,000.
+"""Deduplication ids that a partition remembers: five minutes of 3,000 messages a second are 900,000.
 Beyond it sends are refused, since to forget one would let a duplicate in."""
 
 QUEUE_RECEIVE_IDS_MAX: Final = 20_000
-"""Ids of receives that a partition of a FIFO queue remembers, the latest; with ten messages each they take some 10 MB."""
+"""Ids of receives that a partition of a FIFO queue remembers, the latest."""
 
 QUEUE_MOVE_MESSAGES_MAX: Final = 500
 """Dead letters that move together: one intent, one batch in the target, one end."""
@@ -640,7 +640,7 @@ QUEUE_SNAPSHOT_PIECE_BYTES: Final = 1 << 20
 """A snapshot is written in pieces of at most so much, as other batches are, so that no follower's fetch is held up by one."""
 
 QUEUE_SNAPSHOT_BYTES_MAX: Final = 1 << 28
-"""A snapshot that is read, all pieces together. A million deduplication ids and 120,000 in flight take some 40 MB."""
+"""A snapshot that is read, all pieces together."""
 
 QUEUE_NOISY_IN_FLIGHT_MIN: Final = 30
 """Of a standard queue's groups, one with fewer messages in flight is never put behind others. The figure of SQS."""
