@@ -27,6 +27,15 @@ _KAFKA_POM: Final = f"""<project><modelVersion>4.0.0</modelVersion>
 <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{KAFKA_VERSION}</version></dependency>
 </dependencies></project>
 """
+ELASTICMQ_VERSION: Final = "1.7.1"
+_ELASTICMQ_POM: Final = f"""<project><modelVersion>4.0.0</modelVersion>
+<groupId>bench</groupId><artifactId>elasticmq</artifactId><version>1</version><packaging>pom</packaging><dependencies>
+<dependency><groupId>org.elasticmq</groupId><artifactId>elasticmq-server_3</artifactId><version>{ELASTICMQ_VERSION}</version></dependency>
+</dependencies></project>
+"""
+_QUIET_LOGBACK: Final = """<configuration><appender name="out" class="ch.qos.logback.core.ConsoleAppender">
+<encoder><pattern>%d %p %m%n</pattern></encoder></appender><root level="WARN"><appender-ref ref="out"/></root></configuration>
+"""
 # What kafka-server-start.sh gives the JVM.
 _KAFKA_JVM: Final = (
     "-Xmx1G", "-Xms1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20",
@@ -212,16 +221,46 @@ def node_processes(broker: Broker) -> dict[int, int]:
 
 def fetch_kafka() -> Path:
     """The directory with Kafka's jars, fetched with Maven the first time."""
+    return _fetch_jars(f"kafka-{KAFKA_VERSION}", _KAFKA_POM)
+
+
+def start_elasticmq() -> Broker:
+    """One node that keeps queues in memory, with its own defaults; returns when its port is open."""
+    libraries = _fetch_jars(f"elasticmq-{ELASTICMQ_VERSION}", _ELASTICMQ_POM)
+    directory = _empty_directory("elasticmq")
+    (port,) = _free_ports(1)
+    configuration, logback = directory / "elasticmq.conf", directory / "logback.xml"
+    configuration.write_text(
+        f"""include classpath("application.conf")
+node-address {{ protocol = http, host = "127.0.0.1", port = {port}, context-path = "" }}
+rest-sqs {{ enabled = true, bind-hostname = "127.0.0.1", bind-port = {port}, sqs-limits = strict }}
+rest-stats {{ enabled = false }}
+"""
+    )
+    logback.write_text(_QUIET_LOGBACK)
+    started_at = time.perf_counter()
+    process = _spawn(
+        [
+            "java", f"-Dconfig.file={configuration}", f"-Dlogback.configurationFile={logback}",
+            "-cp", f"{libraries}/*", "org.elasticmq.server.Main",
+        ],
+        directory,
+    )  # fmt: skip
+    _wait_until(process, directory, lambda: _is_open(port))
+    return Broker(f"ElasticMQ {ELASTICMQ_VERSION}", "127.0.0.1", port, process, directory, started_at)
+
+
+def _fetch_jars(name: str, project: str) -> Path:
     for program in ("java", "mvn"):
         if shutil.which(program) is None:
-            raise Unavailable(f"Apache Kafka needs {program}, which is not on the PATH")
-    home = CACHE / f"kafka-{KAFKA_VERSION}"
+            raise Unavailable(f"{name} needs {program}, which is not on the PATH")
+    home = CACHE / name
     libraries = home / "libs"
     fetched = home / "fetched"
     if not fetched.exists():
         home.mkdir(parents=True, exist_ok=True)
         pom = home / "pom.xml"
-        pom.write_text(_KAFKA_POM)
+        pom.write_text(project)
         subprocess.run(
             ["mvn", "-q", "-B", "-f", pom, "dependency:copy-dependencies", "-DincludeScope=runtime",
              f"-DoutputDirectory={libraries}"],

@@ -5,35 +5,32 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.order import SPARK, deal, file_of, piece_of, turn_of
+
 settings.register_profile("ropewalk", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ropewalk")
-
-SESSION = "tests/spark/session/"
-LONG = ("spark/test_spark_clusters.py", "chaos/test_chaos_spark.py", "spark/test_pipeline_process.py")
-SPARK = (SESSION, *(f"tests/{each}" for each in LONG), "tests/spark/")
-
-
-def _turn(nodeid: str) -> int:
-    """Spark's come first, those that share a session before all, then the longest: while both processes are at it nobody else is,
-    who would wait in vain for the time of two cores that Spark takes."""
-    return next((turn for turn, each in enumerate(SPARK) if nodeid.startswith(each)), len(SPARK))
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: _turn(item.nodeid))
+    sessions = deal(file_of(item.nodeid) for item in items)
+    items.sort(key=lambda item: turn_of(item.nodeid, sessions))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Any:
-    """File by file, and in one process what shares a session of Spark."""
-    from xdist.scheduler.loadfile import LoadFileScheduling
+    """Piece by piece, in the order in which they were collected."""
+    from xdist.scheduler.loadscope import LoadScopeScheduling
 
-    class OneSession(LoadFileScheduling):  # type: ignore[misc]  # it has no types
+    class Pieces(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
+        def schedule(self) -> None:
+            self.sessions = deal(map(file_of, next(iter(self.registered_collections.values()))))
+            super().schedule()
+
         def _split_scope(self, nodeid: str) -> str:
-            return SESSION if nodeid.startswith(SESSION) else str(super()._split_scope(nodeid))
+            return piece_of(nodeid, self.sessions)
 
-    return OneSession(config, log)
+    return Pieces(config, log)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -155,7 +155,10 @@ def list_in_the_table(apis: Path) -> None:
             "from ropewalk.wire.messages.elect_leaders",
             "from ropewalk.wire.messages.echo import API as ECHO\n",
         ),
-        ("    ELECT_LEADERS,\n", "    ECHO,\n"),
+        (
+            "    Serving(ELECT_LEADERS, ",
+            '    Serving(ECHO, Nothing("it tells what it was told")),\n',
+        ),
         ("        ELECT_LEADERS.key:", "        ECHO.key: partial(echo.handle, image=image),\n"),
     ):
         assert text.count(before) == 1, before

@@ -1,7 +1,7 @@
 """The documentation is true: what it links to exists, its tables say what the code says, its commands work.
 
 Examples are run as they stand in the pages, except that the address of the test's own node takes the place of
-`127.0.0.1:9092`.
+`127.0.0.1:9092`, and that of its SQS door the place of `127.0.0.1:9324`.
 """
 
 import os
@@ -24,11 +24,20 @@ TRIED = [
     README,
     *(
         ROOT / "docs/guides" / page
-        for page in ("getting-started.md", "clients.md", "consumer-groups.md", "python-client.md")
+        for page in (
+            "getting-started.md",
+            "clients.md",
+            "consumer-groups.md",
+            "python-client.md",
+            "queues.md",
+            "from-elasticmq-localstack-sqs.md",
+            "celery.md",
+        )
     ),
 ]
 ADDRESS = "127.0.0.1:9092"
-READY = r"ropewalk ready .*?kafka=(\S+)"
+SQS_ADDRESS = "127.0.0.1:9324"
+READY = r"ropewalk ready .*?kafka=(\S+).*?sqs=http://(\S+)"
 PATIENCE_S = 60
 
 
@@ -106,6 +115,7 @@ class Served(NamedTuple):
 
     process: subprocess.Popen[str]
     bootstrap: str
+    sqs: str
     shown: str
 
 
@@ -114,7 +124,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     data = tmp_path_factory.mktemp("data")
     process = _start("./run", {"ROPEWALK_NODE__DATA": str(data)})
     ready = _read_until(process, READY)
-    yield Served(process, ready[1], _read_until(process, "Ctrl-C").string)
+    yield Served(process, ready[1], ready[2], _read_until(process, "Ctrl-C").string)
     assert _stop(process) == 0
 
 
@@ -176,7 +186,7 @@ def test_every_example_works(language: str, text: str, served: Served, tmp_path:
 def _succeed(command: list[str], served: Served) -> str:
     """Runs it against the node of `./run`; answers with what it printed."""
     done = subprocess.run(
-        [word.replace(ADDRESS, served.bootstrap) for word in command],
+        [word.replace(ADDRESS, served.bootstrap).replace(SQS_ADDRESS, served.sqs) for word in command],
         cwd=ROOT,
         env={**os.environ, "ROPEWALK_BOOTSTRAP": served.bootstrap},
         capture_output=True,
@@ -192,3 +202,5 @@ def test_run_shows_records_going_in_and_coming_out_and_what_to_try_next(served: 
     assert re.search(r"produced .* demo-0", served.shown)
     assert re.search(r"consumed +offset \d+: ", served.shown)
     assert f"kcat -b {served.bootstrap}" in served.shown
+    assert re.search(r"received +from queue demo-jobs: ", served.shown)
+    assert f"aws --endpoint-url http://{served.sqs} sqs list-queues" in served.shown

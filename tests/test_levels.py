@@ -139,11 +139,11 @@ def test_every_thing_that_is_written_names_its_level(part: str, written: Callabl
 
 
 def test_a_record_without_a_level_is_found() -> None:
-    class QueueCreated(Struct, frozen=True, tag="queue_created", tag_field="type"):
-        name: str
+    class PaintOrdered(Struct, frozen=True, tag="paint_ordered", tag_field="type"):
+        colour: str
 
-    written = records_written((*get_args(MetadataRecord), QueueCreated))
-    assert without_level(written, "records") == ["queue_created", "queue_created.name"]
+    written = records_written((*get_args(MetadataRecord), PaintOrdered))
+    assert without_level(written, "records") == ["paint_ordered", "paint_ordered.colour"]
 
 
 def test_a_field_without_a_level_is_found() -> None:

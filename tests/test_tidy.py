@@ -21,6 +21,7 @@ LONGER = {
     "broker/partitions/partitions.py": "opening, following and closing share one table of what is held",
     "cli/pipeline.py:run": "the options of a command are its parameters",
     "kafka/apis.py:serve": "one table: an API to a line",
+    "metadata/image.py": "one place where records take effect, a case to each",
     "node/build.py:build": "a node is put together by hand, from top to bottom",
     "node/place.py:find_place": "one decision after the other, each with what is said where it fails",
     "records/unpacking.py:unpack": "a loop over bytes that calls nothing, since it runs for every record",

@@ -1,6 +1,7 @@
 """The walks in ARCHITECTURE are those that requests take: a simulated node is watched while it answers, file by file."""
 
 import asyncio
+import json
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from ropewalk.client.calls.produce import Acks
 from ropewalk.records.record import Record, build
 from ropewalk.wire.messages import end_txn, find_coordinator, init_producer_id, offset_commit, produce
 from tests.cluster.nodes import Nodes, in_a_cluster
+from tests.http.client import Line
 from tests.kafka.door import Door, at_the_door, batch_of, produce_request
 
 ROOT = Path(__file__).parent.parent
@@ -29,8 +31,11 @@ WALKS = {
 }
 ROOMS = (
     "kafka/",
+    "sqs/",
+    "http1/",
     "broker/",
     "groups/",
+    "queues/",
     "transactions/",
     "replication/",
     "log/",
@@ -48,7 +53,12 @@ ASKED_ON_THE_WAY = {
     "broker/peers/calls/call.py": "a value",
     "broker/reading/fetch_sessions.py": "a table",
     "broker/reading/nearest.py": "who is near, where racks are told",
+    "broker/queues/message_ids.py": "an id",
+    "broker/queues/queues.py": "a table",
+    "broker/queues/snapshots.py": "whether one is due",
     "groups/step.py": "a value",
+    "http1/connections.py": "figures",
+    "http1/message.py": "values",
     "kafka/caller.py": "a value",
     "kafka/receive_buffer.py": "the bytes of a connection",
     "kafka/served.py": "a line of the table of APIs",
@@ -63,9 +73,22 @@ ASKED_ON_THE_WAY = {
     "log/tail.py": "what was written last",
     "log/transactions.py": "what is open in a log",
     "log/trust.py": "what of a file was verified",
+    "queues/due_times.py": "when something is due",
+    "queues/fair_line.py": "a queue",
+    "queues/log_clock.py": "a clock",
+    "queues/outlook.py": "which messages can be given out",
+    "queues/sent_times.py": "a table",
+    "queues/waiting.py": "a queue",
     "records/batch.py": "the header of a batch",
     "records/compression.py": "a codec",
     "records/record.py": "how a batch is built",
+    "sqs/attributes.py": "what attributes may be",
+    "sqs/checksums.py": "a digest",
+    "sqs/desk.py": "a table",
+    "sqs/message_ids.py": "an id",
+    "sqs/messages.py": "what a message may be",
+    "sqs/shapes.py": "what a request may be",
+    "sqs/urls.py": "a name in an address",
     "transactions/events.py": "values",
     "transactions/identity.py": "one comparison",
     "transactions/waiting.py": "a queue",
@@ -160,6 +183,27 @@ def entered_by_end() -> list[str]:
     return at_the_door(story)
 
 
+def entered_by_send() -> list[str]:
+    async def story(door: Door) -> list[str]:
+        line = await Line.open(door.world.network.host("client"), "node", 9324)
+
+        async def ask(action: str, **parameters: str) -> int:
+            body = json.dumps(parameters).encode()
+            head = f"POST / HTTP/1.1\r\nHost: node\r\nX-Amz-Target: AmazonSQS.{action}\r\nContent-Length: {len(body)}\r\n\r\n"
+            line.send(head.encode() + body)
+            return (await line.page()).status
+
+        assert await ask("CreateQueue", QueueName="jobs") == 200
+        while await ask("SendMessage", QueueUrl="jobs", MessageBody="a") != 200:
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(1)
+        with watched() as entered:
+            assert await ask("SendMessage", QueueUrl="jobs", MessageBody="b") == 200
+        return entered
+
+    return at_the_door(story, "sqs.listen=node:9324", "sqs.insecure=true")
+
+
 def entered_by_follower() -> list[str]:
     """By a fetch that waits for a write, from the follower's asking to its answer in the log."""
 
@@ -190,6 +234,7 @@ def of_those_that_walk(entered: list[str], walk: list[str]) -> list[str]:
         pytest.param("Fetch", entered_by_fetch, id="Fetch"),
         pytest.param("group's commit", entered_by_commit, id="OffsetCommit"),
         pytest.param("transaction", entered_by_end, id="EndTxn"),
+        pytest.param("SendMessage", entered_by_send, id="SendMessage"),
     ],
 )
 def test_a_request_enters_the_files_of_its_walk_in_order(
@@ -208,7 +253,7 @@ def test_a_followers_fetch_enters_the_files_of_its_walk_in_order() -> None:
 
 
 def test_every_walk_names_files_that_exist_and_none_twice() -> None:
-    assert list(WALKS) == ["Produce", "Fetch", "copy", "group's commit", "transaction"]
+    assert list(WALKS) == ["Produce", "Fetch", "copy", "group's commit", "transaction", "SendMessage"]
     for walk, named in WALKS.items():
         assert [name for name in named if not (ROOT / "src/ropewalk" / name).exists()] == [], walk
         assert len(named) == len(set(named)), walk
@@ -216,6 +261,12 @@ def test_every_walk_names_files_that_exist_and_none_twice() -> None:
 
 
 if __name__ == "__main__":  # what to write, where a walk has become another one
-    for entered_by in (entered_by_produce, entered_by_fetch, entered_by_commit, entered_by_end):
+    for entered_by in (
+        entered_by_produce,
+        entered_by_fetch,
+        entered_by_commit,
+        entered_by_end,
+        entered_by_send,
+    ):
         walk = [name for name in dict.fromkeys(entered_by()) if name not in ASKED_ON_THE_WAY]
         print(f"{entered_by.__name__}: " + ", ".join(f"`{name}`" for name in walk))

@@ -2,7 +2,11 @@
 
     --fast             leaves out what kills processes and what takes long
     --allow-missing    green although something could not be tested on this machine
+    --write-seconds    keeps in `tests/seconds.json` how long each file took, by which later runs are ordered
     anything else      goes to pytest
+
+Ruff, mypy and the layer contracts are looked at while the tests run, which wait for a third of their time; each says what it
+found in one piece when it is done.
 
 Programs that the tests need are fetched from Debian's packages where they are missing and this is root, or sudo
 asks no password. A test that cannot run here is skipped with the reason, and the run is then red unless
@@ -12,14 +16,17 @@ asks no password. A test that cannot run here is skipped with the reason, and th
 
 import argparse
 import ctypes.util
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from itertools import starmap
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
@@ -27,8 +34,14 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).resolve().parent.parent
 BIN = ROOT / ".venv" / "bin"
 OPTIONAL = "optional:"
-WORKERS = max(2, min(4, os.cpu_count() or 1))
+WORKERS = max(3, min(4, os.cpu_count() or 1))
+"""One more than a machine of two cores has: a test that starts a process or waits for a timer leaves its core to another."""
 FAST = "not slow and not chaos"
+SECONDS = ROOT / "tests" / "seconds.json"
+SECONDS_KEPT_MIN = 2
+"""Where shorter files stand in the order makes no difference."""
+SLOWEST_COUNT = 10
+BYTECODE = ROOT / ".cache" / "bytecode"
 
 
 class Need(NamedTuple):
@@ -55,6 +68,8 @@ NEEDS = (
     Need("Prometheus", lambda: shutil.which("prometheus") is not None, ("prometheus",)),
     Need("systemd-analyze", lambda: shutil.which("systemd-analyze") is not None, ("systemd",)),
     Need("mount", lambda: shutil.which("mount", path=_path_of_root()) is not None, ("mount",)),
+    Need("haproxy", lambda: shutil.which("haproxy", path=_path_of_root()) is not None, ("haproxy",)),
+    Need("keepalived", lambda: shutil.which("keepalived", path=_path_of_root()) is not None, ("keepalived",)),
 )
 
 
@@ -64,6 +79,8 @@ CHECKS: dict[str, list[str]] = {
     "mypy": ["mypy"],
     "lint-imports": ["lint-imports", "--no-logo"],
 }
+SPARK_CLASSES = ["-m", "tests.spark.quick_java"]
+"""Makes what lets Java start Spark in less time, unless it is there from an earlier run."""
 
 
 class Stage(NamedTuple):
@@ -78,22 +95,35 @@ def main() -> int:
     parser.add_argument(
         "--allow-missing", action="store_true", help="green although something was not testable here"
     )
+    parser.add_argument(
+        "--write-seconds",
+        action="store_true",
+        help=f"keep in {SECONDS.relative_to(ROOT)} how long files took",
+    )
     parser.add_argument("--environment-seconds", type=int, default=0, help=argparse.SUPPRESS)
     arguments, for_pytest = parser.parse_known_args()
 
+    started_at = time.monotonic() - arguments.environment_seconds
     stages = [Stage("environment", arguments.environment_seconds, True)]
-    started_at = time.monotonic()
+    packages_at = time.monotonic()
     missing = _fetch_needs()
-    stages.append(Stage("packages", time.monotonic() - started_at, True))
+    stages.append(Stage("packages", time.monotonic() - packages_at, True))
     with tempfile.TemporaryDirectory() as directory:
         report = Path(directory) / "pytest.xml"
         pytest = ["python", "-m", "pytest", f"--junit-xml={report}", *_side_by_side(for_pytest), *for_pytest]
         if arguments.fast:
             pytest += ["-m", FAST]
-        stages += [_run(name, command) for name, command in {**CHECKS, "pytest": pytest}.items()]
+        with_spark = not for_pytest or any("spark" in word for word in for_pytest)
+        stages += run_all(pytest, with_spark=with_spark)
         skipped = Counter(_skip_reasons(report))
+        seconds = seconds_by_file(report)
+    # What was compiled of copies that tests made will not be asked for again.
+    shutil.rmtree(f"{BYTECODE}{tempfile.gettempdir()}", ignore_errors=True)
+    if arguments.write_seconds:
+        _write_seconds(seconds)
 
-    _summarise(stages, missing, skipped, fast=arguments.fast)
+    _summarise(stages, time.monotonic() - started_at, missing, skipped, fast=arguments.fast)
+    _tell_slowest(seconds)
     complete = not missing and all(reason.startswith(OPTIONAL) for reason in skipped)
     if not complete and not arguments.allow_missing:
         print("Red, because not everything was tested; --allow-missing accepts that.")
@@ -109,11 +139,55 @@ def _side_by_side(for_pytest: list[str]) -> list[str]:
     return [] if looks_closely else ["-n", str(WORKERS), "--dist", "loadfile", "--no-loadscope-reorder"]
 
 
-def _run(name: str, command: list[str]) -> Stage:
-    print(f"── {name}", flush=True)
+def run_all(pytest: list[str], *, with_spark: bool = False) -> list[Stage]:
+    """The tests, and beside them one check after the other."""
+    checks: list[Stage] = []
+
+    def look() -> None:
+        if with_spark:  # whatever comes of it: Spark's tests run without as well, only longer
+            subprocess.run([BIN / "python", *SPARK_CLASSES], cwd=ROOT, env=environment(), capture_output=True)
+        checks.extend(starmap(_check, CHECKS.items()))
+
+    beside = threading.Thread(target=look)
+    beside.start()
+    print("── pytest", flush=True)
     started_at = time.monotonic()
-    code = subprocess.run([BIN / command[0], *command[1:]], cwd=ROOT).returncode
-    return Stage(name, time.monotonic() - started_at, code == 0)
+    code = subprocess.run([BIN / pytest[0], *pytest[1:]], cwd=ROOT, env=environment()).returncode
+    tests = Stage("pytest", time.monotonic() - started_at, code == 0)
+    beside.join()
+    return [*checks, tests]
+
+
+def _check(name: str, command: list[str]) -> Stage:
+    started_at = time.monotonic()
+    try:
+        done = subprocess.run(
+            [BIN / command[0], *command[1:]],
+            cwd=ROOT,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        passed, told = done.returncode == 0, done.stdout
+    except OSError as error:
+        passed, told = False, f"{error}\n"
+    # In one piece, so that it stands together among what pytest prints.
+    print(f"\n── {name}: {'passed' if passed else 'FAILED'}\n{told}", end="", flush=True)
+    return Stage(name, time.monotonic() - started_at, passed)
+
+
+def environment() -> dict[str, str]:
+    """As it is, but with compiled modules kept: the tests start Python many hundreds of times.
+
+    Where Python was told not to keep them beside the source, they are kept in the project's cache. Compiling at each start
+    takes a node and each worker of Spark from half a second to more than one.
+    """
+    environment = dict(os.environ)
+    if environment.pop("PYTHONDONTWRITEBYTECODE", None):
+        environment.setdefault("PYTHONPYCACHEPREFIX", str(BYTECODE))
+    return environment
 
 
 def _fetch_needs() -> list[str]:
@@ -158,11 +232,43 @@ def _skip_reasons(report: Path) -> Iterator[str]:
                 yield (skipped.get("message") or "without a reason").removeprefix("Skipped: ")
 
 
-def _summarise(stages: list[Stage], missing: list[str], skipped: Counter[str], *, fast: bool) -> None:
+def seconds_by_file(report: Path) -> dict[str, float]:
+    """How long the tests of each file took, what they share included; in the order of the files' names."""
+    seconds: dict[str, float] = defaultdict(float)
+    if report.exists():
+        for case in ElementTree.parse(report).iter("testcase"):
+            seconds[_file_of(case.get("classname") or "")] += float(case.get("time") or 0)
+    return dict(sorted(seconds.items()))
+
+
+def _file_of(classname: str) -> str:
+    """`tests.log.test_index.TestClass` is in `tests/log/test_index.py`."""
+    words = classname.split(".")
+    while words and not (ROOT / "/".join(words)).with_suffix(".py").exists():
+        words.pop()
+    return "/".join(words) + ".py"
+
+
+def _write_seconds(seconds: dict[str, float]) -> None:
+    kept = {name: round(taken) for name, taken in seconds.items() if taken >= SECONDS_KEPT_MIN}
+    SECONDS.write_text(json.dumps(kept, indent=1) + "\n")
+
+
+def _tell_slowest(seconds: dict[str, float]) -> None:
+    if seconds:
+        print("Slowest files:")
+    for name, taken in sorted(seconds.items(), key=lambda each: -each[1])[:SLOWEST_COUNT]:
+        print(f"{taken:9.1f} s  {name}")
+    sys.stdout.flush()
+
+
+def _summarise(
+    stages: list[Stage], all_seconds: float, missing: list[str], skipped: Counter[str], *, fast: bool
+) -> None:
     print("\n── summary")
     for stage in stages:
         print(f"{stage.name:<14}{stage.seconds:7.1f} s  {'passed' if stage.passed else 'FAILED'}")
-    print(f"{'all':<14}{sum(stage.seconds for stage in stages):7.1f} s")
+    print(f"{'all':<14}{all_seconds:7.1f} s")
     if fast:
         print(f"--fast: only tests that are {FAST}")
     if missing or skipped:

@@ -20,14 +20,19 @@ from typing import Final
 import ropewalk.base.errors
 import ropewalk.base.limits
 import ropewalk.groups.errors
+import ropewalk.sqs.errors
 import ropewalk.transactions.errors
 from ropewalk.base.metrics import METRICS, Metric
-from ropewalk.kafka.apis import SERVED_APIS, advertised
+from ropewalk.kafka.apis import SERVED, SERVED_APIS, advertised
 from ropewalk.kafka.errors import CODES
+from ropewalk.kafka.rights.needs import Inside, Nothing, OnCluster, Right
 from ropewalk.metadata.settings.broker import BROKER_SETTINGS
 from ropewalk.metadata.settings.setting import Change, Setting
 from ropewalk.metadata.settings.topic import TOPIC_SETTINGS
 from ropewalk.node.settings import NODE_SETTINGS
+from ropewalk.sqs.actions import ACTIONS, OWN_ACTIONS, Action
+from ropewalk.sqs.attributes import ATTRIBUTES, Attribute, Kind
+from ropewalk.sqs.errors import Fault
 
 PAGES: Final = Path(__file__).resolve().parent.parent / "docs" / "reference"
 _REGION: Final = re.compile(r"(<!-- table: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -64,13 +69,38 @@ def _apis() -> str:
     return _table(("key", "API", "versions", "what it does"), rows)
 
 
+def _rights() -> str:
+    rows = []
+    for serving in sorted(SERVED, key=lambda each: each.api.key):
+        match serving.needs:
+            case Nothing(why=why):
+                needs, otherwise = "nothing", why
+            case OnCluster(operations=operations):
+                needs = f"{' or '.join(each.name for each in operations)} on the cluster"
+                otherwise = "refused as a whole"
+            case Inside(rights=rights, besides=besides):
+                needs = ", ".join(_right(each) for each in rights) or "nothing"
+                otherwise = besides
+        rows.append((serving.api.name, needs, otherwise))
+    return _table(("API", "needs", "besides"), rows)
+
+
+def _right(right: Right) -> str:
+    of = right.resource_type.name.lower().replace("_", " ")
+    return f"{right.operation.name} {of}{' (hidden)' if right.is_hidden else ''}"
+
+
 def _purpose(message: type) -> str:
     """What stands behind the colon in the first paragraph of the handler's module, named as the message's is."""
-    handler = import_module(f"ropewalk.kafka.handlers.{message.__module__.rpartition('.')[2]}")
+    return _behind_colon(f"ropewalk.kafka.handlers.{message.__module__.rpartition('.')[2]}")
+
+
+def _behind_colon(name: str) -> str:
+    handler = import_module(name)
     documentation = inspect.getdoc(handler)
     assert documentation is not None, f"{handler.__name__} says nothing"
     purpose = " ".join(documentation.partition("\n\n")[0].partition(": ")[2].split())
-    assert purpose, f"{handler.__name__} does not begin with the name of its API and a colon"
+    assert purpose, f"{handler.__name__} does not begin with a name and a colon"
     return purpose[0].upper() + purpose[1:]
 
 
@@ -167,6 +197,65 @@ def _meanings() -> Iterator[tuple[str, str]]:
                 yield match[1], match[2]
 
 
+def _sqs_actions() -> str:
+    return _actions(ACTIONS)
+
+
+def _own_actions() -> str:
+    return _actions(OWN_ACTIONS)
+
+
+def _actions(actions: Iterable[Action]) -> str:
+    rows = []
+    for action in actions:
+        shape = action.request
+        names = dict(zip(shape.__struct_fields__, shape.__struct_encode_fields__, strict=True))
+        required = {names[field] for field in shape.REQUIRED}
+        parameters = [f"**{name}**" if name in required else name for name in names.values()]
+        rows.append((f"`{action.name}`", ", ".join(parameters), _behind_colon(action.request.__module__)))
+    return _table(("action", "takes", "what it does"), rows)
+
+
+def _sqs_attributes() -> str:
+    rows = (
+        (
+            f"`{attribute.name}`",
+            _sqs_values(attribute),
+            "" if attribute.default is None else f"`{attribute.default}`",
+            "FIFO" if attribute.is_fifo_only else "",
+            attribute.description,
+        )
+        for attribute in ATTRIBUTES.values()
+    )
+    return _table(("attribute", "values", "default", "queues", "what it says"), rows)
+
+
+def _sqs_values(attribute: Attribute) -> str:
+    if attribute.kind is Kind.INTEGER:
+        return f"{attribute.minimum:,} to {attribute.maximum:,}"
+    if attribute.kind is Kind.FIGURE:
+        return "only read"
+    return ", ".join(f"`{choice}`" for choice in attribute.choices) or attribute.kind.value
+
+
+def _sqs_errors() -> str:
+    causes: dict[str, list[str]] = {}
+    for error, fault in ropewalk.sqs.errors.FAULTS.items():
+        causes.setdefault(fault.query_code, []).append(f"`{error.__name__}`")
+    faults = [each for each in vars(ropewalk.sqs.errors).values() if isinstance(each, Fault)]
+    rows = (
+        (
+            f"`{fault.query_code}`",
+            f"`{fault.json_type.partition('#')[2]}`",
+            str(fault.status.value),
+            fault.text or "says what it is about",
+            ", ".join(causes.get(fault.query_code, ())),
+        )
+        for fault in sorted(faults, key=lambda fault: fault.query_code)
+    )
+    return _table(("Query code", "JSON type", "status", "text", "also for"), rows)
+
+
 def _limits() -> str:
     """A limit is an assignment followed by the text that says why."""
     rows = []
@@ -210,11 +299,16 @@ def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 TABLES: Final[dict[str, Callable[[], str]]] = {
     "apis": _apis,
+    "rights": _rights,
     "topic-settings": _topic_settings,
     "broker-settings": _broker_settings,
     "node-settings": _node_settings,
     "settings-without-effect": _settings_without_effect,
     "errors": _errors,
+    "sqs-actions": _sqs_actions,
+    "own-actions": _own_actions,
+    "sqs-attributes": _sqs_attributes,
+    "sqs-errors": _sqs_errors,
     "limits": _limits,
     "exporter-metrics": _exporter_metrics,
     "own-metrics": _own_metrics,

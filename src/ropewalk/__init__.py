@@ -1,6 +1,6 @@
 """Ropewalk: a distributed message queue in Python.
 
-`from ropewalk import Producer, Consumer, Admin` is the client for programs without an event loop, `ropewalk.aio` the same for
+`from ropewalk import Producer, Consumer, Queue, Admin` is the client for programs without an event loop, `ropewalk.aio` the same for
 asyncio. Importing the package itself loads nothing: what is named here is loaded when it is first used.
 """
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ropewalk.client.blocking.admin import Admin
     from ropewalk.client.blocking.consumer import Consumer
     from ropewalk.client.blocking.producer import Producer
+    from ropewalk.client.blocking.queue import Queue
     from ropewalk.client.consuming.message import Message
     from ropewalk.client.formats import Avro, Json, Protobuf, Text
 
@@ -29,6 +30,7 @@ __all__ = [
     "Message",
     "Producer",
     "Protobuf",
+    "Queue",
     "RopewalkError",
     "Text",
     "TopicPartition",
@@ -42,6 +44,7 @@ _HOMES = {
     "Message": "ropewalk.client.consuming.message",
     "Producer": "ropewalk.client.blocking.producer",
     "Protobuf": "ropewalk.client.formats",
+    "Queue": "ropewalk.client.blocking.queue",
     "RopewalkError": "ropewalk.base.errors",
     "Text": "ropewalk.client.formats",
     "TopicPartition": "ropewalk.base.ids",

@@ -7,6 +7,8 @@ from ropewalk.client.consuming.consumer import Consumer
 from ropewalk.client.consuming.message import Message
 from ropewalk.client.producing.batch import Acknowledged, Delivery
 from ropewalk.client.producing.producer import Producer
+from ropewalk.client.queues.queue import Queue
+from ropewalk.client.queues.sending import Outgoing, Sent
 
 __all__ = [
     "Acknowledged",
@@ -17,6 +19,9 @@ __all__ = [
     "GroupIdentity",
     "Message",
     "OffsetToCommit",
+    "Outgoing",
     "Producer",
+    "Queue",
+    "Sent",
     "TopicPartition",
 ]

@@ -8,6 +8,7 @@ from ropewalk.base.errors import UnknownPartition
 from ropewalk.base.ids import LeaderEpoch, Offset
 from ropewalk.broker.partitions.partition import topic_deleted
 from ropewalk.broker.reading.fetch_session import FetchSession, Found, Interest
+from ropewalk.log.epochs import EpochEnd
 from tests.broker.partition_bench import NAME, Bench, at_the_bench
 
 
@@ -73,6 +74,22 @@ def test_an_error_is_told_every_time_and_what_comes_after_it_too() -> None:
         for _ in range(2):
             assert session.tell(in_error, everyone=False) == in_error
         assert session.tell(quiet, everyone=False) == quiet
+
+    at_the_bench(story, durable_first=False)
+
+
+def test_who_was_sent_to_where_its_log_parts_is_told_everything_when_it_comes_back() -> None:
+    """Of an answer that says so a replica takes nothing else: it would keep waiting for the leader's start and high watermark."""
+
+    async def story(bench: Bench) -> None:
+        bench.append("a")
+        session, interest = following(bench, 1)
+        diverging = [Found(interest, bench.partition, diverging=EpochEnd(LeaderEpoch(0), Offset(1)))]
+        assert session.tell(diverging, everyone=False) == diverging
+        assert list(session.due) == [interest]
+        quiet = [Found(interest, bench.partition)]
+        assert session.tell(quiet, everyone=False) == quiet
+        assert session.tell(quiet, everyone=False) == []
 
     at_the_bench(story, durable_first=False)
 

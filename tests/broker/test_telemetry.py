@@ -8,13 +8,9 @@ import msgspec
 import pytest
 
 from ropewalk.base.metrics import METRICS
+from ropewalk.broker.watching import telemetry_samples
 from ropewalk.broker.watching.group_lag import TopicLag
-from ropewalk.broker.watching.telemetry_samples import (
-    FULL_ROUND_MS,
-    GroupSampled,
-    NodeSample,
-    PartitionSample,
-)
+from ropewalk.broker.watching.telemetry_samples import GroupSampled, NodeSample, PartitionSample
 from ropewalk.metadata.internal_topics import TELEMETRY_TOPIC
 from ropewalk.records.batch import decode_header
 from ropewalk.records.record import decode_records
@@ -26,6 +22,8 @@ from tests.kafka.test_group_apis import SETTINGS as GROUP_SETTINGS
 from tests.kafka.test_group_apis import commit, committing, find
 
 INTERVAL = "telemetry.interval.ms=1000"
+SOON_MS = 10 * 60 * 1000
+"""In place of hours, which a simulated node takes a while for."""
 
 
 async def written(door: Door, offset: int = 0) -> list[tuple[str, dict[str, Any] | None]]:
@@ -146,13 +144,15 @@ def test_what_changes_is_written_again_and_what_is_gone_is_said_to_be() -> None:
     assert doomed == [("partition:doomed-0", True), ("node:0", False)]
 
 
-def test_now_and_then_everything_is_written() -> None:
+def test_now_and_then_everything_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(telemetry_samples, "FULL_ROUND_MS", SOON_MS)
+
     async def story(door: Door) -> list[str]:
         await door.create("orders")
-        await asyncio.sleep(1.25 * FULL_ROUND_MS / 1000 + 2)
+        await asyncio.sleep(1.25 * SOON_MS / 1000 + 2)
         return [key for key, _ in await written(await door.another())]
 
-    keys = at_the_door(story, f"telemetry.interval.ms={FULL_ROUND_MS // 4}", limit_s=FULL_ROUND_MS / 500)
+    keys = at_the_door(story, f"telemetry.interval.ms={SOON_MS // 4}", limit_s=SOON_MS / 500)
     assert keys == ["partition:orders-0", *["node:0"] * 4, "partition:orders-0", "node:0"]
 
 

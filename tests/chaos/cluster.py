@@ -9,12 +9,15 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from tests.balancing.haproxy import FrontEnd
 from tests.chaos.node import NodeProcess
 from tests.chaos.wires import Wires
 
 KAFKA_PORT = 9092
 PEER_PORT = 9192
 HEALED_WITHIN_S = 90.0
+DRAIN_MS = 3_000
+"""Of front ends: HAProxy takes two seconds to notice."""
 QUIET = {"log_level": 0}
 _DECIDES = "ropewalk_controller_active 1"
 
@@ -30,8 +33,10 @@ class ClusterProcesses:
         wires: Wires | None = None,
         etcd: str | None = None,
         settings: tuple[str, ...] = (),
+        front_ends: Sequence[FrontEnd] = (),
     ) -> None:
-        """`etcd` are the addresses of its members; without it the first node keeps the metadata."""
+        """`etcd` are the addresses of its members; without it the first node keeps the metadata. Where there are front ends, on these ports, the
+        nodes with data have no doors for queues."""
         self.has_local_home = etcd is None
         count = len(data)
         hosts = wires.addresses if wires is not None else ["127.0.0.1"] * count
@@ -47,8 +52,9 @@ class ClusterProcesses:
             options = ["--node-id", str(node_id), "--peer", peers[node_id], "--http", f"{hosts[node_id]}:0"]
             for seed in peers:
                 options += ["--seed", seed]
-            if self.has_local_home and node_id > 0:
-                options += ["--role", "broker", "--role", "frontend"]
+            roles = ["broker"] if self.has_local_home and node_id > 0 else ["broker", "controller"]
+            for role in roles if front_ends else [*roles, "frontend"]:
+                options += ["--role", role]
             self.nodes.append(
                 NodeProcess(
                     data[node_id],
@@ -60,23 +66,48 @@ class ClusterProcesses:
                 )
             )
 
+        self.front_ends = [
+            self._front_end(scratch, count + number, own_ports, common, peers)
+            for number, own_ports in enumerate(front_ends)
+        ]
+        """Nodes without data."""
+
+    @staticmethod
+    def _front_end(
+        scratch: Path, node_id: int, ports: FrontEnd, common: tuple[str, ...], seeds: Sequence[str]
+    ) -> NodeProcess:
+        own = scratch / f"front-{node_id}"
+        own.mkdir()
+        options = f"--node-id {node_id} --peer 127.0.0.1:0 --http 127.0.0.1:{ports.http} --role frontend"
+        return NodeProcess(
+            own / "data",
+            own,
+            (*common, f"sqs.listen=127.0.0.1:{ports.sqs}", f"node.drain.ms={DRAIN_MS}"),
+            address=f"127.0.0.1:{ports.kafka}",
+            options=(*options.split(), *(word for seed in seeds for word in ("--seed", seed))),
+        )
+
+    @property
+    def _everybody(self) -> list[NodeProcess]:
+        return [*self.nodes, *self.front_ends]
+
     @property
     def bootstrap(self) -> str:
         return ",".join(node.address for node in self.nodes)
 
     def start(self) -> None:
-        for node in self.nodes:
+        for node in self._everybody:
             node.begin()
-        for node in self.nodes:
+        for node in self._everybody:
             node.wait_until_ready()
 
     def stop(self) -> list[int]:
         """All at once, in order; their exit codes. Whoever keeps the metadata goes last."""
-        return [node.stop() for node in reversed(self.nodes) if node.is_running]
+        return [node.stop() for node in reversed(self._everybody) if node.is_running]
 
     def kill(self) -> None:
         """Leave nothing running, whatever has happened."""
-        for node in self.nodes:
+        for node in self._everybody:
             if node.is_running:
                 node.thaw()
                 node.kill()
@@ -140,7 +171,7 @@ class ClusterProcesses:
         raise RuntimeError(f"node {gone} still leads after {HEALED_WITHIN_S} s: {state}\n{self.last_words()}")
 
     def last_words(self) -> str:
-        return "\n".join(f"node {number}: {node.last_words()}" for number, node in enumerate(self.nodes))
+        return "\n".join(f"node {number}: {node.last_words()}" for number, node in enumerate(self._everybody))
 
     def differing_replicas(self, topic: str, partition_count: int) -> list[str]:
         """Of nodes that have stopped: partitions whose bytes are not the same everywhere."""

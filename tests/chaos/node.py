@@ -50,6 +50,8 @@ class NodeProcess:
         self.address = address
         self.http: str | None = None
         """Known when it is ready, and chosen anew with every start."""
+        self.sqs: str | None = None
+        """Likewise; None where the node has no such door."""
         self.data = data
         self.program = Program()
         """Of the next start."""
@@ -93,6 +95,7 @@ class NodeProcess:
         ready = self._wait_until_ready(self._began + READY_WITHIN_S)
         self.address = ready["kafka"][0]
         self.http = next(iter(ready.get("http", ())), None)
+        self.sqs = next(iter(ready.get("sqs", ())), None)
         self.start_times_s.append(time.monotonic() - self._began)
         self._new_stalls()  # a node that starts keeps nobody waiting
 

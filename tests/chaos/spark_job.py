@@ -20,13 +20,12 @@ from ropewalk.spark.checkpoints import parse_offsets
 from ropewalk.spark.fail_points import HALT_IN
 from ropewalk.spark.pipelines.causes import cause_of
 from ropewalk.spark.ranges import from_json
+from tests.spark.quick_java import quick_java
 
 WITHIN_S: Final = 180.0
 ENDED_WITHIN_S: Final = 600.0
 """For a whole run that carries what is left, on a machine that has other things to do."""
 LOOK_S: Final = 0.02
-_QUICK: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For Java that never lives long enough to be worth compiling well."""
 _WORKER: Final = "pyspark.daemon\0pyspark.worker"
 _LOOP: Final = "spark_loop.py"
 _EXECUTOR: Final = "CoarseGrainedExecutorBackend"
@@ -75,7 +74,7 @@ class Job:
             **os.environ,
             **self._environment,
             HALT_IN: str(self.halts.directory),
-            "JAVA_TOOL_OPTIONS": _QUICK,
+            "JAVA_TOOL_OPTIONS": quick_java(),
         }
         self._output_begins = self._output.stat().st_size if self._output.exists() else 0
         with self._output.open("ab") as output:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ropewalk.client.connections.address import Address
 from ropewalk.client.connections.connection import Connection
-from ropewalk.node.config import parse_address
+from ropewalk.node.addresses import parse_address
 from ropewalk.records.batch import decode_header
 from ropewalk.records.record import Record, build, decode_records
 from ropewalk.runtime.clock import SystemClock

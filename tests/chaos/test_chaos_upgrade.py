@@ -2,10 +2,19 @@
 
 import pytest
 
-from tests.chaos.upgrade_rounds import run
+from tests.chaos.upgrade_rounds import Versions, build_versions, run
 from tests.upgrade.wheels import NoHistory
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(240)]
+
+
+@pytest.fixture(scope="module")
+def versions(tmp_path_factory: pytest.TempPathFactory) -> Versions:
+    """Built once: that takes as long as rolling a node."""
+    try:
+        return build_versions(tmp_path_factory.mktemp("versions"))
+    except NoHistory as error:
+        pytest.skip(str(error))
 
 
 @pytest.mark.parametrize(
@@ -16,14 +25,11 @@ pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(240)]
     ],
 )
 def test_nothing_is_lost_while_a_cluster_changes_its_version(
-    etcd: bool, steps: tuple[str, ...], request: pytest.FixtureRequest
+    etcd: bool, steps: tuple[str, ...], versions: Versions, request: pytest.FixtureRequest
 ) -> None:
     if etcd:
         request.getfixturevalue("etcd")
-    try:
-        totals = run(1, seed=3, etcd=etcd, steps=steps)
-    except NoHistory as error:
-        pytest.skip(str(error))
+    totals = run(1, seed=3, etcd=etcd, steps=steps, versions=versions)
     assert totals.violations == []
     assert totals.copied == totals.fed > 0
     assert totals.changes == 3 * (len(steps) - ("final" in steps))

@@ -2,8 +2,10 @@
 
 import argparse
 import sys
+import tempfile
+from pathlib import Path
 
-from tests.chaos.upgrade_rounds import run
+from tests.chaos.upgrade_rounds import build_versions, run
 
 
 def main() -> int:
@@ -21,7 +23,15 @@ def main() -> int:
         if not arguments.quiet:
             print(line, flush=True)
 
-    totals = run(arguments.rounds, seed=arguments.seed, etcd=arguments.etcd, progress=progress)
+    with tempfile.TemporaryDirectory(prefix="upgrade-") as scratch:
+        versions = build_versions(Path(scratch))
+        totals = run(
+            arguments.rounds,
+            seed=arguments.seed,
+            etcd=arguments.etcd,
+            versions=versions,
+            progress=progress,
+        )
     print(totals)
     for violation in totals.violations:
         print(" ", violation)

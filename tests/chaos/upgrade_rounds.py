@@ -11,7 +11,6 @@ In the end each record is there once, and those of a partition in their order.
 import os
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -81,15 +80,14 @@ def run(
     seed: int = 0,
     etcd: bool = False,
     steps: Sequence[str] = STEPS,
+    versions: Versions,
     progress: Callable[[str], None] = lambda _: None,
 ) -> UpgradeTotals:
     """Ends with the first round that has a violation."""
     totals = UpgradeTotals(0, 0, 0, 0, 0, [], [])
-    with tempfile.TemporaryDirectory(prefix="upgrade-") as scratch:
-        versions = build_versions(Path(scratch))
-        while totals.rounds < rounds and not totals.violations:
-            totals = _round(versions, Random(f"{seed}.{totals.rounds}"), etcd, steps, totals)
-            progress(str(totals))
+    while totals.rounds < rounds and not totals.violations:
+        totals = _round(versions, Random(f"{seed}.{totals.rounds}"), etcd, steps, totals)
+        progress(str(totals))
     return totals
 
 

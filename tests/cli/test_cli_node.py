@@ -25,17 +25,17 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     process = start_process("up", "--memory", "--kafka", "127.0.0.1:0", "--ready-file", str(ready_file))
     assert process.stdout is not None
     said = re.fullmatch(
-        r"ropewalk ready kafka=(127\.0\.0\.1:\d+) http=(http://127\.0\.0\.1:\d+)\n",
+        r"ropewalk ready kafka=(127\.0\.0\.1:\d+) http=(http://127\.0\.0\.1:\d+) sqs=(http://127\.0\.0\.1:\d+)\n",
         process.stdout.readline().decode(),
     )
     assert said, process.communicate()
-    address, http = said.groups()
+    address, http, sqs = said.groups()
     yield address
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=30)
     assert process.returncode == 0
     written = json.loads(ready_file.read_text())
-    assert (written["kafka"], written["http"]) == ([address], [http])
+    assert (written["kafka"], written["http"], written["sqs"]) == ([address], [http], [sqs])
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from ropewalk.base.ports import Listener, Network
+from ropewalk.base.errors import ProtocolError
+from ropewalk.base.ports import Listener, Network, TlsContexts
 from ropewalk.client.connections.address import Address
 from ropewalk.records.batch import decode_header, stamp
 from ropewalk.records.record import decode_records
@@ -38,10 +39,13 @@ from ropewalk.wire.messages import (
     offset_delete,
     offset_fetch,
     produce,
+    sasl_authenticate,
+    sasl_handshake,
 )
 from ropewalk.wire.types import Message
 from tests.client import fake_groups
 from tests.client.fake_groups import FakeGroup
+from tests.client.fake_login import FakeLogin, FakeSession
 
 APIS: Final[tuple[Api[Any, Any], ...]] = (
     produce.API,
@@ -64,7 +68,10 @@ APIS: Final[tuple[Api[Any, Any], ...]] = (
     offset_commit.API,
     offset_delete.API,
     delete_groups.API,
+    sasl_handshake.API,
+    sasl_authenticate.API,
 )
+_OF_LOGIN: Final = (sasl_handshake.API, sasl_authenticate.API)
 TOPIC: Final = 2
 """A topic, as a resource of DescribeConfigs."""
 MAX_MESSAGE_BYTES: Final = "1048588"
@@ -152,7 +159,13 @@ class FakeCluster:
 
 class FakeBroker:
     def __init__(
-        self, cluster: FakeCluster, node_id: int, *, version_max: dict[int, int] | None = None
+        self,
+        cluster: FakeCluster,
+        node_id: int,
+        *,
+        version_max: dict[int, int] | None = None,
+        login: FakeLogin | None = None,
+        tls: TlsContexts | None = None,
     ) -> None:
         self.cluster = cluster
         self.node_id = node_id
@@ -160,15 +173,21 @@ class FakeBroker:
         """Everything that was asked, in order, but for ApiVersions."""
         self.versions_used: dict[str, int] = {}
         self.connection_count = 0
+        self.cut_off_count = 0
+        """Connections that asked for something without a login, or after its end."""
         self.disowned: list[FakePartition] = []
         """Partitions that this broker does not lead, whatever the metadata says."""
-        self._version_max = version_max or {}
+        self.login = login
+        self.tls = tls
+        self._version_max = dict(version_max or {})
+        if login is None:
+            self._version_max |= {api.key: -1 for api in _OF_LOGIN}
         self._faults: dict[int, list[Fault]] = {}
         self._listener: Listener | None = None
         self._connections: list[asyncio.Transport] = []
 
     async def start(self, network: Network, host: str = "127.0.0.1", port: int = 0) -> Address:
-        self._listener = await network.listen(lambda: _Connection(self), host, port)
+        self._listener = await network.listen(lambda: _Connection(self), host, port, tls=self.tls)
         address = Address(*self._listener.address)
         self.cluster.addresses[self.node_id] = address
         return address
@@ -206,6 +225,7 @@ class _Connection(asyncio.Protocol):
         self._broker = broker
         self._frames = FrameReader(frame_bytes_max=1 << 24)
         self._transport: asyncio.Transport | None = None
+        self._session = None if broker.login is None else FakeSession(broker.login)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -213,8 +233,12 @@ class _Connection(asyncio.Protocol):
         self._broker._connections.append(self._transport)
 
     def data_received(self, data: bytes) -> None:
-        for payload in self._frames.feed(data):
-            self._on_request(payload)
+        try:
+            for payload in self._frames.feed(data):
+                self._on_request(payload)
+        except ProtocolError:
+            assert self._transport is not None
+            self._transport.close()
 
     def _on_request(self, payload: memoryview) -> None:
         assert self._transport is not None
@@ -227,6 +251,10 @@ class _Connection(asyncio.Protocol):
             return
         assert version <= self._broker.newest(api), f"{api.name} v{version} was not offered"
         request = api.decode_request(version, payload, position, len(payload))
+        if self._session is not None and (api in _OF_LOGIN or not self._session.may_ask):
+            self._on_login(self._session, api, version, header.correlation_id, request)
+            return
+        assert self._session is None or not self._session.is_in_login, "a request in the middle of a login"
         self._broker.requests.append(request)
         self._broker.versions_used[api.name] = version
         fault = self._broker.take_fault(api)
@@ -246,6 +274,20 @@ class _Connection(asyncio.Protocol):
             )
         elif not (isinstance(request, produce.ProduceRequest) and request.acks == 0):
             self._answer(api, version, header.correlation_id, response)
+
+    def _on_login(
+        self, session: FakeSession, api: Api[Any, Any], version: int, correlation_id: int, request: Message
+    ) -> None:
+        assert self._transport is not None
+        assert self._broker.login is not None
+        if isinstance(request, sasl_handshake.SaslHandshakeRequest):
+            self._answer(api, version, correlation_id, session.shake(request))
+        elif isinstance(request, sasl_authenticate.SaslAuthenticateRequest):
+            if not self._broker.login.is_silent:
+                self._answer(api, version, correlation_id, session.authenticate(request))
+        else:
+            self._broker.cut_off_count += 1
+            self._transport.close()
 
     def _answer_poll(self, request: fetch.FetchRequest, version: int, correlation_id: int) -> None:
         self._answer(fetch.API, version, correlation_id, handle_fetch(self._broker, request, None))

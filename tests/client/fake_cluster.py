@@ -4,11 +4,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Final, TypeVar
 
+from ropewalk.base.ports import TlsContexts
 from ropewalk.client.calls.client import Client
 from ropewalk.client.connections.address import Address
 from ropewalk.client.connections.settings import ClientSettings
 from ropewalk.sim.machines.world import SimulatedClock, World
 from tests.client.fake_broker import FakeBroker, FakeCluster
+from tests.client.fake_login import FakeLogin
 
 T = TypeVar("T")
 
@@ -28,8 +30,16 @@ class Stage:
     def now_ms(self) -> float:
         return self.clock.monotonic_ms()
 
-    async def add_broker(self, *, version_max: dict[int, int] | None = None) -> FakeBroker:
-        broker = FakeBroker(self.cluster, len(self.brokers), version_max=version_max)
+    async def add_broker(
+        self,
+        *,
+        version_max: dict[int, int] | None = None,
+        login: FakeLogin | None = None,
+        tls: TlsContexts | None = None,
+    ) -> FakeBroker:
+        if login is not None:
+            login.now_ms = self.clock.monotonic_ms
+        broker = FakeBroker(self.cluster, len(self.brokers), version_max=version_max, login=login, tls=tls)
         await self.start(broker)
         self.brokers.append(broker)
         return broker

@@ -3,16 +3,18 @@
 import asyncio
 import threading
 
+from ropewalk.base.ports import TlsContexts
 from ropewalk.runtime.network import TcpNetwork
 from tests.client.fake_broker import FakeBroker, FakeCluster
+from tests.client.fake_login import FakeLogin
 
 
 class LoopbackBroker:
     """A fake broker in a thread of its own, because a command runs an event loop until it is done."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, login: FakeLogin | None = None, tls: TlsContexts | None = None) -> None:
         self.cluster = FakeCluster()
-        self.broker = FakeBroker(self.cluster, 0)
+        self.broker = FakeBroker(self.cluster, 0, login=login, tls=tls)
         self.address = ""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)

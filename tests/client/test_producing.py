@@ -14,7 +14,7 @@ from ropewalk.client.producing.producer import FinishedBatch, Producer
 from ropewalk.records.codec import Codec
 from ropewalk.records.packing import pack
 from ropewalk.wire.error_code import ErrorCode
-from ropewalk.wire.messages import produce
+from ropewalk.wire.messages import init_producer_id, produce
 from tests.client.fake_broker import Fault
 from tests.client.fake_cluster import PORT, Stage, on_stage
 
@@ -75,6 +75,19 @@ def test_an_answer_lost_on_the_way_is_asked_for_again() -> None:
             broker.fail(produce.API, Fault(1, hang_up=True, handled_first=True))
             await producer.send_and_wait("orders", b"second")
         assert partition.values() == [b"first", b"second"]
+
+    on_stage(story)
+
+
+def test_a_broker_that_hangs_when_asked_for_an_identity_costs_no_record() -> None:
+    async def story(stage: Stage) -> None:
+        broker = await stage.add_broker()
+        partition = stage.cluster.add_topic("orders", 0).partitions[0]
+        broker.fail(init_producer_id.API, Fault(2, is_silent=True))
+        async with producer_on(stage, request_timeout_ms=1_000, delivery_timeout_ms=30_000) as producer:
+            assert (await producer.send_and_wait("orders", b"first")).offset == 0
+        assert partition.values() == [b"first"]
+        assert broker.asked(init_producer_id.InitProducerIdRequest) >= 3
 
     on_stage(story)
 

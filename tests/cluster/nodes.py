@@ -106,15 +106,17 @@ class Nodes:
         if self._etcd is not None:
             home = ("metadata.home=etcd", f"metadata.etcd.endpoints={','.join(self._etcd.urls)}")
             roles = roles or ALL_ROLES
+        said = (*self._settings, *settings)
+        has_listeners = any(each.startswith(("listeners=", "kafka.listen=")) for each in said)
         options = NodeOptions(
             node_id=node_id,
-            kafka=f"{name}:{KAFKA_PORT}",
+            kafka=None if has_listeners else f"{name}:{KAFKA_PORT}",
             http=f"{name}:{HTTP_PORT}" if self._with_http else "none",
             peer=f"{name}:{PEER_PORT}",
             data="/data",
             roles=roles or (ALL_ROLES if node_id == 0 else ("broker", "frontend")),
             seeds=seeds or tuple(f"node{seed}:{PEER_PORT}" for seed in range(3) if seed != node_id),
-            settings=(f"cluster.secret={SECRET}", *QUIET, *home, *self._settings, *settings),
+            settings=(f"cluster.secret={SECRET}", *QUIET, *home, *said),
         )
         member = Member(self.world.machine(name), options)
         member.software = self._software

@@ -70,6 +70,8 @@ async def led_by(nodes: Nodes, *node_ids: int) -> int:
         leader = facts(nodes, 0).leader
         if leader not in node_ids or not nodes.members[leader].machine.has_started:
             return None
+        if not any(each.name.topic == TOPIC for each in nodes[leader].partitions):
+            return None  # it has heard of it, and opens it now
         return None if isinstance(hosted(nodes, leader), Replica) else leader
 
     await nodes.until(lambda: leading() is not None, within_s=60)

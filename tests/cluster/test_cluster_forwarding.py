@@ -41,11 +41,13 @@ class Door:
         self.connection = connection
 
     @classmethod
-    async def open(cls, nodes: Nodes, node_id: int, *, client_id: str = "test") -> "Door":
+    async def open(
+        cls, nodes: Nodes, node_id: int, *, client_id: str = "test", port: int = KAFKA_PORT
+    ) -> "Door":
         connection = await Connection.open(
             nodes.world.network.host("client"),
             nodes.members[node_id].machine.clock,
-            Address(f"node{node_id}", KAFKA_PORT),
+            Address(f"node{node_id}", port),
             client_id=client_id,
             deadline_ms=nodes.world.now_s * 1000 + MINUTE_MS,
         )

@@ -68,7 +68,7 @@ def test_a_fenced_broker_goes_on_while_etcd_is_full_and_serves_when_there_is_roo
         assert "no space left" in (membership.standing or "")
         state.is_full = False
         await nodes.until(lambda: nodes.is_serving(victim, seen_by=controller))
-        assert membership.standing is None
+        await nodes.until(lambda: membership.standing is None)
 
     in_a_cluster(story, SESSION, with_etcd=True)
 

@@ -28,7 +28,7 @@ LATER = Software("0.91.0", OURS.level_max + 1, OURS.level_max + 2)
 
 def encode_as_of_tomorrow(records: Sequence[MetadataRecord]) -> bytes:
     data = encode_records(records)
-    return data.replace(b"topic_created", b"queue_created") if _makes_topics(records) else data
+    return data.replace(b"topic_created", b"paint_ordered") if _makes_topics(records) else data
 
 
 def _makes_topics(records: Sequence[MetadataRecord]) -> bool:
@@ -123,7 +123,7 @@ def test_a_record_that_cannot_be_read_takes_a_node_out_of_service_and_it_says_so
             assert took_s < 5
             ready = await nodes[member]._parts.instruments.health.ready()
             problems = [check.problem or "" for check in ready if not check.is_tolerable]
-            assert any("a record of the kind queue_created is unknown" in problem for problem in problems)
+            assert any("a record of the kind paint_ordered is unknown" in problem for problem in problems)
             assert not any(nodes[member].partitions.all_led())
             assert not nodes[member].failed.done()
 

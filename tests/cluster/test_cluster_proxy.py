@@ -89,6 +89,28 @@ def test_it_names_itself_for_everything() -> None:
     behind_a_front_end(story)
 
 
+def test_front_ends_behind_one_address_tell_of_one_broker() -> None:
+    """The first of them, whichever is asked, also while it is away."""
+
+    async def story(nodes: Nodes) -> None:
+        shared = ("kafka.route=proxy", "kafka.advertise=balancer:9092")
+        for node_id in (FRONT, FRONT + 1):
+            await nodes.add(node_id, *shared, roles=("frontend",)).start()
+        await nodes.until(lambda: nodes.is_serving(FRONT + 1, seen_by=FRONT))
+
+        async def named(node_id: int) -> list[tuple[int, str]]:
+            door = await Door.open(nodes, node_id)
+            told = await door.call(metadata.API, metadata.MetadataRequest(None))
+            return [(broker.node_id, broker.host) for broker in told.brokers]
+
+        assert await named(FRONT) == await named(FRONT + 1) == [(FRONT, "balancer")]
+        nodes.members[FRONT].kill()
+        await nodes.until(lambda: not nodes.is_serving(FRONT, seen_by=FRONT + 1))
+        assert await named(FRONT + 1) == [(FRONT, "balancer")]
+
+    in_a_cluster(story)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_records_go_to_their_leaders_and_come_back_in_order(seed: int) -> None:
     async def story(nodes: Nodes) -> None:

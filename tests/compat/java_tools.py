@@ -1,4 +1,4 @@
-"""Kafka's own client and tools, where Java and Maven are: fetched once into the project's cache, and run.
+"""Kafka's own client and tools, and AWS's SDK for SQS, where Java and Maven are: fetched once into the project's cache, and run.
 
 Without Java the other clients speak for it, so its absence does not turn `./test` red; it is listed there.
 """
@@ -34,7 +34,15 @@ def config_tool_class_path() -> str:
 def class_path_of(program: str, artifact: str = "kafka-clients", version: str = "4.4.0") -> str:
     """The class path of one of our small programs, on the newest client unless it needs more than that; it is compiled when
     its source is newer."""
-    jars = _fetch(artifact, version)
+    return _compiled(program, _fetch(artifact, version))
+
+
+def sqs_class_path_of(program: str) -> str:
+    """The class path of one of our small programs on AWS's SDK for SQS."""
+    return _compiled(program, _fetch("sqs", "2.54.14", pom="sqs-pom.xml", whose="AWS's SDK"))
+
+
+def _compiled(program: str, jars: str) -> str:
     classes = _CACHE / "classes"
     source, compiled = _SOURCES / f"{program}.java", classes / f"{program}.class"
     if not compiled.exists() or compiled.stat().st_mtime < source.stat().st_mtime:
@@ -54,10 +62,10 @@ def run_java(class_path: str, *arguments: str, stdin: bytes = b"") -> str:
     return done.stdout.decode()
 
 
-def _fetch(artifact: str, version: str) -> str:
+def _fetch(artifact: str, version: str, *, pom: str = "pom.xml", whose: str = "Kafka's own client") -> str:
     for program in _PROGRAMS:
         if shutil.which(program) is None:
-            pytest.skip(f"optional: {program} is missing, so Kafka's own client was not tried")
+            pytest.skip(f"optional: {program} is missing, so {whose} was not tried")
     jars = _CACHE / f"{artifact}-{version}"
     if not jars.exists():
         what = [
@@ -66,8 +74,8 @@ def _fetch(artifact: str, version: str) -> str:
             "-DincludeScope=runtime",
             f"-DoutputDirectory={jars}",
         ]
-        command = ["mvn", "-q", "-B", "-f", str(_SOURCES / "pom.xml"), "dependency:copy-dependencies", *what]
+        command = ["mvn", "-q", "-B", "-f", str(_SOURCES / pom), "dependency:copy-dependencies", *what]
         if subprocess.run(command, capture_output=True).returncode:
             shutil.rmtree(jars, ignore_errors=True)
-            pytest.skip("optional: Maven could not fetch Kafka's own client, so it was not tried")
+            pytest.skip(f"optional: Maven could not fetch {whose}, so it was not tried")
     return f"{jars}/*"

@@ -18,7 +18,9 @@ class NodeProcess:
         """Runs `ropewalk up ARGUMENTS`, or another command that starts a node, in `directory` and returns when the node says that it is ready."""
         ready_file = directory / "ready.json"
         program = Path(sys.executable).with_name("ropewalk")
-        line = [str(program), command, "--kafka", "127.0.0.1:0", "--ready-file", str(ready_file), *arguments]
+        says_where = any(argument.startswith("listeners=") for argument in arguments)
+        where = () if says_where else ("--kafka", "127.0.0.1:0")
+        line = [str(program), command, *where, "--ready-file", str(ready_file), *arguments]
         self.was_stopped = False
         self._log_path = directory / "log"
         with open(self._log_path, "wb") as log:
@@ -50,6 +52,9 @@ class NodeProcess:
     @property
     def has_died(self) -> bool:
         return not self.was_stopped and self._process.poll() is not None
+
+    def send_signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
 
     def stop(self, signal_number: signal.Signals = signal.SIGTERM) -> int:
         """Sends the signal, waits for the end, and answers with the exit code."""

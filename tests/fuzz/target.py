@@ -30,6 +30,7 @@ class Target:
         self.refusals = 0
         self.address = ("127.0.0.1", 0)
         self.http_address = ("127.0.0.1", 0)
+        self.sqs_address = ("127.0.0.1", 0)
         self._arguments = ["--memory"] if in_memory else ["--data", str(scratch / "data")]
         for setting in settings:
             self._arguments += ["--set", setting]
@@ -61,6 +62,8 @@ class Target:
             f"127.0.0.1:{self.address[1]}",
             "--http",
             "127.0.0.1:0",
+            "--sqs",
+            "127.0.0.1:0",
             *self._arguments,
         ]
         command += ["--ready-file", str(self._ready_file)]
@@ -76,6 +79,7 @@ class Target:
         host, _, port = doors["kafka"][0].rpartition(":")
         self.address = (host, int(port))
         self.http_address = (host, int(doors["http"][0].rpartition(":")[2]))
+        self.sqs_address = (host, int(doors["sqs"][0].rpartition(":")[2]))
         return time.monotonic() - began
 
     def stop(self) -> tuple[int, float]:

@@ -151,6 +151,7 @@ class GroupStory(Storyteller[AnyCommand]):
                     protocols=tuple(
                         _protocol(text, given.get("owns", ""))
                         for text in given.get("speaks", "range:t").split(",")
+                        if text
                     ),
                     member_id=member_id,
                     instance_id=instance_id,

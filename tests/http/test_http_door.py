@@ -9,8 +9,8 @@ import pytest
 from ropewalk.base import limits
 from ropewalk.node import life
 from ropewalk.node.config import load
-from ropewalk.node.http_door import CannotListen
 from ropewalk.node.life import Node
+from ropewalk.node.listening import CannotListen
 from ropewalk.node.options import NodeOptions
 from ropewalk.sim.machines.world import Machine, World
 from tests.http.client import Line, Page

@@ -232,6 +232,49 @@ def test_one_that_is_refused_and_goes_on_sending_is_cut_off() -> None:
     assert in_the_hall(story) < 10
 
 
+def test_a_full_door_makes_room_by_ending_those_who_do_not_finish_their_request() -> None:
+    """And nobody else: neither who waits for an answer, nor who is silent, nor who has only begun."""
+
+    async def story(hall: Hall) -> None:
+        waiting, silent = await hall.line(), await hall.line()
+        waiting.send(get("/poll"))
+        slow = [await hall.line() for _ in range(BOUNDS.connections_max - 3)]
+        for line in slow:
+            line.send(b"GET /slow HT")
+        await hall.settle(limits.HTTP_CROWDED_REQUEST_MS_MAX / 1000 + 1)
+        quick = await hall.line()
+        quick.send(b"GET /quick HT")
+        await hall.settle(0.1)
+        assert len(hall.connections) == BOUNDS.connections_max
+        another = await hall.line()
+        another.send(get("/another"))
+        assert (await another.page()).body == b"/another "
+        for line in slow:
+            await line.closed
+        quick.send(b"TP/1.1\r\nHost: n\r\n\r\n")
+        silent.send(get("/silent"))
+        hall.polls[0].release("a message")
+        assert [(await line.page()).body for line in (quick, silent, waiting)] == [
+            b"/quick ",
+            b"/silent ",
+            b"a message\n",
+        ]
+
+    in_the_hall(story)
+
+
+def test_a_full_door_refuses_whoever_comes_where_nobody_is_in_the_way() -> None:
+    async def story(hall: Hall) -> None:
+        lines = [await hall.line() for _ in range(BOUNDS.connections_max)]
+        await hall.settle(limits.HTTP_CROWDED_REQUEST_MS_MAX / 1000 + 1)
+        another = await hall.line()
+        await another.closed
+        lines[0].send(get("/first"))
+        assert (await lines[0].page()).body == b"/first "
+
+    in_the_hall(story)
+
+
 def test_a_long_poll_is_answered_and_the_next_request_waits_for_it() -> None:
     async def story(hall: Hall) -> list[bytes]:
         line = await hall.line()
@@ -269,6 +312,36 @@ def test_a_long_poll_hears_when_its_client_sends_no_more_and_is_answered_still()
         return page.body
 
     assert in_the_hall(story) == b"hurried\n"
+
+
+def test_a_door_that_leaves_answers_all_who_wait_and_keeps_nobody_waiting() -> None:
+    """Every answer is the last of its connection; whoever asks meanwhile is answered at once."""
+
+    async def story(hall: Hall) -> None:
+        lines = [await hall.line() for _ in range(3)]
+        for line in lines[:2]:
+            line.send(get("/poll"))
+        await hall.settle()
+        answered = hall.listener.hasten()
+        assert not answered.done()
+        lines[2].send(get("/poll"))
+        for line in lines:
+            page = await line.page()
+            assert (page.body, page.headers["connection"]) == (b"hurried\n", "close")
+            await line.closed
+        await answered
+
+    in_the_hall(story)
+
+
+def test_a_door_where_nobody_waits_leaves_at_once() -> None:
+    async def story(hall: Hall) -> bool:
+        line = await hall.line()
+        line.send(get("/echo"))
+        await line.page()
+        return hall.listener.hasten().done()
+
+    assert in_the_hall(story)
 
 
 def test_many_may_wait_and_hold_little() -> None:

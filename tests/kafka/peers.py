@@ -2,17 +2,20 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import pytest
 from msgspec import Struct
 
 from ropewalk.base.budget import ByteBudget
-from ropewalk.base.errors import NotController, StalePartitionEpoch
-from ropewalk.base.ids import NodeId, ProducerId
+from ropewalk.base.errors import NotController, QueueNotReady, RopewalkError, StalePartitionEpoch
+from ropewalk.base.ids import NodeId, OwnerId, ProducerId
 from ropewalk.base.limits import PEER_BUFFER_BYTES_MAX
 from ropewalk.broker.cluster.controller_link import ControllerLink
-from ropewalk.broker.peers.peers import PEER_LISTENER, PeerLinks
+from ropewalk.broker.peers.peers import PeerLinks
+from ropewalk.broker.queues.arrivals import Arrivals
+from ropewalk.broker.queues.credits import Credits
+from ropewalk.broker.queues.hosted_queue import HostedQueue
 from ropewalk.broker.reading.fetch_sessions import FetchSessions
 from ropewalk.client.connections.address import Address
 from ropewalk.controller.alter_partition import AlteredPartition, PartitionAlteration
@@ -21,15 +24,16 @@ from ropewalk.controller.health import Trouble
 from ropewalk.controller.load import NodeLoad
 from ropewalk.controller.membership import Heartbeat
 from ropewalk.controller.producer_ids import ProducerIdBlock
+from ropewalk.controller.queues import QueueCommand
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.listener import KafkaListener
-from ropewalk.kafka.peer.apis import serve_peers
+from ropewalk.kafka.peer.apis import QueueHandlers, serve_peers
 from ropewalk.kafka.peer.introduction import Admission
 from ropewalk.kafka.peer.listener import listen_to_peers, peer_connections
 from ropewalk.kafka.served import ServedApi
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.lineage import Position
-from ropewalk.metadata.records import BrokerRegistered, ControllerChanged, Endpoint
+from ropewalk.metadata.records import PEER_LISTENER, BrokerRegistered, ControllerChanged, Endpoint
 from ropewalk.runtime.errands import Errands
 from ropewalk.runtime.tasks import Supervisor
 from ropewalk.security.cluster_secret import ClusterSecret
@@ -55,6 +59,9 @@ class Services:
         self.registered: list[Registration] = []
         self.loads: list[NodeLoad] = []
         self.alterations: list[PartitionAlteration] = []
+        self.queue_commands: list[QueueCommand] = []
+        self.refusal: RopewalkError | None = None
+        """Of whatever is to be done to queues."""
 
     def _check(self) -> None:
         if not self.decides:
@@ -95,6 +102,13 @@ class Services:
         self._check()
         self.heard.append(f"allocation for {node_id} in {broker_epoch}")
         return ProducerIdBlock(ProducerId(1000), ProducerId(1010))
+
+    async def decide(self, command: QueueCommand) -> int:
+        self._check()
+        self.queue_commands.append(command)
+        if self.refusal is not None:
+            raise self.refusal
+        return 7
 
     async def fetch(self, position: Position, wait_ms: int) -> "Page":
         """Waits as only a task can."""
@@ -174,7 +188,9 @@ class Peer:
             write_markers=_nothing,
             hears_controller=lambda: True,
             health=services,
+            queues=services,
             has_parted=lambda: False,
+            queue_handlers=QueueHandlers(_no_queue, Credits(_no_queue), cast(Arrivals, None), ports.pool),
         )
         self.admission = Admission(
             node_id=self.node_id,
@@ -235,3 +251,7 @@ def among_peers(story: Callable[[Peers], Awaitable[T]], *, seed: int = 0) -> T:
 
     with World(seed) as world:
         return world.run(main(world), limit_s=600)
+
+
+def _no_queue(queue_id: OwnerId, index: int) -> HostedQueue:
+    raise QueueNotReady(f"partition {index} of {queue_id.hex()} is not here")

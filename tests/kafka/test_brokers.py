@@ -35,13 +35,21 @@ def cluster(*states: BrokerState, controller: int | None = None, listeners: tupl
 
 def test_clients_hear_of_those_that_serve_and_of_the_fenced_when_they_ask() -> None:
     image = cluster(ACTIVE, FENCED, STOPPING)
-    assert [broker.node_id for broker, _ in reachable_brokers(image)] == [0, 2]
-    assert [broker.node_id for broker, _ in registered_brokers(image)] == [0, 1, 2]
+    assert [broker.node_id for broker, _ in reachable_brokers(image, KAFKA_LISTENER)] == [0, 2]
+    assert [broker.node_id for broker, _ in registered_brokers(image, KAFKA_LISTENER)] == [0, 1, 2]
 
 
 def test_a_node_without_a_kafka_door_is_not_named() -> None:
     image = cluster(ACTIVE, ACTIVE, listeners=("PEER", KAFKA_LISTENER))
-    assert [broker.node_id for broker, _ in registered_brokers(image)] == [1]
+    assert [broker.node_id for broker, _ in registered_brokers(image, KAFKA_LISTENER)] == [1]
+
+
+def test_who_comes_by_one_listener_hears_of_the_brokers_that_have_it() -> None:
+    image = cluster(ACTIVE, ACTIVE, listeners=("OUTSIDE", KAFKA_LISTENER), controller=1)
+    assert [broker.node_id for broker, _ in reachable_brokers(image, "OUTSIDE")] == [0]
+    assert [broker.node_id for broker, _ in reachable_brokers(image, KAFKA_LISTENER)] == [1]
+    assert [controller_for_clients(image, name) for name in ("OUTSIDE", KAFKA_LISTENER, "NONE")] == [0, 1, -1]
+    assert [broker.client_endpoint is not None for broker in image.brokers.values()] == [True, True]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +68,7 @@ def test_a_node_without_a_kafka_door_is_not_named() -> None:
     ],
 )
 def test_the_controller_that_clients_are_told(image: Image, expected: int) -> None:
-    assert controller_for_clients(image) == expected
+    assert controller_for_clients(image, KAFKA_LISTENER) == expected
 
 
 def test_replicas_of_fenced_and_of_removed_brokers_are_offline() -> None:

@@ -15,6 +15,7 @@ from ropewalk.kafka.metadata_encoding import EncodedMetadata
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import (
     ALL_ROLES,
+    KAFKA_LISTENER,
     BrokerRegistered,
     BrokerState,
     BrokerStateChanged,
@@ -39,7 +40,7 @@ def image_of(*partition_counts: int) -> Image:
                 node_id,
                 7,
                 bytes(16),
-                (Endpoint("kafka", "host", 9092),),
+                (Endpoint(KAFKA_LISTENER, "host", 9092), Endpoint("OUTSIDE", f"outside-{node_id}", 9094)),
                 "rack",
                 ALL_ROLES,
                 BrokerState.ACTIVE,
@@ -69,9 +70,9 @@ class Held:
         self.holds -= 1
 
 
-def caller_of(version: int, connection: Held | None = None) -> Caller:
+def caller_of(version: int, connection: Held | None = None, listener: str = KAFKA_LISTENER) -> Caller:
     held = cast(Holdable, connection or Held())  # nothing else is asked of it here
-    return Caller(held, client_id="c", host="h", version=version)
+    return Caller(held, client_id="c", host="h", version=version, listener=listener)
 
 
 class Asked:
@@ -82,15 +83,17 @@ class Asked:
         self.plain: metadata.MetadataResponse | None = None
         self.encoding = EncodedMetadata(self._handle)
 
-    async def _handle(self, _: object, __: Caller) -> metadata.MetadataResponse:
-        self.plain = await self.described.all(metadata.OPERATIONS_NOT_ASKED, metadata.OPERATIONS_NOT_ASKED)
+    async def _handle(self, _: object, caller: Caller) -> metadata.MetadataResponse:
+        self.plain = await self.described.all(
+            metadata.OPERATIONS_NOT_ASKED, metadata.OPERATIONS_NOT_ASKED, caller.listener
+        )
         return self.plain
 
-    def answer(self, version: int) -> Any:
-        return asyncio.run(self._answer(version))
+    def answer(self, version: int, listener: str = KAFKA_LISTENER) -> Any:
+        return asyncio.run(self._answer(version, listener))
 
-    async def _answer(self, version: int) -> Any:
-        return await self.encoding.handle(None, caller_of(version))
+    async def _answer(self, version: int, listener: str) -> Any:
+        return await self.encoding.handle(None, caller_of(version, listener=listener))
 
 
 @pytest.mark.parametrize("version", metadata.API.versions)
@@ -131,6 +134,24 @@ def test_what_has_not_changed_is_neither_described_nor_encoded_again() -> None:
     assert b"".join(second.body()) == b"".join(metadata.API.encode_response(12, asked.plain))
 
 
+def test_two_listeners_share_what_is_encoded_and_each_keeps_its_own_answer() -> None:
+    image = image_of(300, 300)
+    asked = Asked(image)
+    inside = asked.answer(12)
+    topics = [] if asked.plain is None else asked.plain.topics
+    outside = asked.answer(12, "OUTSIDE")
+    assert asked.plain is not None
+    assert [(broker.host, broker.port) for broker in asked.plain.brokers] == [
+        ("outside-0", 9094),
+        ("outside-1", 9094),
+    ]
+    assert all(one is other for one, other in zip(topics, asked.plain.topics, strict=True))
+    assert b"".join(outside.body()) == b"".join(metadata.API.encode_response(12, asked.plain))
+    assert outside.body() != inside.body()
+    assert asked.answer(12) is inside
+    assert asked.answer(12, "OUTSIDE") is outside
+
+
 def test_another_set_of_brokers_in_service_is_told_for_every_partition() -> None:
     image = image_of(300)
     asked = Asked(image)
@@ -144,11 +165,11 @@ def test_another_set_of_brokers_in_service_is_told_for_every_partition() -> None
 def test_a_topic_that_is_deleted_is_not_kept() -> None:
     image = image_of(*[1] * 10)
     described = DescribedTopics(image)
-    asyncio.run(described.all(0, 0))
+    asyncio.run(described.all(0, 0, KAFKA_LISTENER))
     for number in range(9):
         image.apply(TopicDeleted(TopicId(number.to_bytes(16, "big"))))
     image.apply(TopicCreated(TopicId(bytes([1]) * 16), "another", None, 0))
-    asyncio.run(described.all(0, 0))
+    asyncio.run(described.all(0, 0, KAFKA_LISTENER))
     assert len(described._known) <= 2
 
 

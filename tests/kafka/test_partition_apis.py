@@ -5,11 +5,12 @@ import pytest
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import (
     alter_partition_reassignments,
+    create_acls,
+    delete_acls,
     describe_acls,
     describe_log_dirs,
     describe_producers,
     describe_topic_partitions,
-    describe_user_scram_credentials,
     elect_leaders,
     list_partition_reassignments,
 )
@@ -229,13 +230,13 @@ def test_there_is_no_authorizer(version: int) -> None:
     assert at_the_door(story) == ErrorCode.SECURITY_DISABLED
 
 
-def test_nobody_has_credentials() -> None:
-    async def story(door: Door) -> list[list[int]]:
-        codes = []
-        for users in (None, (describe_user_scram_credentials.UserName("u"),)):
-            request = describe_user_scram_credentials.DescribeUserScramCredentialsRequest(users)
-            response = await door.call(describe_user_scram_credentials.API, 0, request)
-            codes.append([result.error_code for result in response.results])
-        return codes
+@pytest.mark.parametrize("version", create_acls.API.versions)
+def test_rules_can_neither_be_added_nor_removed_where_nothing_is_checked(version: int) -> None:
+    async def story(door: Door) -> tuple[int, int]:
+        creation = create_acls.AclCreation(2, "t", 3, "User:alice", "*", 3, 3)
+        added = await door.call(create_acls.API, version, create_acls.CreateAclsRequest((creation,)))
+        every = delete_acls.DeleteAclsFilter(1, None, 1, None, None, 1, 1)
+        removed = await door.call(delete_acls.API, version, delete_acls.DeleteAclsRequest((every,)))
+        return added.results[0].error_code, removed.filter_results[0].error_code
 
-    assert at_the_door(story) == [[], [ErrorCode.RESOURCE_NOT_FOUND]]
+    assert at_the_door(story) == (ErrorCode.SECURITY_DISABLED, ErrorCode.SECURITY_DISABLED)

@@ -10,8 +10,11 @@ from ropewalk.wire.messages import (
     alter_client_quotas,
     alter_configs,
     alter_partition_reassignments,
+    alter_user_scram_credentials,
+    create_acls,
     create_partitions,
     create_topics,
+    delete_acls,
     delete_topics,
     describe_quorum,
     elect_leaders,
@@ -56,12 +59,27 @@ REQUESTS: list[tuple[AnyApi, Message]] = [
         ),
     ),
     (
+        alter_user_scram_credentials.API,
+        alter_user_scram_credentials.AlterUserScramCredentialsRequest(
+            (alter_user_scram_credentials.ScramCredentialDeletion("t", 1),),
+            (alter_user_scram_credentials.ScramCredentialUpsertion("t", 2, 4096, b"", b""),),
+        ),
+    ),
+    (
         elect_leaders.API,
         elect_leaders.ElectLeadersRequest(0, (elect_leaders.TopicPartitions("t", (0,)),)),
     ),
     (
         alter_partition_reassignments.API,
         alter_partition_reassignments.AlterPartitionReassignmentsRequest(),
+    ),
+    (
+        create_acls.API,
+        create_acls.CreateAclsRequest((create_acls.AclCreation(2, "t", 3, "User:a", "*", 3, 3),)),
+    ),
+    (
+        delete_acls.API,
+        delete_acls.DeleteAclsRequest((delete_acls.DeleteAclsFilter(1, None, 1, None, None, 1, 1),)),
     ),
     (unregister_broker.API, unregister_broker.UnregisterBrokerRequest(1)),
     (update_features.API, update_features.UpdateFeaturesRequest(1000, ())),
@@ -84,6 +102,8 @@ def test_the_refusal_says_why_in_every_version(api: AnyApi, request_: Message) -
     assert "nobody decides" in repr(refusal)
     if api not in (
         alter_partition_reassignments.API,
+        create_acls.API,
+        delete_acls.API,
         unregister_broker.API,
         update_features.API,
         describe_quorum.API,

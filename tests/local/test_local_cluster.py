@@ -124,7 +124,13 @@ def test_a_node_that_is_killed_is_missed_by_nobody_and_can_be_started_again(tmp_
     data = tmp_path / "data"
     with running(tmp_path, "--nodes", "3", "--data", str(data)) as cluster:
         cluster.await_words("node-0 keeps the metadata")
-        assert [len(cluster.ready[door]) for door in ("kafka", "http", "peer", "pids")] == [3, 3, 3, 3]
+        assert [len(cluster.ready[door]) for door in ("kafka", "http", "sqs", "peer", "pids")] == [
+            3,
+            3,
+            3,
+            3,
+            3,
+        ]
         assert (data / "secret").stat().st_mode & 0o777 == 0o600
         ropewalk(cluster, "topic", "create", "t", "-p", "3")
         ropewalk(cluster, "produce", "t", stdin="a\n")

@@ -35,9 +35,10 @@ def of_all(plans: Sequence[NodePlan], name: str) -> list[str | None]:
 
 
 def test_ports_follow_and_data_is_apart() -> None:
-    plans = plan(NodeOptions(kafka="h:100", http="h:200", peer="h:300"))
+    plans = plan(NodeOptions(kafka="h:100", http="h:200", sqs="h:400", peer="h:300"))
     assert of_all(plans, "kafka.listen") == ["h:100", "h:101", "h:102"]
     assert of_all(plans, "http.listen") == ["h:200", "h:201", "h:202"]
+    assert of_all(plans, "sqs.listen") == ["h:400", "h:401", "h:402"]
     assert of_all(plans, "peer.listen") == ["h:300", "h:301", "h:302"]
     assert of_all(plans, "node.id") == ["0", "1", "2"]
     assert of_all(plans, "node.data") == ["/data/node-0", "/data/node-1", "/data/node-2"]
@@ -121,3 +122,17 @@ def test_members_of_etcd_are_found_again_where_they_were(tmp_path: Path) -> None
     command = member_command("etcd", members[1], members, tmp_path)
     assert command[command.index("--listen-client-urls") + 1] == members[1].url
     assert command[command.index("--initial-cluster") + 1].count("=http://127.0.0.1:") == 3
+
+
+def test_listeners_with_names_get_free_ports_on_every_node() -> None:
+    chosen = ("listeners=PLAINTEXT://h:0,SSL://h:0",)
+    plans = plan(NodeOptions(settings=chosen), count=2)
+    assert of_all(plans, "listeners") == [
+        "PLAINTEXT://h:50000,SSL://h:50001",
+        "PLAINTEXT://h:50002,SSL://h:50003",
+    ]
+    assert of_all(plans, "kafka.listen") == [None, None]
+    with pytest.raises(ImpossiblePlan, match="several nodes take listeners with port 0 only"):
+        plan(NodeOptions(settings=("listeners=PLAINTEXT://h:1",)))
+    with pytest.raises(ImpossiblePlan, match="first listener, which must be a plain one"):
+        plan(NodeOptions(settings=("kafka.security.protocol=SSL",)))

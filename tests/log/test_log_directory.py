@@ -1,6 +1,7 @@
 """The data directory: identity, lock, partitions, checkpoints."""
 
 import random
+from errno import ENOSPC
 
 import pytest
 
@@ -12,6 +13,7 @@ from ropewalk.log.checkpoints import encode_checked, read_checked
 from ropewalk.log.directory import DataDirectory, Held
 from ropewalk.log.storage import Storage
 from ropewalk.runtime.memory_disk import MemoryDisk, MemoryEverything
+from ropewalk.runtime.reserve import FileReserve
 from ropewalk.sim.machines.disk import SimulatedDisk
 from ropewalk.sim.machines.loop import SimulatedLoop
 from ropewalk.sim.machines.platters import Platters
@@ -88,6 +90,31 @@ def test_partitions_are_made_found_and_deleted() -> None:
     directory.delete_partitions([Held(NAME, TOPIC_ID)])
     assert open_directory(disk).partitions() == [Held(dashed, TOPIC_ID)]
     assert not [name for name in disk.list("/data") if name.startswith("orders")]
+
+
+class TightDisk(MemoryDisk):
+    """Its file system has no block left for another name, before some is given up of what is kept back."""
+
+    reserve: FileReserve | None = None
+
+    def rename(self, source: str, target: str) -> None:
+        if self.reserve is not None and self.reserve.is_whole:
+            raise OSError(ENOSPC, "no room for a name")
+        super().rename(source, target)
+
+
+def test_partitions_are_deleted_on_a_disk_that_has_no_room_for_a_name() -> None:
+    disk = TightDisk()
+    disk.make_directory("/data")
+    reserve = FileReserve(disk, "/data", random.Random(1), bytes_min=1 << 16)
+    storage = Storage(disk, reserve=reserve)
+    directory = DataDirectory.open(storage, "/data", node_id=NodeId(1), rng=random.Random(1))
+    directory.create_partition(NAME, TOPIC_ID)
+    reserve.look(partition_count=1)
+    disk.reserve = reserve
+    directory.delete_partitions([Held(NAME, TOPIC_ID)])
+    assert directory.partitions() == []
+    assert not reserve.is_whole
 
 
 def test_what_another_topic_has_left_under_a_name_is_set_aside() -> None:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 import pytest
+from msgspec import structs
 
 from ropewalk.base.errors import CorruptMetadata, MetadataUnavailable
 from ropewalk.base.ids import NodeId, ProducerId
@@ -36,6 +37,10 @@ FAULTS = EtcdFaults(
     watch_deaf=0.03,
     watch_delay_s_max=0.2,
 )
+SNAPSHOT_SHARE = 0.1
+"""Of appends, which are followed by a snapshot."""
+
+OFTEN_LATE = structs.replace(FAULTS, done_late=0.3)
 CONTROLLERS = 3
 SECONDS = 40.0
 SEEDS = range(8)
@@ -44,9 +49,10 @@ SEEDS = range(8)
 class Contest:
     """One world, its controllers, and what they were told."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, faults: EtcdFaults, snapshot_share: float) -> None:
         self.world = world
-        self.etcd = ModelledEtcd(world, faults=FAULTS)
+        self.snapshot_share = snapshot_share
+        self.etcd = ModelledEtcd(world, faults=faults)
         self.rng = world.rng_for("contest")
         self.number_next = 0
         self.committed: dict[int, MetadataRecord] = {}
@@ -109,7 +115,7 @@ class Contest:
                 self.committed.update(enumerate(records, offset))
                 self.heard(offset, records)
                 with suppress(MetadataUnavailable):
-                    if self.rng.random() < 0.1 and log.end_offset == end_offset:
+                    if self.rng.random() < self.snapshot_share and log.end_offset == end_offset:
                         await log.write_snapshot(Snapshot(log.epoch, end_offset, self.facts(end_offset)))
                 return end_offset
             case Raced():
@@ -205,6 +211,11 @@ def test_whatever_happens_there_is_one_log() -> None:
     assert [name for name in EXPECTED if not happened[name]] == []
 
 
+def test_there_is_one_log_where_snapshots_are_many_and_late() -> None:
+    for seed in SEEDS:
+        late_snapshots(seed)
+
+
 def without_comparing_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """An append that comes late overwrites what was appended since."""
     whole = EtcdMetadataLog._appending
@@ -245,30 +256,37 @@ def with_snapshots_switched_late(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Store, "write_as", broken)
 
 
+def contested(seed: int, faults: EtcdFaults = FAULTS, snapshot_share: float = SNAPSHOT_SHARE) -> Contest:
+    with World(f"contest-{seed}") as world:
+        contest = Contest(world, faults, snapshot_share)
+        world.run(contest.run(), limit_s=200)
+        return contest
+
+
+def late_snapshots(seed: int) -> Contest:
+    """With a switch that is late in one of a hundred contests or two, a break of that takes a minute to be found."""
+    return contested(seed, OFTEN_LATE, snapshot_share=0.9)
+
+
 @pytest.mark.parametrize(
-    "broken",
+    ("broken", "contest"),
     [
-        without_comparing_the_end,
-        with_appends_sent_again,
-        with_silence_taken_for_refusal,
-        with_no_space_taken_for_refusal,
-        with_snapshots_switched_late,
+        (without_comparing_the_end, contested),
+        (with_appends_sent_again, contested),
+        (with_silence_taken_for_refusal, contested),
+        (with_no_space_taken_for_refusal, contested),
+        (with_snapshots_switched_late, late_snapshots),
     ],
 )
 def test_a_log_that_is_broken_is_found_out(
-    broken: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+    broken: Callable[[pytest.MonkeyPatch], None],
+    contest: Callable[[int], Contest],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     broken(monkeypatch)
     for seed in range(150):  # which one it is changes with everything that is sent
         try:
-            contested(seed)
+            contest(seed)
         except (AssertionError, CorruptMetadata, ExceptionGroup):
             return
     pytest.fail("nobody noticed")
-
-
-def contested(seed: int) -> Contest:
-    with World(f"contest-{seed}") as world:
-        contest = Contest(world)
-        world.run(contest.run(), limit_s=200)
-        return contest

@@ -234,23 +234,24 @@ def test_both_sides_may_prove_themselves_with_certificates(tmp_path: Path) -> No
         member_count=1,
         scheme="https",
     )
-    known = ssl.create_default_context(cafile=str(tmp_path / "ca.pem"))
+    authority = str(tmp_path / "ca.pem")
+    known = ssl.create_default_context(cafile=authority)
     known.load_cert_chain(tmp_path / "etcd.pem", tmp_path / "etcd.key")
     members = parse_members(member.urls)
 
     async def story() -> None:
         while True:
             try:
-                log = await opened(Access(members, tls=known))
+                log = await opened(Access(members, tls=lambda: known))
                 break
             except MetadataUnavailable:
                 await asyncio.sleep(0.05)
         assert await log.take_over(NodeId(0), expected_epoch=0) == 1
         assert await append(log, fact(1)) == Committed(1)
         with pytest.raises(MetadataUnavailable, match="certificate verify failed"):
-            await opened(Access(members, tls=ssl.create_default_context()))
+            await opened(Access(members, tls=ssl.create_default_context))
         with pytest.raises(MetadataUnavailable):
-            await opened(Access(members, tls=ssl.create_default_context(cafile=str(tmp_path / "ca.pem"))))
+            await opened(Access(members, tls=lambda: ssl.create_default_context(cafile=authority)))
         log.close()
 
     try:

@@ -3,12 +3,15 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from ropewalk.base.errors import UnknownPartition, UnknownTopic, UnknownTopicId
 from ropewalk.base.ids import LeaderEpoch, NodeId, ProducerId, TopicId
 from ropewalk.base.limits import TOPICS_DELETED_REMEMBERED_MAX
 from ropewalk.metadata.image import Image, Topic
 from ropewalk.metadata.records import (
+    AclAdded,
+    AclRemoved,
     BrokerRegistered,
     BrokerSettingsChanged,
     ChangeBegun,
@@ -26,6 +29,7 @@ from ropewalk.metadata.records import (
     decode_records,
     encode_records,
 )
+from tests.security.rules import rules
 
 SETTING_NAMES = ("retention.ms", "segment.bytes", "flush")
 
@@ -40,7 +44,18 @@ def histories(draw: st.DrawFn) -> list[MetadataRecord]:
         topic_id = draw(st.sampled_from(sorted(partitions))) if partitions else None
         match draw(
             st.sampled_from(
-                ["broker", "topic", "partition", "change", "delete", "settings", "node", "ids", "quotas"]
+                [
+                    "broker",
+                    "topic",
+                    "partition",
+                    "change",
+                    "delete",
+                    "settings",
+                    "node",
+                    "ids",
+                    "quotas",
+                    "rule",
+                ]
             )
         ):
             case "broker":
@@ -89,6 +104,9 @@ def histories(draw: st.DrawFn) -> list[MetadataRecord]:
                 entity = draw(st.sampled_from([(("user", None),), (("client-id", "c"), ("user", "u"))]))
                 quotas = st.dictionaries(st.sampled_from(["a", "b"]), st.sampled_from([None, 1.5, 2.0]))
                 records.append(ClientQuotasChanged(entity, draw(quotas)))
+            case "rule":
+                said = structs.astuple(draw(rules))
+                records.append(AclAdded(*said) if draw(st.booleans()) else AclRemoved(*said))
     return records
 
 
@@ -112,6 +130,7 @@ def everything(image: Image) -> object:
         image.broker_settings(None),
         image.broker_settings(NodeId(0)),
         image.client_quotas,
+        list(image.acls),
         [image.was_deleted(TopicId(number.to_bytes(16, "big"))) for number in range(25)],
     )
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from ropewalk.base.errors import InvalidSetting
-from ropewalk.node.config import load, parse_address
+from ropewalk.node.addresses import parse_address
+from ropewalk.node.config import load
 from ropewalk.node.options import NodeOptions
 
 
@@ -149,3 +150,20 @@ def test_addresses(text: str, expected: tuple[str, int]) -> None:
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(InvalidSetting, match="here"):
         parse_address(text, "here")
+
+
+@pytest.mark.parametrize(
+    ("settings", "wait_ms"),
+    [
+        ((), "0"),
+        (("sqs.credentials=/keys",), "60000"),
+        (("sqs.credentials=/keys", "sqs.delete.wait.ms=5"), "5"),
+    ],
+)
+def test_names_of_deleted_queues_rest_where_there_are_keys(settings: tuple[str, ...], wait_ms: str) -> None:
+    assert load(NodeOptions(settings=settings), {})["sqs.delete.wait.ms"] == wait_ms
+
+
+def test_an_account_has_twelve_digits() -> None:
+    with pytest.raises(InvalidSetting, match=r"sqs\.account"):
+        load(NodeOptions(settings=("sqs.account=12",)), {})

@@ -139,6 +139,21 @@ def test_a_manager_that_is_gone_is_no_reason_to_end(tmp_path: Path) -> None:
         pytest.param(("kafka.listen=10.0.0.1:9092",), ["kafka.listen (10.0.0.1:9092) can"], id="one address"),
         pytest.param(("http.listen=0.0.0.0:9644",), ["http.listen (0.0.0.0:9644) can"], id="metrics"),
         pytest.param(("http.listen=none",), [], id="no metrics"),
+        pytest.param(
+            ("kafka.listen=10.0.0.1:9092", "kafka.security.protocol=SSL"),
+            ["kafka.listen (10.0.0.1:9092) can"],
+            id="encrypted, and for anybody",
+        ),
+        pytest.param(
+            ("kafka.listen=10.0.0.1:9092", "kafka.security.protocol=SSL", "ssl.client.auth=required"),
+            [],
+            id="for those with a certificate",
+        ),
+        pytest.param(
+            ("listeners=SSL://10.0.0.1:1,PLAINTEXT://:2", "listener.name.ssl.ssl.client.auth=required"),
+            ["advertised.listeners is not set", "listeners (PLAINTEXT://0.0.0.0:2) can"],
+            id="several",
+        ),
     ],
 )
 def test_addresses_that_could_surprise_are_warned_of(settings: tuple[str, ...], expected: list[str]) -> None:
@@ -148,7 +163,7 @@ def test_addresses_that_could_surprise_are_warned_of(settings: tuple[str, ...], 
 
 
 def test_a_start_warns_of_them(tmp_path: Path) -> None:
-    journal = lines(run_node(tmp_path / "data", "--kafka", "0.0.0.0:0"))
+    journal = lines(run_node(tmp_path / "data", "--kafka", "0.0.0.0:0", "--sqs", "127.0.0.1:0"))
     warned = [line["event"] for line in journal if line["level"] == "warning"]
     assert len(warned) == 2, warned
 

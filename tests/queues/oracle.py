@@ -15,7 +15,9 @@ from ropewalk.queues.settings import QueueSettings
 class Told:
     group: str
     ready_at_ms: int
-    """When it could be received for the first time."""
+    """When it could be received for the first time: not before."""
+    ready_by_ms: int = 0
+    """And surely from then on. Delays end a little late, and later after changes of leader."""
     visible_at_ms: int = 0
     """Hidden before, since it was received: in flight or resting."""
     attempt: int = 0
@@ -35,12 +37,13 @@ class Oracle:
     written: dict[int, Told] = field(default_factory=dict)
     written_at_ms: int = 0
 
-    def visible(self, offset: int, now_ms: int) -> bool:
+    def visible(self, offset: int, now_ms: int, *, is_sure: bool = False) -> bool:
         told = self.messages[offset]
+        ready_ms = max(told.ready_at_ms, told.ready_by_ms) if is_sure else told.ready_at_ms
         return (
             not told.is_gone
             and not told.is_moving
-            and max(told.ready_at_ms, told.visible_at_ms) <= now_ms
+            and max(ready_ms, told.visible_at_ms) <= now_ms
             and (told.is_refused or not self.dies(told))
         )
 
@@ -48,14 +51,14 @@ class Oracle:
         target = self.settings.dead_letters
         return target is not None and told.count >= target.receive_count_max
 
-    def may_give(self, now_ms: int) -> set[int]:
-        """Everything that one receive without a bound could be given."""
+    def may_give(self, now_ms: int, *, is_sure: bool = False) -> set[int]:
+        """Everything that one receive without a bound could be given; with `is_sure`, what it must be given."""
         given: set[int] = set()
         locked: set[str] = set()
         for offset, told in sorted(self.messages.items()):
             if told.is_gone or (self.settings.is_fifo and told.group in locked):
                 continue
-            if self.visible(offset, now_ms):
+            if self.visible(offset, now_ms, is_sure=is_sure):
                 given.add(offset)
             else:
                 locked.add(told.group)
@@ -66,8 +69,9 @@ class Oracle:
         offsets = [given.offset for given in answer.messages]
         may = self.may_give(now_ms)
         assert len(offsets) == len(set(offsets)) <= count_max
-        assert bool(offsets) == bool(may), "what is read suffices, as long as it is something"
         assert set(offsets) <= may
+        sure = self.may_give(now_ms, is_sure=True)
+        assert len(offsets) >= min(count_max, len(sure)), "as many as it wants, if there are so many"
         if self.settings.is_fifo:  # a standard queue gives what it has read already before what it has not
             for offset in offsets:
                 group = self.messages[offset].group
@@ -111,7 +115,7 @@ class Oracle:
     def change_leader(self, now_ms: int) -> None:
         """Messages are in the log whether or not anything was written about them since."""
         for offset, told in self.messages.items():
-            self.written.setdefault(offset, Told(told.group, told.ready_at_ms))
+            self.written.setdefault(offset, Told(told.group, told.ready_at_ms, told.ready_by_ms))
         self.messages = {offset: copy(told) for offset, told in self.written.items()}
         for told in self.messages.values():
             told.is_refused = False

@@ -8,12 +8,16 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ropewalk.queues import QueuePartition, QueueReplay
-from ropewalk.queues.answers import Admitted, Answer, MoveOrder, Noted
+from ropewalk.queues.answers import Admitted, Answer, Moved, MoveOrder, Noted, ToMove
 from ropewalk.queues.commands import (
     AnyCommand,
+    BeginTask,
     EndMove,
+    EndTask,
     Message,
+    Move,
     NextMove,
+    NextToMove,
     ProvideProducer,
     Send,
     Sent,
@@ -23,9 +27,12 @@ from ropewalk.queues.event_codec import decode_delta
 from ropewalk.queues.events import Delta
 from ropewalk.queues.settings import QueueSettings
 from ropewalk.queues.snapshot_codec import decode_piece, encode_snapshot
+from ropewalk.queues.state import TaskShare
 from ropewalk.queues.step import QueueStep
 
 START_MS = 1_000_000
+TARGET = bytes(range(16))
+"""The topic that messages are moved to."""
 READ_COUNT = 7
 """Offsets that are read together: few, so that reading is interrupted often."""
 
@@ -43,8 +50,11 @@ class Stage:
         self.log: list[Record] = []
         self.replies: dict[int, Answer | QueueError] = {}
         self.last_token = 0
-        self.target: dict[tuple[int, int], tuple[int, ...]] = {}
-        """The dead-letter queue: offsets of the source, by producer id and sequence."""
+        self.target: dict[tuple[int, int, int], tuple[int, ...]] = {}
+        """The queue that messages are moved to: offsets of the source, by producer id, partition and sequence."""
+        self.rewound: set[tuple[int, int, int]] = set()
+        """What came there before a rewind, and may come again."""
+        self.producer_id = 76
         self.deltas: list[Delta] = []
         self.skew_ms = 0
         self.on_reply: Callable[[int, Answer | QueueError], None] = lambda token, answer: None
@@ -54,7 +64,8 @@ class Stage:
 
     @property
     def dead(self) -> list[int]:
-        return sorted(offset for offsets in self.target.values() for offset in offsets)
+        fresh = [offsets for key, offsets in self.target.items() if key not in self.rewound]
+        return sorted(offset for offsets in fresh for offset in offsets)
 
     def ask(self, command: AnyCommand) -> int:
         """The token under which the reply is, or will be, in `replies`."""
@@ -67,10 +78,10 @@ class Stage:
         """The reply to a command that does not wait."""
         return self.replies[self.ask(command)]
 
-    def send(self, *, group: str = "", delay_ms: int = 0) -> int:
-        """As to a standard queue, which asks nobody."""
+    def send(self, *, group: str = "", delay_ms: int = 0, skew_ms: int = 0) -> int:
+        """As to a standard queue, which asks nobody, by a door whose clock is so far ahead of the leader's."""
         offset = len(self.log)
-        self.log.append(Record(Message(offset, self.time_ms, group, delay_ms), "", b""))
+        self.log.append(Record(Message(offset, self.time_ms + skew_ms, group, delay_ms), "", b""))
         self.end_turn()
         return offset
 
@@ -90,31 +101,67 @@ class Stage:
 
     def carry_move(self, *, is_taken: bool = True, is_heard: bool = True) -> tuple[int, ...]:
         """What a mover does: append under the intent's identity, and tell how it ended, unless it dies before."""
-        if self.core.wants_producer:
-            assert self.answer(ProvideProducer(77, 0)) == Noted()
+        self.provide()
         if self.core.state.move is None:
             return ()
         order = self.answer(NextMove())
         assert isinstance(order, MoveOrder)
         move = order.move
         if is_taken:
-            had = self.target.setdefault((move.producer_id, move.sequence), move.offsets)
+            had = self.target.setdefault((move.producer_id, move.partition, move.sequence), move.offsets)
             assert had == move.offsets, "a sequence stands for one batch"
         if is_heard:
-            assert self.answer(EndMove(move.sequence, is_moved=is_taken)) == Noted()
+            assert self.answer(EndMove(move, len(move.offsets) if is_taken else 0)) == Noted()
         return move.offsets
+
+    def provide(self) -> None:
+        """Producer ids that nobody else has, one for each time that one is wanted."""
+        if self.core.wants_producer:
+            self.producer_id += 1
+            assert self.answer(ProvideProducer(self.producer_id, 0)) == Noted()
+
+    def begin_task(self, task_id: bytes) -> TaskShare:
+        share = self.answer(BeginTask(task_id, len(self.log)))
+        assert isinstance(share, TaskShare)
+        return share
+
+    def end_task(self, task_id: bytes, ending: str) -> TaskShare | QueueError:
+        share = self.answer(EndTask(task_id, ending))
+        assert isinstance(share, TaskShare | QueueError)
+        return share
+
+    def next_to_move(self, count_max: int) -> tuple[int, ...] | None:
+        """None: that is not known yet."""
+        token = self.ask(NextToMove(count_max))
+        if token not in self.replies:
+            self.core.forget(token)
+            return None
+        told = self.replies[token]
+        assert isinstance(told, ToMove)
+        return told.offsets
+
+    def want_moved(self, offsets: tuple[int, ...], partition: int = 0) -> int:
+        """The token under which how it ended will be told."""
+        token = self.ask(Move(offsets, TARGET, partition))
+        self.provide()
+        return token
+
+    def moved(self, token: int) -> Moved | None:
+        told = self.replies.get(token)
+        assert told is None or isinstance(told, Moved)
+        return told
 
     def end_turn(self) -> None:
         if self.core.must_write(self.time_ms):
             self.write()
-        self.core.on_committed(len(self.log))
+        self.core.on_committed(len(self.log), self.time_ms)
         while (start := self.core.next_read()) is not None:
             end = min(start + READ_COUNT, len(self.log))
             messages = tuple(record.message for record in self.log[start:end] if record.message is not None)
             self._carry_out(self.core.on_read(messages, end, self.time_ms))
             if self.core.must_write(self.time_ms):
                 self.write()
-                self.core.on_committed(len(self.log))
+                self.core.on_committed(len(self.log), self.time_ms)
 
     def write(self) -> None:
         value = self.core.take_delta(self.time_ms)
@@ -146,9 +193,8 @@ class Stage:
         self.core = self._led()
         self.end_turn()
 
-    def replayed(self) -> QueueReplay:
+    def replayed(self, start: int) -> QueueReplay:
         replay = QueueReplay(self.settings)
-        start = self._last_snapshot()
         for offset, record in enumerate(self.log[start:], start):
             if record.state:
                 replay.read(record.state)
@@ -161,9 +207,14 @@ class Stage:
                 )
         return replay
 
-    def durable(self) -> list[bytes]:
-        """The state as the log tells it."""
-        return encode_snapshot(self.replayed().state)
+    def check_replay(self) -> None:
+        """Now that nothing is unwritten, the log tells the same state, whichever snapshot reading begins at. Ids that have run out may be there or not."""
+        self.core.state.deduplication.forget(self.time_ms)
+        told = encode_snapshot(self.core.state)
+        for start in {0, self._last_snapshot()}:
+            state = self.replayed(start).state
+            state.deduplication.forget(self.time_ms)
+            assert encode_snapshot(state) == told, f"the log from {start} on tells something else"
 
     def _last_snapshot(self) -> int:
         for offset in range(len(self.log) - 1, -1, -1):
@@ -173,7 +224,7 @@ class Stage:
         return 0
 
     def _led(self) -> QueuePartition:
-        state = self.replayed().state
+        state = self.replayed(self._last_snapshot()).state
         return QueuePartition(self.settings, state, committed_end=len(self.log), now_ms=self.time_ms)
 
     def _carry_out(self, step: QueueStep) -> None:

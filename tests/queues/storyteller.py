@@ -8,7 +8,8 @@ A message is called by its offset; records of state between messages have offset
     delete a 3 4, release a 3 [attempt=1]
     change a 3 [to=0]
     purge, expire 5, rewind 0
-    move [refused] [unheard]                    dead letters are carried to their target
+    move [refused] [unheard]                    what is on its way is carried to its target
+    task t, next [count=10], want 3 4 [to=0], end t [COMPLETED]   a move task: it comes, what is next, move these, it ends
     snapshot, figures, clock 5000               clock: from the next crash on, the leader's clock is so far ahead
     dead [max=2], fifo                          settings: dead letters, and a FIFO queue
 """
@@ -17,13 +18,17 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from ropewalk.queues.answers import Admitted, Answer, Done, Received
+from ropewalk.queues.answers import Admitted, Answer, Done, Moved, Received, ToMove
 from ropewalk.queues.commands import (
     AnyCommand,
+    BeginTask,
     ChangeVisibility,
     Delete,
+    EndTask,
     Expire,
     Handle,
+    Move,
+    NextToMove,
     Purge,
     Receive,
     Release,
@@ -42,12 +47,13 @@ from ropewalk.queues.events import (
     Released,
     Rewound,
     Settled,
+    TaskBegun,
+    TaskEnded,
 )
 from ropewalk.queues.settings import DeadLetterTarget
-from tests.queues.stage import Stage
+from ropewalk.queues.state import TaskShare
+from tests.queues.stage import TARGET, Stage
 from tests.storyteller import Storyteller
-
-TARGET = bytes(range(16))
 
 
 class QueueStory(Storyteller[AnyCommand]):
@@ -69,6 +75,10 @@ class QueueStory(Storyteller[AnyCommand]):
                 moved = stage.carry_move(is_taken="refused" not in words, is_heard="unheard" not in words)
                 self.told |= set(range(token + 1, stage.last_token + 1))
                 return [*self.news(), f"carried {_numbers(moved)}; dead are {_numbers(tuple(stage.dead))}"]
+            case "provide":
+                token = stage.last_token
+                stage.provide()
+                self.told |= set(range(token + 1, stage.last_token + 1))
             case "snapshot":
                 stage.snapshot()
             case "clock":
@@ -98,6 +108,8 @@ class QueueStory(Storyteller[AnyCommand]):
             if verb == "rewind":
                 return "", Rewind(offset)
             return "", Purge(offset) if verb == "purge" else Expire(offset)
+        if verb in ("task", "next", "want", "end"):
+            return "task", self._task(verb, words)
         caller, *rest = words
         given = dict(word.split("=") for word in rest if "=" in word)
         handles = tuple(self._handle(caller, int(word), given) for word in rest if "=" not in word)
@@ -117,6 +129,18 @@ class QueueStory(Storyteller[AnyCommand]):
                 to_ms = int(given.get("to", 0))
                 return caller, ChangeVisibility(tuple(VisibilityChange(each, to_ms) for each in handles))
         raise ValueError(f"no such command: {verb}")
+
+    def _task(self, verb: str, words: list[str]) -> AnyCommand:
+        given = dict(word.split("=") for word in words if "=" in word)
+        match verb:
+            case "task":
+                return BeginTask(words[0].encode(), len(self._stage.log))
+            case "next":
+                return NextToMove(int(given.get("count", 10)))
+            case "want":
+                offsets = tuple(int(word) for word in words if "=" not in word)
+                return Move(offsets, TARGET, int(given.get("to", 0)))
+        return EndTask(words[0].encode(), words[1] if len(words) > 1 else "COMPLETED")
 
     def ask(self, command: AnyCommand) -> int:
         return self._stage.ask(command)
@@ -167,8 +191,12 @@ def _event(event: Event, log_ms: int) -> str:
             return f"rewound to {offset}"
         case MoveIntended(offsets, _, partition, producer_id, _, sequence):
             return f"{_numbers(offsets)} to move to {partition} as {producer_id}/{sequence}"
-        case MoveEnded(is_moved):
-            return "moved" if is_moved else "not moved"
+        case MoveEnded(moved_count):
+            return f"moved {moved_count}" if moved_count else "not moved"
+        case TaskBegun(task_id, end_offset):
+            return f"task {task_id.decode()} below {end_offset}"
+        case TaskEnded(ending):
+            return f"task {ending.lower()}"
 
 
 def _answer(answer: Answer | QueueError) -> str:
@@ -180,6 +208,12 @@ def _answer(answer: Answer | QueueError) -> str:
             return ", ".join(told) or "nothing"
         case Done(refusals):
             return " ".join("ok" if each is None else type(each).__name__ for each in refusals) or "ok"
+        case TaskShare():
+            return f"{answer.moved_count} moved below {answer.end_offset}{answer.ending and ', '}{answer.ending.lower()}"
+        case ToMove(offsets):
+            return f"next {_numbers(offsets)}"
+        case Moved(moved_count, chosen_count):
+            return f"moved {moved_count} of {chosen_count}"
         case Admitted(offsets, are_duplicates):
             return f"is {offsets[0]}{', a duplicate' if are_duplicates[0] else ''}"
     return "ok"

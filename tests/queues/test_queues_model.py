@@ -7,7 +7,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from ropewalk.queues.answers import Admitted, Answer, Done, Noted, Received
+from ropewalk.base.limits import QUEUE_MARK_MS
+from ropewalk.queues.answers import Admitted, Answer, Done, Moved, Noted, Received
 from ropewalk.queues.commands import (
     AnyCommand,
     ChangeVisibility,
@@ -15,16 +16,22 @@ from ropewalk.queues.commands import (
     EndMove,
     Handle,
     NextMove,
-    ProvideProducer,
     Purge,
     Receive,
     Release,
     Rewind,
     VisibilityChange,
 )
-from ropewalk.queues.errors import MessageNotInFlight, MoveUnderWay, QueueError, ReceiptExpired
+from ropewalk.queues.errors import (
+    MessageNotInFlight,
+    MoveUnderWay,
+    QueueError,
+    ReceiptExpired,
+    UnknownMove,
+)
+from ropewalk.queues.events import MoveIntended
 from ropewalk.queues.settings import DeadLetterTarget, QueueSettings
-from ropewalk.queues.snapshot_codec import encode_snapshot
+from ropewalk.queues.state import TaskShare
 from tests.queues.oracle import Oracle, Told
 from tests.queues.stage import Stage
 
@@ -33,7 +40,9 @@ KINDS = {
     "standard": QueueSettings(),
     "standard with dead letters": QueueSettings(dead_letters=TARGET),
     "standard with back-off": QueueSettings(retry_backoff_ms=300, retry_backoff_ms_max=1000),
+    "standard and fair": QueueSettings(is_fair=True),
     "fifo": QueueSettings(is_fifo=True),
+    "fifo with a delay": QueueSettings(is_fifo=True, delay_ms=700),
     "fifo with dead letters": QueueSettings(is_fifo=True, dead_letters=TARGET),
     "fifo with back-off": QueueSettings(is_fifo=True, retry_backoff_ms=300, deduplicates_by_group=True),
 }
@@ -49,12 +58,16 @@ class QueueMachine(RuleBasedStateMachine):
         self.stage = Stage(self.kind)
         self.oracle = Oracle(self.kind)
         self.stage.on_reply = self.hear
-        self.stage.on_write = lambda: self.oracle.save(self.stage.now_ms)
+        self.stage.on_write = self.note_write
         self.receives: dict[int, Receive] = {}
         self.handles: list[Handle] = []
         self.ids: dict[tuple[str, str], tuple[int, int]] = {}
-        self.ready_at_ms: dict[int, int] = {}
-        self.is_skewed = False
+        self.delayed: dict[int, tuple[int, int]] = {}
+        """When they were sent, and for how long they are delayed."""
+        self.led_since_ms = self.now_ms
+        self.task_id = b""
+        self.moved_count = 0
+        """For the task, as far as was heard."""
 
     @property
     def now_ms(self) -> int:
@@ -68,26 +81,43 @@ class QueueMachine(RuleBasedStateMachine):
             self.oracle.receive(answer, command.count_max, command.visibility_ms, self.now_ms)
             self.handles += [Handle(given.offset, answer.attempt) for given in answer.messages]
 
+    def note_write(self) -> None:
+        move = self.stage.core.state.move
+        if move is not None and move.task_id:  # an intent is written as soon as it is there
+            for offset in move.offsets:
+                self.oracle.messages[offset].is_moving = not self.oracle.messages[offset].is_gone
+        self.oracle.save(self.now_ms)
+        self.stage.check_replay()
+
+    def told(self, offset: int, group: str) -> Told:
+        """A message that was never received."""
+        sent_at_ms, delay_ms = self.delayed.get(offset, (self.now_ms, 0))
+        latest_ms = max(sent_at_ms + QUEUE_MARK_MS, self.led_since_ms) + delay_ms if delay_ms else 0
+        return Told(group, sent_at_ms + delay_ms, latest_ms)
+
     def ask(self, command: AnyCommand) -> Any:
         return self.stage.answer(command)
 
-    @rule(group=GROUPS, name=st.sampled_from("xyz"), delay_ms=st.sampled_from([0, 0, 700]))
-    def send(self, group: str, name: str, delay_ms: int) -> None:
-        if not self.kind.is_fifo:
-            offset = len(self.stage.log)
-            delay_ms = 0 if self.is_skewed else delay_ms
-            if delay_ms:
-                self.ready_at_ms[offset] = self.now_ms + delay_ms
-            self.oracle.messages[offset] = Told(group, self.now_ms + delay_ms)
-            assert self.stage.send(group=group, delay_ms=delay_ms) == offset
-            return
+    @rule(
+        group=GROUPS,
+        name=st.sampled_from("xyz"),
+        delay_ms=st.sampled_from([0, 0, 700]),
+        skew_ms=st.sampled_from([0, 90_000, -90_000]),
+    )
+    def send(self, group: str, name: str, delay_ms: int, skew_ms: int) -> None:
         offset = len(self.stage.log)
+        if not self.kind.is_fifo:
+            self.delayed[offset] = (self.now_ms, delay_ms)
+            self.oracle.messages[offset] = self.told(offset, group)
+            assert self.stage.send(group=group, delay_ms=delay_ms, skew_ms=skew_ms) == offset
+            return
         key = (name, group if self.kind.deduplicates_by_group else "")
         first, sent_at_ms = self.ids.get(key, (0, 0))
         is_duplicate = key in self.ids and sent_at_ms + 300_000 > self.stage.time_ms
         if not is_duplicate:
             self.ids[key] = first, _ = (offset, self.stage.time_ms)
-            self.oracle.messages[offset] = Told(group, self.now_ms)
+            self.delayed[offset] = (self.now_ms, self.kind.delay_ms)
+            self.oracle.messages[offset] = self.told(offset, group)
         assert self.stage.send_fifo(group, name) == Admitted((first,), (is_duplicate,))
 
     @rule(
@@ -149,24 +179,22 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(skew_ms=st.sampled_from([0, 0, 120_000, -90_000]))
     def crash(self, skew_ms: int) -> None:
-        if self.ready_at_ms:  # delays end late after a change of leader, by what the oracle does not know
-            self.stage.snapshot()
         self.receives.clear()
+        self.led_since_ms = self.now_ms
         if self.oracle.written_at_ms:
             self.oracle.change_leader(self.now_ms)
         else:
             self.oracle.written_at_ms = self.now_ms
             self.oracle.change_leader(self.now_ms)
             self.oracle.written_at_ms = 0
-        if skew_ms and not self.ready_at_ms:
-            self.stage.skew_ms, self.is_skewed = skew_ms, True
+        for offset, told in self.oracle.messages.items():
+            told.ready_by_ms = self.told(offset, told.group).ready_by_ms
+        self.stage.skew_ms = skew_ms
         self.stage.crash()
 
     @rule()
     def snapshot(self) -> None:
-        self.check_replay()
         self.stage.snapshot()
-        self.check_replay()
 
     @rule()
     def purge(self) -> None:
@@ -182,21 +210,20 @@ class QueueMachine(RuleBasedStateMachine):
             assert isinstance(self.ask(Rewind(offset)), MoveUnderWay)
             return
         for each, told in self.oracle.messages.items():
-            ready_at_ms = self.ready_at_ms.get(each, self.now_ms)
-            self.oracle.messages[each] = Told(told.group, ready_at_ms, is_gone=each < offset)
+            self.oracle.messages[each] = self.told(each, told.group)
+            self.oracle.messages[each].is_gone = each < offset
+        self.stage.rewound |= set(self.stage.target)
         assert self.ask(Rewind(offset)) == Noted()
 
     @rule(is_taken=st.booleans(), is_heard=st.booleans())
     def move(self, is_taken: bool, is_heard: bool) -> None:
-        core = self.stage.core
-        if core.wants_producer:
-            self.ask(ProvideProducer(7, 0))
-        move = core.state.move
+        self.stage.provide()
+        move = self.stage.core.state.move
         if move is None:
             return
         order = self.ask(NextMove())
         assert order.move == move
-        key = (move.producer_id, move.sequence)
+        key = (move.producer_id, move.partition, move.sequence)
         is_taken = is_taken or key in self.stage.target  # a target that has them takes them again
         if is_taken:
             assert self.stage.target.setdefault(key, move.offsets) == move.offsets
@@ -207,8 +234,74 @@ class QueueMachine(RuleBasedStateMachine):
                 if is_taken:
                     told.is_gone = True
                 else:
-                    told.is_refused = not told.is_gone
-            assert self.ask(EndMove(move.sequence, is_moved=is_taken)) == Noted()
+                    told.is_refused = not told.is_gone and not move.task_id
+            if move.task_id == self.task_id and is_taken:
+                self.moved_count += len(move.offsets)
+            assert self.ask(EndMove(move, len(move.offsets) if is_taken else 0)) == Noted()
+            assert isinstance(self.ask(EndMove(move, 0)), UnknownMove), "it has ended"
+
+    @rule()
+    def begin_task(self) -> None:
+        if (
+            self.task_id
+            and self.stage.core.state.task is not None
+            and self.stage.core.state.task.ending == ""
+        ):
+            share = self.stage.begin_task(self.task_id)
+            assert share.moved_count == self.moved_count, "it goes on where it was"
+            return
+        if self.stage.core.state.move is None:
+            self.task_id, self.moved_count = b"%d" % self.now_ms, 0
+            assert self.stage.begin_task(self.task_id).end_offset == self.stage.core.state.task.end_offset  # type: ignore[union-attr]
+
+    @rule(data=st.data(), count=st.integers(1, 5), partition=st.integers(0, 1))
+    def want_moved(self, data: st.DataObject, count: int, partition: int) -> None:
+        task = self.stage.core.state.task
+        if task is None or task.ending:
+            return
+        offsets = self.stage.next_to_move(count)
+        if offsets is None:
+            assert self.stage.core.state.move is not None, "everything is at hand here"
+            return
+        mine = {each for each in self.oracle.may_give(self.now_ms) if each < task.end_offset}
+        assert set(offsets) <= mine
+        sure = self.oracle.may_give(self.now_ms, is_sure=True)
+        assert len(offsets) >= min(count, len({each for each in sure if each < task.end_offset}))
+        if self.stage.core.state.move is not None:  # dead letters are on their way, and come first
+            return
+        named = tuple(sorted(data.draw(st.sets(st.sampled_from(offsets)) if offsets else st.just(set()))))
+        if not named:
+            return
+        token = self.stage.want_moved(named, partition)
+        move = self.under_way()
+        chosen: set[int] = set(move.offsets) if move is not None and move.task_id else set()
+        assert chosen <= set(named)
+        if self.kind.is_fifo:
+            for offset in chosen:
+                group = self.oracle.messages[offset].group
+                before = {
+                    each for each in mine if each < offset and self.oracle.messages[each].group == group
+                }
+                assert before <= chosen, "a run begins at the head"
+        else:
+            assert chosen == set(named)
+        if not chosen:
+            assert self.stage.moved(token) == Moved(0, 0)
+
+    @rule(ending=st.sampled_from(["COMPLETED", "CANCELLED"]))
+    def end_task(self, ending: str) -> None:
+        task, move = self.stage.core.state.task, self.stage.core.state.move
+        if task is None:
+            return
+        share = self.stage.end_task(task.task_id, ending)
+        if move is not None and move.task_id == task.task_id:
+            assert isinstance(share, MoveUnderWay)
+        else:
+            assert isinstance(share, TaskShare)
+            assert (share.moved_count, share.ending) == (self.moved_count, task.ending or ending)
+
+    def under_way(self) -> MoveIntended | None:
+        return self.stage.core.state.move
 
     def pick(self, data: st.DataObject) -> Handle | None:
         return data.draw(st.sampled_from(self.handles)) if self.handles else None
@@ -224,11 +317,6 @@ class QueueMachine(RuleBasedStateMachine):
         assert not state.settled & state.touched
         assert state.touched == state.settled.__class__(state.entries)
         assert len(self.stage.dead) == len(set(self.stage.dead)), "a dead letter is there once"
-
-    def check_replay(self) -> None:
-        """What is written rebuilds the state."""
-        self.stage.write()
-        assert self.stage.durable() == encode_snapshot(self.stage.core.state)
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)

@@ -22,7 +22,7 @@ from ropewalk.records.record import Record, build, decode_records
 from ropewalk.records.validate import Rules, validate_produced
 
 OWNER = OwnerId(bytes(range(16)))
-KEY = b"\x00\x00\x03\xe8" + OWNER + b"\xff" * 8
+KEY = b"\x00\x01\x03\xe8" + OWNER + b"\xff" * 8
 
 
 def read(batch: bytes | bytearray) -> StateKey | None:
@@ -51,7 +51,7 @@ def test_the_head_of_a_state_batch_tells_its_key(owner: OwnerId, value: bytes, s
 
 
 def test_fields_of_later_versions_are_passed_over() -> None:
-    key = b"\x00\x01" + KEY[2:] + bytes(100)
+    key = b"\x00\x02" + KEY[2:] + bytes(100)
     assert read(build([Record(timestamp=1, key=key, value=b"")], is_control=True)) == StateKey(
         OWNER, NOT_WHOLE
     )

@@ -4,6 +4,7 @@ A plain topic takes such a batch without opening it. Consumers, compaction and a
 as it is, so every reader is tried on it and not only the check at the door.
 """
 
+import re
 from contextlib import suppress
 
 import pytest
@@ -16,7 +17,7 @@ from ropewalk.records.codec import Codec
 from ropewalk.records.compression import compress
 from ropewalk.records.conform import conform
 from ropewalk.records.inspection import inspect
-from ropewalk.records.record import Record, build, decode_records, encode_varint
+from ropewalk.records.record import Record, build, decode_records, encode_varint, iterate_records
 from ropewalk.records.sieve import open_batch, rebuild
 from ropewalk.records.validate import Rules, TimestampType, validate_produced
 
@@ -71,6 +72,29 @@ def test_what_a_topic_takes_is_a_batch_that_can_be_read_or_is_known_to_be_corrup
         assert len(decode_records(taken)) == header.record_count
     else:
         _read_or_refuse(taken)
+
+
+@st.composite
+def usual_records(draw: st.DrawFn) -> bytearray:
+    """What queues write, mostly: no keys, values of a few bytes or of thousands, and the same headers; a few bytes of it may be changed."""
+    sizes = draw(st.lists(st.sampled_from([0, 1, 63, 64, 8191, 8192]), min_size=1, max_size=6))
+    headers = st.sampled_from([(), (("h", b"v"),), (("h", None), ("i", b""))])
+    keys = st.sampled_from([None, None, None, b"", b"k", b"\0\1\2"])
+    entries = [
+        Record(timestamp=NOW_MS, key=draw(keys), value=b"v" * size, headers=draw(headers)) for size in sizes
+    ]
+    return _with_lies(draw, build(entries))
+
+
+@given(usual_records() | lies())
+def test_records_are_the_same_one_by_one_and_all_at_once(batch: bytearray) -> None:
+    try:
+        one_by_one = list(iterate_records(batch))
+    except RopewalkError as error:
+        with pytest.raises(type(error), match=re.escape(str(error))):
+            decode_records(batch)
+    else:
+        assert decode_records(batch) == one_by_one
 
 
 @st.composite

@@ -15,6 +15,7 @@ import pytest
 
 from ropewalk.runtime import loop_watch
 from ropewalk.runtime.loop_watch import STALLS_FILE, Stall, read_stalls, watch_if_wanted
+from ropewalk.sim.machines.world import World
 
 
 def stalls_of(path: Path, hold: Callable[[], object], is_found: Callable[[Stall], bool]) -> Stall:
@@ -148,3 +149,21 @@ def test_the_garbage_collector_is_named(tmp_path: Path) -> None:
     stall = stalls_of(tmp_path / "stalls", collect, lambda stall: "garbage collector" in str(stall.where))
     assert "generation 2" in stall.where[0]
     assert kept
+
+
+def test_a_watch_ends_with_its_loop(tmp_path: Path) -> None:
+    """A process of tests has one loop after the other in the same thread, simulated ones among them."""
+    before = list(gc.callbacks)
+
+    async def watched() -> None:
+        watch_if_wanted({STALLS_FILE: str(tmp_path / "stalls")})
+        assert gc.callbacks != before
+
+    async def simulated() -> None:
+        gc.collect()
+
+    asyncio.run(watched())
+    with World(0) as world:
+        world.run(simulated(), limit_s=1)
+    while gc.callbacks != before:
+        time.sleep(0.005)

@@ -27,12 +27,16 @@ MINIMUM_RAISED_WITH_FEWER_IN_SYNC = 814
 LOST_UNHEARD = 4257
 """A leader that was paused promised what another disk had held, which was lost and replaced meanwhile."""
 
+LET_IN_AFTER_ITS_DISK_WAS_LOST = 1137
+"""The leader's copy was rotten, and the one let in, by what had been heard of it before, had lost its disk: two of three at a time."""
+
 FOUND = (
     TWO_ROTTEN_COPIES,
     ELECTED_BEFORE_ITS_SYNC,
     MOVED_AWAY_UNHEARD,
     MINIMUM_RAISED_WITH_FEWER_IN_SYNC,
     LOST_UNHEARD,
+    LET_IN_AFTER_ITS_DISK_WAS_LOST,
 )
 
 

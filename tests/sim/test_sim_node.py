@@ -16,7 +16,7 @@ MUTANTS_OF_KERNEL_SYNCS = sorted((_MUTANTS / "kernel-syncs").glob("*.patch"))
 MUTANTS_OF_NAMED_TESTS = sorted((_MUTANTS / "named-tests").glob("*.patch"))
 
 
-@pytest.mark.parametrize("seed", [*range(12), 242, 478, 598, 896])
+@pytest.mark.parametrize("seed", [*range(12), 242, 478, 480, 598, 896])
 def test_nothing_promised_is_lost(seed: int) -> None:
     outcome = run_seed(seed, boot)
     assert outcome.violations == ()

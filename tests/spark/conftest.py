@@ -16,17 +16,16 @@ from tests.spark.s3_server import S3, s3_server
 
 pytest.importorskip("pyspark")
 
-needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java 17 or newer")
+from tests.spark.quick_java import quick_java
 
-LIGHT_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xverify:none"
-"""For Java that never lives long enough to be worth compiling well; that Spark's own classes are sound is known."""
+needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java 17 or newer")
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _quick_java() -> Iterator[None]:
     """Whatever a test starts begins sooner. Not for longer than a module: others may want Java otherwise."""
     with pytest.MonkeyPatch.context() as changed:
-        changed.setenv("JAVA_TOOL_OPTIONS", LIGHT_JVM)
+        changed.setenv("JAVA_TOOL_OPTIONS", quick_java())
         yield
 
 

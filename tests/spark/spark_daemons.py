@@ -17,7 +17,7 @@ from typing import Final
 
 import pyspark
 
-from tests.spark.conftest import LIGHT_JVM
+from tests.spark.quick_java import LIGHT_JVM
 
 _PROGRAMS: Final = Path(pyspark.__file__).parent / "bin"
 _PATIENCE_S: Final = 90.0

@@ -99,7 +99,7 @@ def test_what_means_nothing_here_is_named_as_it_was_written() -> None:
         ({"maxTriggerDelay": "soon"}, "like 30s"),
         ({"isolation": "read_committed", "kafka.isolation.level": "read_uncommitted"}, "different things"),
         ({"maxOffsetPerTrigger": "1"}, "unknown option: maxOffsetPerTrigger"),
-        ({"kafka.security.protocol": "SASL_SSL"}, "PLAINTEXT only"),
+        ({"kafka.security.protocol": "SASL_SSL"}, "say sasl_mechanism"),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_what_to_do(options: dict[str, str], said: str) -> None:

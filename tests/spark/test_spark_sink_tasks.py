@@ -290,7 +290,7 @@ def test_what_the_source_gives_can_be_written_back() -> None:
         ({"bootstrap": "b:1", "kafka.acks": "1"}, "leave kafka.acks"),
         ({"bootstrap": "b:1", "kafka.colour": "red"}, "kafka.colour is not a setting"),
         ({"bootstrap": "b:1", "kafka.batch.size": "many"}, "batch_size"),
-        ({"bootstrap": "b:1", "kafka.security.protocol": "SSL"}, "PLAINTEXT only"),
+        ({"bootstrap": "b:1", "kafka.security.protocol": "TLS"}, "must be one of"),
         ({"bootstrap": "b:1", "name": "n"}, "exactlyOnce=true alone"),
         ({"bootstrap": "b:1", "exactlyOnce": "true", "topic": "t"}, "needs a name"),
         ({"bootstrap": "b:1", "exactlyOnce": "true", "topic": "t", "name": "n"}, "number of tasks"),

@@ -1,5 +1,6 @@
 """The pytest plugin, in sessions of its own inside this one."""
 
+import os
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -13,6 +14,8 @@ import ropewalk.testing.namespace  # noqa: F401  likewise
 
 pytest_plugins = ["pytester"]
 pytestmark = pytest.mark.compat
+
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 CLIENT = """
     import confluent_kafka.admin
@@ -148,7 +151,11 @@ def test_a_setting_that_makes_no_sense_is_an_error(pytester: pytest.Pytester) ->
     result.stdout.fnmatch_lines(["*is not KEY=VALUE*"])
 
 
-def test_two_hundred_tests_with_a_namespace_each_leave_nothing(with_client: pytest.Pytester) -> None:
+def test_two_hundred_tests_with_a_namespace_each_leave_nothing(
+    with_client: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a process of its own: what other tests have left in this one opens and closes descriptors, too."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])))
     with_client.makepyfile(
         """
         import pytest
@@ -174,4 +181,4 @@ def test_two_hundred_tests_with_a_namespace_each_leave_nothing(with_client: pyte
             assert list(topics(kafka_bootstrap)) == []
         """
     )
-    with_client.runpytest_inprocess("-q").assert_outcomes(passed=201)
+    with_client.runpytest_subprocess("-q").assert_outcomes(passed=201)

@@ -29,6 +29,7 @@ SPECIAL: Final[Mapping[str, st.SearchStrategy[Any]]] = {
     "transaction_start_time_ms": st.integers(0, 4_000_000_000_000),
     "log_append_time_ms": st.just(-1) | st.integers(0, 4_000_000_000_000),
     "retention_time_ms": st.integers(-1, 1 << 40),
+    "session_lifetime_ms": st.integers(0, 1 << 40),
 }
 """By field name, for fields whose values must be of a certain sort."""
 

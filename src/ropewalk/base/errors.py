@@ -59,6 +59,7 @@
       UnreadableMetadata        the cluster's facts say something that this version does not know
       VersionRefused            a node of another release or level than the cluster can have
       LevelRefused              a level that some node does not know, or that is lower than the one in force
+      TopicNotAuthorized        no rule lets the caller do this with the topic
       NotInForce                it needs a level that is not in force yet; nothing was changed
       DirectoryInUse            another process holds the data directory
       DirectoryRefused          the data directory is another node's, or of a layout that is not known
@@ -68,6 +69,20 @@
       ShardElsewhere            this state is looked after by another node, or by nobody yet
       ShardUnavailable          state cannot be reached or its change not confirmed; it may have been made all the same
       Throttled                 a limit was reached; come back later
+      UnknownQueue              no queue of that name
+      UnknownMoveTask           nothing is moved, or was, under that id
+      MoveTaskRunning           messages of the queue are being moved already
+      MoveTaskOver              the task has ended, so it cannot be cancelled
+      QueueExists               a queue of that name is there already, with another value of an attribute
+      QueueDeletedRecently      the name of a queue that was deleted rests for a while
+      InvalidQueue              a name, an attribute or a topic that a queue cannot have
+      PurgeInProgress           the queue was purged within the last minute
+      QueueNotReady             a queue's state is being read, or nobody leads it at the moment; ask again shortly
+      UnknownUser               no such user, or none that can log in by that mechanism
+      DuplicateUser             one request names the user more than once
+      UnacceptableCredential    a name, a salt or a count of iterations that no user can have
+      UnsupportedMechanism      a way to log in that is not known
+      AuthenticationFailed      who it is was not proved; the text is for the log, and never for who tried
 
 Each front door owns the table that turns these into its own codes. A broken promise inside our own code
 is not a `RopewalkError`; it is a bug, and an `assert` says so.
@@ -321,6 +336,10 @@ class LevelRefused(RopewalkError):
     pass
 
 
+class TopicNotAuthorized(RopewalkError):
+    pass
+
+
 class NotInForce(RopewalkError):
     pass
 
@@ -355,3 +374,65 @@ class ShardElsewhere(RopewalkError):
 
 class ShardUnavailable(RopewalkError):
     pass
+
+
+class UnknownQueue(RopewalkError):
+    pass
+
+
+class UnknownMoveTask(RopewalkError):
+    pass
+
+
+class MoveTaskRunning(RopewalkError):
+    pass
+
+
+class MoveTaskOver(RopewalkError):
+    pass
+
+
+class QueueExists(RopewalkError):
+    """Carries the name of the first attribute that differs."""
+
+    def __init__(self, attribute: str) -> None:
+        super().__init__(
+            f"a queue already exists with the same name and a different value for attribute {attribute}"
+        )
+        self.attribute = attribute
+
+
+class QueueDeletedRecently(RopewalkError):
+    pass
+
+
+class InvalidQueue(RopewalkError):
+    pass
+
+
+class PurgeInProgress(RopewalkError):
+    pass
+
+
+class QueueNotReady(RopewalkError):
+    """Nothing was changed. It passes by itself, when the state has been read or somebody leads again."""
+
+
+class UnknownUser(RopewalkError):
+    pass
+
+
+class DuplicateUser(RopewalkError):
+    pass
+
+
+class UnacceptableCredential(RopewalkError):
+    pass
+
+
+class UnsupportedMechanism(RopewalkError):
+    pass
+
+
+class AuthenticationFailed(RopewalkError):
+    """Its text may say that there is no such user. It goes into the log, and what a client hears is the same whatever was wrong."""

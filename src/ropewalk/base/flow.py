@@ -187,6 +187,22 @@ class Flow:
         self.due_count -= answer_count
         self._owed_bytes -= answer_bytes
 
+    def comes_to_rest(self) -> bool:
+        """Of a connection whose buffer is empty and whose last answer was sent: whether there is nothing else to see to."""
+        if (
+            self._stops
+            or self.due_count
+            or self.waits
+            or self.hold_count
+            or self.has_input_ended
+            or not self.is_reading
+            or self._budget.is_spent
+        ):
+            return False
+        if self.charged_bytes:
+            self.charge(0, 0)
+        return True
+
     def charge(self, buffer_bytes: int, untaken_bytes: int) -> None:
         """Keep the budget in step with what the connection holds."""
         held = buffer_bytes + self._owed_bytes + self._unanswered_bytes + untaken_bytes
@@ -251,6 +267,10 @@ class Flow:
     def end_input(self) -> None:
         """The client sends no more, but may still want its answers, though not wait for long."""
         self.has_input_ended = True
+        self.hurry()
+
+    def hurry(self) -> None:
+        """Whoever waits is to be answered with what there is."""
         for waiting in list(self.waits):
             waiting.hurry()
 

@@ -250,7 +250,59 @@ _LEVEL_1: Final = Level(
 _LEVEL_2: Final = Level(
     number=2,
     release=(0, 2),
-    records={"broker_maintenance": ("node_id", "is_on"), "home_left": ("to",)},
+    records={
+        "broker_maintenance": ("node_id", "is_on"),
+        "home_left": ("to",),
+        "queue_created": (
+            "queue_id",
+            "name",
+            "topic_id",
+            "attributes",
+            "tags",
+            "owner",
+            "created_at_ms",
+            "is_adopted",
+            "starts",
+        ),
+        "queue_changed": ("queue_id", "attributes", "tags", "modified_at_ms"),
+        "queue_deleted": ("queue_id", "name", "deleted_at_ms"),
+        "move_task_started": (
+            "task_id",
+            "queue_id",
+            "target",
+            "messages_per_second_max",
+            "started_at_ms",
+            "to_move_count",
+        ),
+        "move_task_cancelling": ("task_id", "queue_id"),
+        "scram_credential_set": (
+            "user",
+            "mechanism",
+            "iterations",
+            "salt",
+            "stored_key",
+            "server_key",
+        ),
+        "scram_credential_removed": ("user", "mechanism"),
+        "decoy_key_set": ("key",),
+        "move_task_ended": ("task_id", "queue_id", "status", "moved_count", "ended_at_ms", "reason"),
+        "acl_added": ("resource_type", "name", "pattern", "principal", "host", "operation", "permission"),
+        "acl_removed": ("resource_type", "name", "pattern", "principal", "host", "operation", "permission"),
+    },
+    peer_versions={
+        "QueueSend": (0, 0),
+        "QueueSettle": (0, 0),
+        "QueueCredits": (0, 0),
+        "QueueDeliveries": (0, 0),
+        "QueueLook": (0, 0),
+        "QueueReset": (0, 0),
+        "QueueShip": (0, 0),
+        "QueueTask": (0, 0),
+        "ChangeQueue": (0, 0),
+    },
+    peer_fields={
+        "ForwardRequest": ("groups", "method", "listener"),
+    },
     files={
         "records.control._KEY": (">hh16sq",),
         "log.snapshot.Snapshot": ("places",),
@@ -263,6 +315,14 @@ LEVELS: Final = (_LEVEL_1, _LEVEL_2)
 
 MAINTENANCE_LEVEL: Final = 2
 """From here on nodes can be kept from leading."""
+
+QUEUES_LEVEL: Final = 2
+"""From here on there are queues."""
+
+USERS_LEVEL: Final = 2
+"""From here on there are users."""
+ACLS_LEVEL: Final = 2
+"""From here on there are rules about who may do what."""
 
 STATE_LEVEL: Final = 2
 """From here on state batches may be written into logs (`records/control.py`): nodes before it would not keep what their owners need."""

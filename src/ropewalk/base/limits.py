@@ -7,6 +7,38 @@ from typing import Final
 
 # Connections, requests and their memory
 
+SCRAM_MESSAGE_BYTES_MAX: Final = 4_096
+"""A message of SCRAM: a name of 255 bytes, each of which may take three, and a nonce. Everything in it is parsed, by whoever comes."""
+
+PLAIN_MESSAGE_BYTES_MAX: Final = 2_048
+"""A message of PLAIN: a name twice, and a password. Whatever is longer than the block of a hash is as good as its digest."""
+
+LOGIN_FRAME_BYTES_MAX: Final = 1 << 16
+"""A frame of a client that has not said who it is. Tokens of the largest kind that are read have 16 KiB."""
+
+LOGIN_MS_MAX: Final = 10_000
+"""How long a client may take to say who it is, before its connection is closed: a few round trips and a moment of hashing. Whoever does not
+log in takes the place of one who would."""
+
+LOGIN_AGAIN_MS_MIN: Final = 1_000
+"""How long after a login the next may begin on the same connection, as in Kafka: each costs work."""
+
+LOGIN_STEPS_MAX: Final = 4
+"""Requests by which one login may be carried out. SCRAM needs two, and a token that was refused two."""
+
+LOGIN_FAREWELL_MS: Final = 200
+"""From the answer to a login that failed to the end of its connection: some clients forget what they read together with the end."""
+
+PASSWORD_CHECKS_WAITING_MAX: Final = 128
+"""Clients that wait for a password of theirs to be hashed. Hashes are made one at a time, so that strangers keep at most one thread of the
+pool busy; at the usual 10 ms each the last of the line waits for a little more than a second."""
+
+PASSWORDS_REMEMBERED_MAX: Final = 4_096
+"""Passwords that proved right and need not be hashed again for a while, some 200 bytes each; the longest unused are forgotten."""
+
+PASSWORDS_REMEMBERED_MS: Final = 60_000
+"""For how long. Tools that connect for every message would otherwise pay for a hash each time."""
+
 LISTEN_BACKLOG: Final = 1024
 """Connections the kernel may hold before we accept them: a whole fleet of clients reconnecting at once."""
 
@@ -95,6 +127,54 @@ names all partitions in every fetch, as older clients do."""
 
 FETCH_SESSION_KEPT_MS: Final = 120_000
 """How long a fetch session keeps its slot, used or not, when others want it; Kafka's figure."""
+
+# TLS
+
+KAFKA_LISTENERS_MAX: Final = 16
+"""Listeners of one node for Kafka's clients: one for each network that these come from. Answers to Metadata are kept for each."""
+
+CERTIFICATE_FILE_BYTES_MAX: Final = 1 << 20
+"""A file of certificates, or of revocations: some ten thousand of these, which are looked through by every handshake."""
+
+CERTIFICATE_END_LOOK_MS: Final = 3_600_000
+"""How long a connection goes at most without a look at when its client's certificate ends: the wall clock may be set meanwhile."""
+
+CERTIFICATES_LOOK_MS: Final = 10_000
+"""How often files of certificates are looked at: they are read whole, and whoever is in a hurry sends SIGHUP."""
+
+PROXY_HEADER_MS_MAX: Final = 3_000
+"""From the connection of a proxy to the end of its header, which it sends with the first packet."""
+
+PROXY_HEADER_BYTES_MAX: Final = 4_096
+"""A header of the PROXY protocol with all that a proxy may add to it: names and certificates of a client that it spoke TLS with."""
+
+PROXY_HEADERS_MAX: Final = 1_024
+"""Connections of proxies, at one listener, whose headers have not come; the oldest goes when there are more."""
+
+TLS_HANDSHAKE_MS_MAX: Final = 10_000
+"""From the connection to the end of its handshake. A far client on a bad line needs two or three round trips of a second."""
+
+TLS_HANDSHAKE_BYTES_MAX: Final = 1 << 16
+"""What the other side may send before its handshake is done: a chain of several large certificates, and no more."""
+
+TLS_HANDSHAKES_MAX: Final = 4096
+"""Handshakes under way at one listener. Each costs some 20 KiB; a fleet that comes back at once is let in, and those who never go on are
+the oldest, which go first."""
+
+TLS_HANDSHAKES_PER_HOST_MAX: Final = 1024
+"""The same from one address: one machine, or one proxy, with all of its clients."""
+
+TLS_HANDSHAKES_PER_TURN: Final = 4
+"""Steps of handshakes in one turn of the loop. A step takes up to half a millisecond (a signature with RSA of 2048 bits)."""
+
+TLS_RECEIVE_BYTES: Final = 1 << 16
+"""The one buffer of a thread that sockets with TLS are read into. What a paused connection leaves there is copied, so it bounds that, too."""
+
+TLS_STEP_BYTES: Final = 1 << 15
+"""What is given to OpenSSL at a time. Its buffer keeps the largest size it ever had, for each connection."""
+
+TLS_WRITE_BYTES: Final = 1 << 18
+"""What is encrypted before it is handed to the socket: sixteen records."""
 
 # Files and batches
 
@@ -188,6 +268,9 @@ CONTROLLER_HOLD_MS: Final = 1_000
 LEAVE_MS_MAX: Final = 10_000
 """How long a node that stops waits for others to lead in its place. They are in sync, or they are not worth waiting for."""
 
+DRAIN_ANSWERS_MS_MAX: Final = 5_000
+"""How long a node that stops waits for requests under way to be answered: longer than a commit takes on a busy machine."""
+
 SESSION_CHECK_MS: Final = 50
 """How often the controller looks for nodes that it no longer hears. It adds to the time that a partition is without a leader."""
 
@@ -246,6 +329,49 @@ CLIENT_KEYS_KEPT: Final = 8192
 
 CLIENT_RESPONSE_BYTES_MAX: Final = 1 << 28
 """The largest answer a client takes: Fetch's limit, a first batch of 100 MiB beyond it, and its headers."""
+
+CLIENT_SECRET_BYTES_MAX: Final = 1 << 16
+"""A file with a password or with profiles: the largest keys and tokens, and some dozens of profiles."""
+
+CLIENT_SCRAM_ITERATIONS_MIN: Final = 4_096
+"""How often a server must have a client hash its password: fewer times make it cheap to guess. As Java has it."""
+
+CLIENT_SCRAM_ITERATIONS_MAX: Final = 131_072
+"""How often it may. Kafka allows 16,384; more than this holds up the client's loop for longer than a tenth of a second, for every
+connection."""
+
+CLIENT_TOKEN_BYTES_MAX: Final = 1 << 16
+"""The answer of a token's endpoint. Brokers take tokens of 16 KiB at most."""
+
+CLIENT_TOKEN_KEPT: Final = 0.8
+"""Of the life of a token that it is used for: what is left must do for the login that it was given for."""
+
+CLIENT_LOGIN_KEPT_MIN: Final = 0.85
+"""Of a session's life, after which a client may prove again who it is. As Java does it."""
+
+CLIENT_LOGIN_KEPT_MAX: Final = 0.95
+"""The same, after which it has: somewhere between the two, since many connections were made at the same time."""
+
+CLIENT_LOGIN_AGAIN_MS: Final = 1_000
+"""Between attempts to get a token for a session that is about to end."""
+
+QUEUE_CLIENT_CONNECTIONS_MAX: Final = 64
+"""Connections that one `Queue` has to the door of queues. Each carries one request at a time; more tasks than this wait for each other."""
+
+QUEUE_CLIENT_ANSWER_BYTES_MAX: Final = 1 << 26
+"""The largest answer a client of queues takes: ten messages of 1 MiB in all are escaped to six times that at most, and a look at a queue has many."""
+
+QUEUE_CLIENT_HELD_MAX: Final = 1_000
+"""Messages that one `Queue` extends in the background: a hundred requests of ten within the shortest time there is between two, a second or so."""
+
+QUEUE_CLIENT_VISIBILITY_KNOWN_MS: Final = 60_000
+"""How long a client believes what a queue's visibility timeout is: a change of it counts a minute later at most."""
+
+QUEUE_CLIENT_BATCH_MAX: Final = 10
+"""Messages in one request of the SQS API."""
+
+QUEUE_CLIENT_BATCH_BYTES_MAX: Final = 1 << 20
+"""Bodies and attributes in one request of the SQS API."""
 
 # Between nodes
 
@@ -415,7 +541,39 @@ SCRUB_DELAY_MS: Final = 60 * 1000
 SCRUB_REST_MS: Final = 24 * 60 * 60 * 1000
 """Between two rounds of verifying everything. Bit rot is slow, and reads verify what they serve anyway."""
 
+# Rights
+
+ACL_RULES_MAX: Final = 100_000
+"""Rules about who may do what. Each takes about a kilobyte, in every node's memory and in every snapshot of the metadata."""
+
+ACL_ITEMS_PER_REQUEST_MAX: Final = 10_000
+"""Rules that one request adds, or that its filters remove: they are one change of the cluster. The figure of Kafka."""
+
+ACL_FILTERS_PER_REQUEST_MAX: Final = 1_000
+"""Filters of one DeleteAcls, each of which is held against all rules."""
+
+ACL_NAME_CHARACTERS_MAX: Final = 1_024
+"""Of what a rule is about, and of whom. A group's id may have 32,767, and a hundred thousand of those would be remembered."""
+
+ACL_RULES_PER_TURN: Final = 1_000
+"""Rules that one turn of the loop holds against a filter: about half a millisecond."""
+
+ACL_ANSWERS_MAX: Final = 50_000
+"""Decisions that are remembered, some 300 bytes each."""
+
+ACL_ANSWERED_NAME_CHARACTERS_MAX: Final = 255
+"""Of the name in a decision that is remembered: a topic has 249. Longer ones are decided anew each time."""
+
 # Quotas
+
+USERS_MAX: Final = 10_000
+"""Users with credentials, some 250 bytes each. All of them are in every node's memory and in every snapshot of the metadata."""
+
+USERS_CHANGED_MAX: Final = 1_000
+"""Credentials that one request sets or removes. They are decided at once, and one takes some ten microseconds."""
+
+USER_NAME_BYTES_MAX: Final = 255
+"""Of a user's name. It stands in rules, quotas, log lines and every forwarded request."""
 
 CLIENT_QUOTAS_MAX: Final = 10_000
 """Entities that have quotas. All of them are in every node's memory and in every snapshot of the metadata."""
@@ -524,6 +682,15 @@ TOPICS_DELETED_REMEMBERED_MAX: Final = 10_000
 """Deleted topics whose ids are kept, so that a node that was away removes their records, and only theirs. What
 it holds of older ones is left alone."""
 
+QUEUES_DELETED_REMEMBERED_MAX: Final = 1_000
+"""Names of deleted queues that are kept, so that they can rest. Whoever deletes more in a minute may make one anew at once."""
+
+MOVE_TASK_ID_BYTES: Final = 16
+"""Random ones, so that no two tasks have one id and nobody guesses another's."""
+
+MOVE_TASKS_REMEMBERED_MAX: Final = 10
+"""Move tasks of a dead-letter queue that are kept, the latest. SQS lists as many."""
+
 # Compaction
 
 COMPACTION_BYTES_PER_TICK: Final = 1 << 23
@@ -605,6 +772,16 @@ QUEUE_WAITING_RECEIVES_MAX: Final = 10_000
 QUEUE_RECEIVE_MESSAGES_MAX: Final = 1_000
 """Messages of one receive. SQS has 10; pollers of our own may ask for more, within what a turn of the loop can carry."""
 
+QUEUE_DELAY_MS_MAX: Final = 15 * 60_000
+"""How long a message may be delayed. The figure of SQS; what lies longer in the log is delayed no more, so nobody has to know when it was sent."""
+
+QUEUE_MARK_MS: Final = 250
+"""Of ends of the log within so much time one is kept. A delay ends late by as much, and 15 minutes of it are 3,600 numbers."""
+
+QUEUE_GATHER_MS: Final = 20
+"""How long a receive that could be given something waits for the log to be read, if it wants more. A cached log is read in a tenth of it,
+and a cold disk must not keep what is there from whoever wants it."""
+
 QUEUE_VISIBILITY_MS_MAX: Final = 12 * 3_600_000
 """How long one attempt may hide a message, with every extension: SQS promises that bound, and a lost receiver costs no more."""
 
@@ -617,6 +794,9 @@ QUEUE_TIME_WRITE_MS: Final = 10_000
 QUEUE_DEDUPLICATION_MS: Final = 5 * 60_000
 """How long a message's deduplication id, and the id of a receive, are remembered. The figure of SQS."""
 
+QUEUE_DEDUPLICATION_REST_MS: Final = 60_000
+"""How long ids that have run out may stay where nobody sends any more: a million of them take a quarter of a gigabyte."""
+
 QUEUE_DEDUPLICATION_IDS_MAX: Final = 1_000_000
 """Deduplication ids that a partition remembers: five minutes of 3,000 messages a second are 900,000.
 Beyond it sends are refused, since to forget one would let a duplicate in."""
@@ -626,6 +806,9 @@ QUEUE_RECEIVE_IDS_MAX: Final = 20_000
 
 QUEUE_MOVE_MESSAGES_MAX: Final = 500
 """Dead letters that move together: one intent, one batch in the target, one end."""
+
+QUEUE_MOVE_TARGETS_MAX: Final = 1_000
+"""Partitions to which one producer id of a queue's partition moves messages: their sequences are in every snapshot. For more another id is taken."""
 
 QUEUE_MOVE_WAIT_MS: Final = 100
 """How long a receive that would be answered empty waits for dead letters that are on their way."""
@@ -642,8 +825,137 @@ QUEUE_SNAPSHOT_PIECE_BYTES: Final = 1 << 20
 QUEUE_SNAPSHOT_BYTES_MAX: Final = 1 << 28
 """A snapshot that is read, all pieces together."""
 
+QUEUE_TOPIC_BATCH_BYTES_MAX: Final = (1 << 20) + (1 << 16)
+"""`max.message.bytes` of topics that are made for queues: a message of 1 MiB, and its headers, of which ours take less than 4 KiB."""
+
+QUEUE_PARTITIONS_AUTO_MAX: Final = 8
+"""`partitions.auto.max` of topics that are made for standard queues: growth harms nobody where there is no order to keep."""
+
+QUEUE_ATTRIBUTES_BYTES_MAX: Final = 1 << 16
+"""Names and values of a queue's attributes, or of its tags, together. Every node keeps them, and a policy of Amazon's has at most 20 KiB."""
+
+QUEUE_TAGS_MAX: Final = 50
+"""The figure of SQS."""
+
+QUEUE_RECEIVE_COUNT_MAX: Final = 1_000
+"""How often at most a message is received before it is a dead letter. The figure of SQS."""
+
+QUEUE_MOVES_PER_SECOND_MAX: Final = 500
+"""Messages that a move task moves in a second, if somebody limits it. The figure of SQS."""
+
+QUEUE_ALLOWED_SOURCES_MAX: Final = 10
+"""Queues that a dead-letter queue names as the only ones it takes from. The figure of SQS."""
+
 QUEUE_NOISY_IN_FLIGHT_MIN: Final = 30
 """Of a standard queue's groups, one with fewer messages in flight is never put behind others. The figure of SQS."""
+
+QUEUE_BATCH_BYTES: Final = 1 << 20
+"""Messages of one turn that share a record batch; a single larger message has a batch of its own."""
+
+QUEUE_BATCH_RECORDS_MAX: Final = 8_000
+"""The same as a number: so many small ones are packed in some 10 ms."""
+
+QUEUE_SENDS_PER_TURN_BYTES_MAX: Final = 1 << 26
+"""Messages that wait for the end of the turn of the loop in one partition; who comes with more is told to come back."""
+
+QUEUE_READ_BYTES: Final = 1 << 18
+"""What is read of a queue's log in one go when receivers need more: some hundreds of messages, opened in some milliseconds."""
+
+QUEUE_REREAD_BYTES: Final = 1 << 15
+"""What is read in one go for messages that are given out and not at hand: they may lie far apart."""
+
+QUEUE_TOLD_TOGETHER: Final = 1_000
+"""Messages that a queue's core is told of in one go, if so many are at hand: a millisecond or two. One stretch of the log may have more."""
+
+QUEUE_READS_PER_TURN_MAX: Final = 4
+"""Stretches that are told to a queue's core before others have a turn."""
+
+QUEUE_READ_AHEAD_BYTES_MAX: Final = 1 << 20
+"""Records that a partition of a queue keeps at hand: those just written, and those to be given out next. Others are read again."""
+
+QUEUE_READ_AHEAD_NODE_BYTES_MAX: Final = 1 << 26
+"""The same for all partitions of a node together: at most so many queues are busy at a time, and idle ones hold nothing."""
+
+QUEUE_LOAD_BYTES: Final = 1 << 22
+"""What is read of a queue's log in one go while its state is loaded, in the disk pool."""
+
+QUEUE_LOADS_TOGETHER: Final = 4
+"""Queues whose state is loaded side by side: as many as the disk pool has threads to spare."""
+
+QUEUE_SNAPSHOT_LOG_BYTES: Final = 1 << 26
+"""A snapshot is written when the log has grown by so much since the last, or by eight times the snapshot if that is more:
+so much is read when somebody else comes to lead, a tenth of a second of it."""
+
+QUEUE_SNAPSHOT_LOG_FACTOR: Final = 8
+"""See above: snapshots take no more than an eighth of what is written."""
+
+QUEUE_SNAPSHOT_DELTA_BYTES: Final = 1 << 18
+"""A snapshot is written, too, when the deltas since the last have so much, or a sixteenth of it if that is more: some 2,000 requests, which take
+a quarter of a second to read again, forty times as long as as many bytes of a snapshot."""
+
+QUEUE_SNAPSHOT_DELTA_SHARE: Final = 16
+"""See above: deltas are read in about three times the time of their snapshot at most, and snapshots are written no more often than that needs."""
+
+QUEUE_UPKEEP_MS: Final = 2_000
+"""How often logs of queues are shortened to what is not deleted, and snapshots written that somebody waits for."""
+
+QUEUE_EXPIRY_LOOK_MS_MAX: Final = 3_600_000
+"""How long a queue's log is not asked which messages have expired, whatever the stamp that was found: Kafka's producers make up their own."""
+
+QUEUE_WRITE_DOWN_MS_MAX: Final = 3_000
+"""How long a node that stops waits for its followers to have what its queues had only in memory."""
+
+QUEUE_ERASED_TOGETHER_MAX: Final = 64
+"""Logs of queues that are shortened side by side: their starts are made durable by one write."""
+
+QUEUE_PURGE_REST_MS: Final = 60_000
+"""Between two purges of a queue. The figure of SQS."""
+
+QUEUE_REST_MS: Final = 1_000
+"""Between a queue's append that failed, or a log that could not be read, and the next attempt: a full disk stays full for a while."""
+
+QUEUE_TASK_LOOK_MS: Final = 500
+"""How long a move task waits before it looks again: at messages that others have just received, at the shares of other partitions, at whether it is cancelled."""
+
+QUEUE_TASK_STEPS_PER_SECOND: Final = 5
+"""In so many steps a move task moves what its rate allows for a second. Each step is three commits."""
+
+QUEUE_MOVE_REST_MS: Final = 1_000
+"""Between a move of dead letters that nobody took and the next attempt: its target may be without a leader for so long."""
+
+QUEUE_PEEK_BYTES_MAX: Final = 1 << 22
+"""What is read of a log to show the first messages of a queue, whatever lies between them, and what is shown, but for the last message."""
+
+QUEUE_CREDITS_PER_SESSION_MAX: Final = 20_000
+"""Receives that one front end may have left with one leader: twice what waits at a busy queue."""
+
+QUEUE_SESSIONS_MAX: Final = 1_000
+"""Front ends that receive from one leader. Each has one session, and another one after a break."""
+
+QUEUE_SESSION_SILENCE_MS_MAX: Final = 20_000
+"""After so long without a poll a front end is taken for gone, and what it was given and had not taken is given to others."""
+
+QUEUE_DELIVERIES_BYTES_MAX: Final = 4 << 20
+"""Of messages in one answer to a front end, unless one receive's alone are more."""
+
+QUEUE_POLL_MS: Final = 8_000
+"""How long a leader holds the poll of a front end for which it has nothing: less than half of the silence it is allowed."""
+
+QUEUE_CALL_MS_MAX: Final = 10_000
+"""How long a front end waits for a leader's answer about messages: twice what a commit may take, and a fraction of what SDKs wait for an answer
+before they ask again."""
+
+QUEUE_SHIPMENT_MESSAGES_MAX: Final = 32
+"""Dead letters that are read and brought to their target at once: 32 MiB of the largest."""
+
+QUEUE_FAR_RECEIVE_MS_MAX: Final = 3_000
+"""How much longer than it is willing to wait a receive waits for a leader on another node: reading, the way there and back, and a busy machine."""
+
+QUEUE_LOOK_AGAIN_MS: Final = 500
+"""How long a receive that meets a queue without a leader waits before it looks again, if nothing tells it sooner."""
+
+QUEUE_CREDITS_TOGETHER_MAX: Final = 1_000
+"""Receives that are left with a leader by one request."""
 
 # Figures and health
 
@@ -716,6 +1028,12 @@ HTTP_HEAD_BYTES_MAX: Final = 1 << 14
 HTTP_HEADERS_MAX: Final = 128
 """Headers of a request. Each becomes an object of a hundred bytes or more, however short it is."""
 
+HTTP_LINES_KEPT_MAX: Final = 1_024
+"""Lines of heads whose meaning is remembered, over all connections: some ten for each sort of client, and one for each second's date."""
+
+HTTP_LINE_KEPT_BYTES_MAX: Final = 128
+"""No longer one is remembered: long ones, as signatures, are different each time."""
+
 HTTP_BODY_BYTES_MAX: Final = 1 << 16
 """A request's body at the HTTP door, where nothing that is served takes one."""
 
@@ -727,6 +1045,12 @@ HTTP_REQUESTS_PER_TURN: Final = 16
 
 HTTP_REQUEST_MS_MAX: Final = 10_000
 """From the first byte of a request to the end of its head. Slower than that is no client but an attack or a broken line."""
+
+HTTP_CROWDED_REQUEST_MS_MAX: Final = 2_000
+"""The same while a door has as many connections as it may: whoever comes is served rather than those who do not get to the end of a line."""
+
+HTTP_MAKE_ROOM_MS: Final = 100
+"""How often a door that is full looks at all its connections for such: a look at ten thousand takes a millisecond or two."""
 
 HTTP_BODY_BYTES_PER_S_MIN: Final = 1 << 14
 """What must come of a body in each second beyond that: a mebibyte has a minute more."""
@@ -876,3 +1200,53 @@ differ by some seconds."""
 
 PIPELINE_STATUS_PATIENCE_MS: Final = 5_000
 """How long a record may take to `__pipelines`, and so how long a job's end may wait for its last one where brokers do not answer."""
+
+# SQS
+
+SQS_MESSAGE_BYTES_MAX: Final = 1 << 20
+"""Body and attributes of a message, and of all messages of a batch together. As SQS has it since August 2025."""
+
+SQS_BODY_BYTES_MAX: Final = 4 << 20
+"""A request's body at the SQS door: a form writes most bytes of a message as three, and a batch of a mebibyte has some overhead besides."""
+
+SQS_URL_BYTES_MAX: Final = 1 << 16
+"""The address of a GET in the Query protocol, which has the whole message in it. Larger ones are sent as forms."""
+
+SQS_QUERY_FIELDS_MAX: Final = 1_000
+"""Parameters in the address of a GET: a message with ten attributes has 50."""
+
+SQS_CONNECTIONS_MAX: Final = 10_000
+"""Connections of the SQS door. Every worker that waits for messages holds one, and they cost some kilobytes each."""
+
+SQS_DELETE_WAIT_MS: Final = 60_000
+"""How long the name of a deleted queue rests where there are keys and nobody says otherwise. The figure of SQS."""
+
+SQS_IDLE_MS_MAX: Final = 300_000
+"""How long a silent connection is kept at the SQS door. SDKs keep theirs for a minute or so and are annoyed by those that break."""
+
+SQS_FORM_FIELDS_MAX: Final = 2_000
+"""Parameters of a form: ten messages with ten attributes of four parameters each, and what they have besides."""
+
+SQS_FORM_DEPTH_MAX: Final = 8
+"""Dots in the name of a parameter that mean something. The deepest is Entry.1.MessageAttribute.1.Value.StringValue."""
+
+SQS_FORM_NUMBER_DIGITS_MAX: Final = 9
+"""Of a place in a list."""
+
+SQS_POLICY_BYTES_MAX: Final = 8_192
+"""A policy, or a key's name. They are facts of the cluster, which every node keeps in memory; AWS says the same of policies."""
+
+SQS_PEEK_MESSAGES_MAX: Final = 100
+"""Messages that one look shows, within `QUEUE_PEEK_BYTES_MAX`."""
+
+SQS_CREDENTIALS_BYTES_MAX: Final = 1 << 20
+"""A file of access keys: some ten thousand of them, which are all kept in memory."""
+
+SQS_ID_PREFIXES_MAX: Final = 4_096
+"""Topics whose digest is remembered for message ids, 100 bytes each."""
+
+SQS_SENDERS_KEPT_MAX: Final = 256
+"""Access keys whose headers are remembered: messages of one sender share them, and what is packed or read of them. Few keys send at a time."""
+
+SIGNING_KEYS_MAX: Final = 1_024
+"""Derived signing keys that are remembered, by access key, day and region. Some 1,000 bytes each; beyond that all are derived again."""

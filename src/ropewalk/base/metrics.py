@@ -192,6 +192,69 @@ MARKERS_RETRIED: Final = _counter(
     "ropewalk_transaction_marker_retries_total", "Markers that could not be written and were tried again."
 )
 
+# Queues.
+
+QUEUE_MESSAGES: Final = _gauge(
+    "ropewalk_queue_messages",
+    "Messages in partitions of the queue that this node leads, by state: visible, inflight (received and hidden) or delayed.",
+    "queue",
+    "state",
+)
+QUEUE_OLDEST_AGE: Final = _gauge(
+    "ropewalk_queue_oldest_message_age_seconds",
+    "How long ago the oldest message was sent that nobody has deleted; 0 where there is none.",
+    "queue",
+)
+QUEUE_HOLES: Final = _gauge(
+    "ropewalk_queue_ack_holes",
+    "Messages that are deleted while an older one is not, so that their place in the log cannot be freed.",
+    "queue",
+)
+QUEUE_FLOOR_LAG: Final = _gauge(
+    "ropewalk_queue_floor_lag_bytes",
+    "Bytes of the log from the oldest message that is not deleted on, estimated.",
+    "queue",
+)
+QUEUE_WINDOWS_FULL: Final = _gauge(
+    "ropewalk_queue_windows_full",
+    "Partitions of the queue whose next messages are not looked at until some are deleted: their first 120,000 are delayed or of groups that are locked.",
+    "queue",
+)
+QUEUE_MOVES_WAITING: Final = _gauge(
+    "ropewalk_queue_moves_waiting", "Dead letters that wait for their move, or are under way.", "queue"
+)
+QUEUE_POLLS_WAITING: Final = _gauge(
+    "ropewalk_queue_polls_waiting", "Receives that wait for a message.", "queue"
+)
+QUEUE_RECEIVED: Final = _counter(
+    "ropewalk_queue_received_total", "Messages that receivers were given through this node.", "queue"
+)
+QUEUE_REDELIVERED: Final = _counter(
+    "ropewalk_queue_redelivered_total", "Of those, messages that somebody had been given before.", "queue"
+)
+QUEUE_EMPTY_RECEIVES: Final = _counter(
+    "ropewalk_queue_empty_receives_total", "Receives that were answered without a message.", "queue"
+)
+QUEUE_DEAD_MOVED: Final = _counter(
+    "ropewalk_queue_dlq_moved_total", "Dead letters that were moved from partitions this node leads."
+)
+QUEUE_REDRIVEN: Final = _counter(
+    "ropewalk_queue_redriven_total", "Messages that move tasks moved from partitions this node leads."
+)
+QUEUE_DEAD_REFUSED: Final = _counter(
+    "ropewalk_queue_dlq_refused_total",
+    "Messages that were to be moved and stayed where they were, since nobody took them.",
+)
+
+QUEUE_LOADS: Final = _counter(
+    "ropewalk_queue_loads_total",
+    "Partitions of queues whose state this node has read, having come to lead them.",
+)
+QUEUE_LOAD_SECONDS: Final = _counter(
+    "ropewalk_queue_load_seconds_total",
+    "How long that took: meanwhile nobody is given anything of the queue.",
+)
+
 # The process, by the names that all exporters use.
 
 PROCESS_CPU: Final = _counter("process_cpu_seconds_total", "Processor time spent.")
@@ -302,6 +365,12 @@ SYNC_TIME: Final = _histogram(
     "ropewalk_sync_duration_seconds", "How long the group commit waited for the disk."
 )
 
+CERTIFICATE_LEFT: Final = _gauge(
+    "ropewalk_certificate_seconds_left",
+    "How long the node's own certificate is still good, or a list of revocations beside it if that is shorter, by its file.",
+    "file",
+)
+
 # Partitions.
 
 PARTITIONS: Final = _gauge("ropewalk_partitions", "Partitions this node leads.")
@@ -346,6 +415,10 @@ CONNECTIONS_REFUSED: Final = _counter(
     "ropewalk_connections_refused_total",
     "Connections closed for a reason that was logged: bad bytes, a limit.",
     "door",
+)
+LOGINS: Final = _counter("ropewalk_logins_total", "Clients that proved who they are, each time they did.")
+LOGINS_FAILED: Final = _counter(
+    "ropewalk_logins_failed_total", "Logins that were refused, whatever was wrong, or not finished in time."
 )
 RECEIVED_BYTES: Final = _counter(
     "ropewalk_network_received_bytes_total", "Bytes from clients, by door.", "door"

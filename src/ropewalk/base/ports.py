@@ -16,7 +16,8 @@ What a reader could get wrong
 import asyncio
 import ssl
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol, TypeVar
+from ipaddress import IPv4Network, IPv6Network
+from typing import Final, Protocol, TypeVar, runtime_checkable
 
 from msgspec import Struct
 from typing_extensions import Buffer
@@ -24,6 +25,8 @@ from typing_extensions import Buffer
 from ropewalk.base.syncs import Syncs
 
 T = TypeVar("T")
+
+Networks = Sequence[IPv4Network | IPv6Network]
 
 
 class Clock(Protocol):
@@ -177,8 +180,31 @@ class Listener(Protocol):
         """Accept no more; connections already made live on."""
 
 
+class TlsContexts(Protocol):
+    """Where contexts come from. A new connection takes the one of its day: certificates are replaced while a node runs."""
+
+    def __call__(self) -> ssl.SSLContext: ...
+
+
+@runtime_checkable
+class HearsOfHandshake(Protocol):
+    """A protocol that is to know when TLS is up, before it gets anything to read: its transport then has `peercert_der`, the certificate shown."""
+
+    def on_handshake_done(self) -> None: ...
+
+
 class Network(Protocol):
-    async def listen(self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int) -> Listener: ...
+    async def listen(
+        self,
+        factory: Callable[[], asyncio.BaseProtocol],
+        host: str,
+        port: int,
+        *,
+        tls: TlsContexts | None = None,
+        proxies: Networks = (),
+    ) -> Listener:
+        """With `tls` a protocol is told of its connection before the handshake, and of what is sent to it after. Connections from the
+        networks of `proxies` begin with a header that says for whom they are made, and are the clients' from there on."""
 
     async def connect(
         self,
@@ -186,7 +212,7 @@ class Network(Protocol):
         host: str,
         port: int,
         *,
-        tls: ssl.SSLContext | None = None,
+        tls: TlsContexts | None = None,
     ) -> tuple[asyncio.BaseTransport, asyncio.BaseProtocol]:
         """With `tls` the other side proves that it is `host`, as far as the context asks for proof."""
 

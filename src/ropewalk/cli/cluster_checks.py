@@ -13,7 +13,7 @@ from ropewalk.cli.failure import describe
 from ropewalk.client.administration.membership import Membership
 from ropewalk.client.calls.client import Client
 from ropewalk.client.connections.address import Address
-from ropewalk.client.connections.connection import Connection
+from ropewalk.client.connections.connecting import Connector, connector
 from ropewalk.client.connections.settings import ClientSettings
 from ropewalk.client.errors import ApiNotOffered
 from ropewalk.runtime.clock import SystemClock
@@ -24,14 +24,18 @@ from ropewalk.wire.messages import describe_log_dirs, fetch, metadata, produce
 _PATIENCE_MS = 3_000
 
 
-def check_cluster(bootstrap: tuple[Address, ...]) -> list[Finding]:
-    return run(_check(bootstrap))
+def check_cluster(bootstrap: tuple[Address, ...], given: ClientSettings) -> list[Finding]:
+    return run(_check(bootstrap, given))
 
 
-async def _check(bootstrap: tuple[Address, ...]) -> list[Finding]:
-    settings = ClientSettings(request_timeout_ms=_PATIENCE_MS, connect_timeout_ms=_PATIENCE_MS)
+async def _check(bootstrap: tuple[Address, ...], given: ClientSettings) -> list[Finding]:
+    settings = structs.replace(given, request_timeout_ms=_PATIENCE_MS, connect_timeout_ms=_PATIENCE_MS)
     clock = SystemClock()
-    findings = [await _reach("bootstrap", address, clock) for address in bootstrap]
+    try:
+        connect = connector(TcpNetwork(), clock, SystemRandom(), settings.security)
+    except RopewalkError as error:
+        return [Finding("client settings", Verdict.WRONG, describe(error))]
+    findings = [await _reach("bootstrap", address, clock, connect) for address in bootstrap]
     if all(finding.verdict is Verdict.WRONG for finding in findings):
         return findings
     try:
@@ -57,7 +61,9 @@ async def _check(bootstrap: tuple[Address, ...]) -> list[Finding]:
     if leaderless:
         findings.append(Finding("leaders", Verdict.WRONG, f"nobody leads {', '.join(leaderless[:10])}"))
     # A client connects to the addresses that brokers give for themselves, not to the one it started from.
-    findings += [await _reach(f"broker {broker.node_id}", broker.address, clock) for broker in view.brokers]
+    findings += [
+        await _reach(f"broker {broker.node_id}", broker.address, clock, connect) for broker in view.brokers
+    ]
     return [*findings, *of_nodes]
 
 
@@ -136,11 +142,11 @@ def _directory(check: str, found: describe_log_dirs.DescribeLogDirsResult) -> Fi
     return Finding(check, Verdict.GOOD, f"{found.log_dir}: {room}")
 
 
-async def _reach(check: str, address: Address, clock: SystemClock) -> Finding:
+async def _reach(check: str, address: Address, clock: SystemClock, connect: Connector) -> Finding:
     started_ms = clock.monotonic_ms()
     try:
-        connection = await Connection.open(
-            TcpNetwork(), clock, address, client_id="ropewalk-doctor", deadline_ms=started_ms + _PATIENCE_MS
+        connection = await connect(
+            address, client_id="ropewalk-doctor", deadline_ms=started_ms + _PATIENCE_MS
         )
     except RopewalkError as error:
         return Finding(check, Verdict.WRONG, describe(error))

@@ -4,7 +4,9 @@ from importlib import import_module
 from typing import Final, cast
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
+
+from ropewalk.cli.options import PROFILE, PROPERTY
 
 COMMANDS: Final = {
     "up": "ropewalk.cli.up",
@@ -12,9 +14,12 @@ COMMANDS: Final = {
     "topic": "ropewalk.cli.topic",
     "produce": "ropewalk.cli.produce",
     "consume": "ropewalk.cli.consume",
+    "queue": "ropewalk.cli.queue",
     "group": "ropewalk.cli.group",
     "txn": "ropewalk.cli.txn",
     "quota": "ropewalk.cli.quota",
+    "acl": "ropewalk.cli.acl",
+    "user": "ropewalk.cli.user",
     "pipeline": "ropewalk.cli.pipeline",
     "cluster": "ropewalk.cli.cluster",
     "bench": "ropewalk.cli.bench",
@@ -39,7 +44,30 @@ class Commands(TyperGroup):
             "TyperCommand | TyperGroup", typer.main.get_command(import_module(COMMANDS[cmd_name]).app)
         )
         command.name = cmd_name
+        _add_options(command)
         return command
+
+
+def _add_options(command: TyperCommand | TyperGroup) -> None:
+    """Whatever connects can be told how, behind the command as well as before it."""
+    if isinstance(command, TyperGroup):
+        for each in command.commands.values():
+            _add_options(cast("TyperCommand | TyperGroup", each))
+        return
+    names = {parameter.name for parameter in command.params}
+    if "bootstrap" not in names:
+        return
+    added = [PROFILE] if "properties" in names else [PROFILE, PROPERTY]
+    for flag, metavar, help_text, remember in added:
+        option = TyperOption(
+            param_decls=[flag],
+            metavar=metavar,
+            help=help_text,
+            callback=remember,
+            multiple=flag == "-X",
+            expose_value=False,
+        )
+        command.params.append(option)
 
 
 def new_app(documentation: str | None = None) -> typer.Typer:

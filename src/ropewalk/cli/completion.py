@@ -14,6 +14,7 @@ import typer
 
 if TYPE_CHECKING:
     from ropewalk.client.calls.client import Client
+    from ropewalk.client.connections.settings import ClientSettings
 
 _PATIENCE_MS: Final = 500
 """Beyond this a person takes the shell for stuck."""
@@ -47,22 +48,71 @@ def complete_transactional_id(ctx: typer.Context, incomplete: str) -> list[str]:
     return _complete(ctx, names, incomplete)
 
 
+def complete_queue(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Asked of the door of queues, wherever that is."""
+    from ropewalk.base.errors import RopewalkError
+    from ropewalk.client.queues.administration import open_queues
+    from ropewalk.runtime.loop import run
+    from ropewalk.runtime.ports import SystemClientPorts
+
+    async def ask() -> list[str]:
+        bootstrap, settings = _said(ctx)
+        endpoint = ctx.params.get("endpoint")
+        async with (
+            asyncio.timeout(_PATIENCE_MS / 1000),
+            open_queues(
+                SystemClientPorts(),
+                endpoint=endpoint,
+                bootstrap=bootstrap,
+                timeout_ms=_PATIENCE_MS,
+                patience_ms=_PATIENCE_MS,
+                security=settings.security,
+            ) as queues,
+        ):
+            return await queues.names(incomplete)
+
+    try:
+        return run(ask())
+    except (RopewalkError, OSError, TimeoutError, ValueError):
+        return []
+
+
+def _said(ctx: typer.Context) -> "tuple[str, ClientSettings]":
+    """Where brokers are, and how to log in to them; nobody is asked for a password in the middle of a line."""
+    from ropewalk.cli.connect import client_settings
+    from ropewalk.cli.options import Globals, Output, chosen_bootstrap
+
+    root = ctx.find_root()
+    nearest = ctx.params.get("bootstrap")
+    if root.obj is None:
+        said = root.params
+        root.obj = Globals(
+            said.get("bootstrap"),
+            Output.TABLE,
+            profile=said.get("profile"),
+            properties=list(said.get("properties") or ()),
+        )
+    return chosen_bootstrap(ctx, nearest), client_settings(ctx, ctx.params.get("properties"), may_ask=False)
+
+
 def _complete(
     ctx: typer.Context, names: "Callable[[Client], Awaitable[list[str]]]", incomplete: str
 ) -> list[str]:
     from random import SystemRandom
 
+    from msgspec.structs import replace
+
     from ropewalk.base.errors import RopewalkError
     from ropewalk.client.calls.client import Client
     from ropewalk.client.connections.address import parse_addresses
-    from ropewalk.client.connections.settings import ClientSettings
     from ropewalk.runtime.clock import SystemClock
     from ropewalk.runtime.loop import run
     from ropewalk.runtime.network import TcpNetwork
 
     async def ask() -> list[str]:
-        addresses = parse_addresses(ctx.params.get("bootstrap") or ctx.find_root().params["bootstrap"])
-        settings = ClientSettings(request_timeout_ms=_PATIENCE_MS, connect_timeout_ms=_PATIENCE_MS)
+        bootstrap, given = _said(ctx)
+        addresses = parse_addresses(bootstrap)
+        settings = replace(given, request_timeout_ms=_PATIENCE_MS, connect_timeout_ms=_PATIENCE_MS)
         async with (
             asyncio.timeout(_PATIENCE_MS / 1000),
             Client(TcpNetwork(), SystemClock(), SystemRandom(), addresses, settings) as client,

@@ -33,9 +33,10 @@ def doctor(
     findings = check_machine(options, os.environ)
     if not offline:
         from ropewalk.cli.cluster_checks import check_cluster
-        from ropewalk.cli.connect import addresses_from
+        from ropewalk.cli.connect import addresses_from, client_settings
 
-        findings += check_cluster(addresses_from(chosen_bootstrap(ctx, bootstrap)))
+        addresses = addresses_from(chosen_bootstrap(ctx, bootstrap))
+        findings += check_cluster(addresses, client_settings(ctx))
     if chosen_output(ctx, output) is Output.JSON:
         print_json(findings)
     else:

@@ -72,11 +72,21 @@ def _next_step(error: RopewalkError) -> str | None:
     # Only the commands that talk to a broker can meet these, and they have imported the client already.
     if "ropewalk.client.errors" not in sys.modules:
         return None
-    from ropewalk.client.errors import ApiNotOffered, ConnectionLost, RemoteError, Unreachable
+    from ropewalk.client.errors import (
+        ApiNotOffered,
+        AuthenticationFailed,
+        ConnectionLost,
+        RemoteError,
+        Unreachable,
+    )
 
     match error:
+        case Unreachable() if error.address.startswith("http"):
+            return "start a node with `ropewalk up`, or pass --endpoint or --bootstrap"
         case Unreachable():
             return "start a node with `ropewalk up` or pass --bootstrap"
+        case AuthenticationFailed():
+            return "check sasl_username and the password, in the profile or the environment"
         case ConnectionLost():
             return "see the node's log, then try again"
         case ApiNotOffered():
@@ -84,7 +94,7 @@ def _next_step(error: RopewalkError) -> str | None:
         case RemoteError():
             return _STEPS.get(error.name)
         case _:
-            return None
+            return _STEPS.get(getattr(error, "code", ""))
 
 
 _STEPS: Final = {
@@ -99,6 +109,8 @@ _STEPS: Final = {
     "NON_EMPTY_GROUP": "stop its members first; `ropewalk group describe` shows them",
     "UNKNOWN_MEMBER_ID": "the group has members; stop them first",
     "GROUP_SUBSCRIBED_TO_TOPIC": "stop the members that read it first; `ropewalk group describe` shows them",
+    "QueueDoesNotExist": "`ropewalk queue ls` shows what is there",
+    "QueueNameExists": "`ropewalk queue describe` shows its attributes",
     "KAFKA_STORAGE_ERROR": "see the node's log; a full disk is emptied by `ropewalk topic trim` and `ropewalk topic delete`, or by retention",
 }
 

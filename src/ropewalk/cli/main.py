@@ -1,11 +1,20 @@
 """The entry point: `ropewalk`."""
 
+import os
 from typing import Annotated
 
 import typer
 
 from ropewalk.cli.commands import Commands
-from ropewalk.cli.options import GlobalBootstrap, GlobalOutput, Globals, Output
+from ropewalk.cli.options import (
+    BOOTSTRAP_VARIABLE,
+    GlobalBootstrap,
+    GlobalOutput,
+    GlobalProfile,
+    GlobalProperty,
+    Globals,
+    Output,
+)
 
 app = typer.Typer(
     cls=Commands,
@@ -27,7 +36,9 @@ def _print_version(asked: bool) -> None:
 @app.callback()
 def ropewalk(
     ctx: typer.Context,
-    bootstrap: GlobalBootstrap = "127.0.0.1:9092",
+    bootstrap: GlobalBootstrap = None,
+    profile: GlobalProfile = None,
+    properties: GlobalProperty = None,
     output: GlobalOutput = Output.TABLE,
     _version: Annotated[
         bool,
@@ -35,7 +46,9 @@ def ropewalk(
     ] = False,
 ) -> None:
     """A message queue that speaks Kafka. Start a node with `ropewalk up`; try `ropewalk COMMAND --help`."""
-    ctx.obj = Globals(bootstrap, output)
+    said = Globals(bootstrap, output, profile=profile, properties=properties)
+    said.is_bootstrap_of_environment = bootstrap == os.environ.get(BOOTSTRAP_VARIABLE)
+    ctx.obj = said
 
 
 def main() -> None:

@@ -20,6 +20,20 @@ HttpOption = Annotated[
         help="Where metrics and health are served; port 0 is any free one, none is none. [127.0.0.1:9644]",
     ),
 ]
+SqsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--sqs",
+        metavar="HOST:PORT",
+        help="Where SQS clients connect; port 0 is any free one, none is none. [127.0.0.1:9324]",
+    ),
+]
+InsecureOption = Annotated[
+    bool,
+    typer.Option(
+        "--insecure", help="Serve SQS clients without credentials on an address that others can reach."
+    ),
+]
 PeerOption = Annotated[
     str | None,
     typer.Option(

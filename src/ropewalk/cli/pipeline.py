@@ -15,7 +15,14 @@ import typer
 from ropewalk.cli.commands import new_app
 from ropewalk.cli.completion import complete_topic
 from ropewalk.cli.failure import Failed, guarded
-from ropewalk.cli.options import BootstrapOption, Output, OutputOption, chosen_output
+from ropewalk.cli.options import (
+    BootstrapOption,
+    Output,
+    OutputOption,
+    chosen_bootstrap,
+    chosen_output,
+    said_before,
+)
 
 app = new_app("Pipelines: list, describe, run, and how they are. They need ropewalk[spark], and Java to run.")
 
@@ -217,7 +224,18 @@ def _become(ctx: typer.Context, output: Output | None, *words: str) -> None:
     command, *rest = words
     arguments = [sys.executable, "-m", "ropewalk.spark", command, *as_json, *rest]
     sys.stdout.flush()
-    os.execv(sys.executable, arguments)
+    os.execve(sys.executable, arguments, {**os.environ, **_login(ctx)})
+
+
+def _login(ctx: typer.Context) -> dict[str, str]:
+    """How to log in to brokers, by the environment: arguments are there for all to see."""
+    said = said_before(ctx)
+    if said.profile is None and not said.properties:
+        return {}
+    from ropewalk.cli.connect import client_settings
+    from ropewalk.client.connections.security import as_variables
+
+    return as_variables(client_settings(ctx).security)
 
 
 def _option(flag: str, *values: str | None) -> list[str]:
@@ -226,7 +244,9 @@ def _option(flag: str, *values: str | None) -> list[str]:
 
 
 def _said_before(ctx: typer.Context) -> str | None:
-    """The brokers that were named before the command. Those of the environment are weaker than what a job's file says."""
+    """The brokers that were named before the command, or by a profile. Those of the environment are weaker than what a job's file says."""
+    if said_before(ctx).profile is not None:
+        return chosen_bootstrap(ctx, None)
     source = ctx.find_root().get_parameter_source("bootstrap")
     if source is None or source.name != "COMMANDLINE":
         return None

@@ -9,6 +9,7 @@ from ropewalk.cli.node_options import (
     ConfigOption,
     DataOption,
     HttpOption,
+    InsecureOption,
     KafkaOption,
     LogLevelOption,
     MemoryOption,
@@ -19,6 +20,7 @@ from ropewalk.cli.node_options import (
     RoleOption,
     SeedOption,
     SetOption,
+    SqsOption,
 )
 from ropewalk.cli.options import Output, OutputOption, chosen_output
 
@@ -32,6 +34,8 @@ def serve(
     config: ConfigOption = None,
     kafka: KafkaOption = None,
     http: HttpOption = None,
+    sqs: SqsOption = None,
+    insecure: InsecureOption = False,
     peer: PeerOption = None,
     seeds: SeedOption = None,
     roles: RoleOption = None,
@@ -53,6 +57,8 @@ def serve(
         NodeOptions(
             kafka=kafka,
             http=http,
+            sqs=sqs,
+            insecure=insecure,
             peer=peer,
             seeds=tuple(seeds or ()),
             roles=tuple(roles or ()),

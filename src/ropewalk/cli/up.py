@@ -11,6 +11,7 @@ from ropewalk.cli.node_options import (
     ConfigOption,
     DataOption,
     HttpOption,
+    InsecureOption,
     KafkaOption,
     LogLevelOption,
     MemoryOption,
@@ -21,6 +22,7 @@ from ropewalk.cli.node_options import (
     RoleOption,
     SeedOption,
     SetOption,
+    SqsOption,
 )
 from ropewalk.cli.options import Output, OutputOption, chosen_output
 
@@ -35,6 +37,8 @@ def up(
     ctx: typer.Context,
     kafka: KafkaOption = None,
     http: HttpOption = None,
+    sqs: SqsOption = None,
+    insecure: InsecureOption = False,
     peer: PeerOption = None,
     seeds: SeedOption = None,
     roles: RoleOption = None,
@@ -73,6 +77,8 @@ def up(
     options = NodeOptions(
         kafka=kafka,
         http=http,
+        sqs=sqs,
+        insecure=insecure,
         peer=peer,
         seeds=tuple(seeds or ()),
         roles=tuple(roles or ()),

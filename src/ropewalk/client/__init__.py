@@ -1,6 +1,6 @@
-"""The Python client: speaks Kafka's protocol to any broker that does.
+"""The Python client: speaks Kafka's protocol to any broker that does, and the SQS API to queues.
 
-What applications are offered: `producing` and `consuming` for asyncio, `administration`, `formats`, and `blocking`, the same without an
+What applications are offered: `producing` and `consuming` for asyncio, `queues` over the SQS API, `administration`, `formats`, and `blocking`, the same without an
 event loop. `ropewalk` and `ropewalk.aio` name it. It stands on a lower half that the command line and nodes use as well: `calls`, by
 partition and group, over `connections`, which know who leads what. `producer` and `consumer` are what commands and tests
 use: one topic, one task, no group.

@@ -3,6 +3,10 @@
     RopewalkError
       RemoteError           the broker answered with an error code of Kafka's
       Unreachable           no connection could be made; nothing was sent
+        NotAnswered         whoever is there does not speak as a broker does
+      NotAdmitted           a broker does not let this client in, or is not who it should be; trying again changes nothing
+        AuthenticationFailed  it does not take the user's password, token or mechanism
+        TlsFailed           its certificate is not trusted, it does not trust ours, or it does not speak TLS
       ConnectionLost        the connection ended under a request; it may or may not have taken effect
       ApiNotOffered         the broker does not speak an API, or no version of it that we do
       DeliveryFailed        records were not acknowledged; `is_unknown` tells whether they may be there all the same
@@ -27,7 +31,7 @@ answered so may have put its batch into the log all the same.
 
 from typing import Final
 
-from ropewalk.base.errors import CorruptBatch, RopewalkError, TimedOut
+from ropewalk.base.errors import CorruptBatch, InvalidSetting, RopewalkError, TimedOut
 from ropewalk.base.ids import TopicPartition
 from ropewalk.wire.error_code import RETRIABLE, ErrorCode
 
@@ -56,6 +60,27 @@ class Unreachable(RopewalkError):
         super().__init__(f"cannot reach {address}: {reason}")
         self.address = str(address)
         self.reason = reason
+
+
+class NotAnswered(Unreachable):
+    """Somebody is there, who hung up or answered with something else."""
+
+
+class NotAdmitted(RopewalkError):
+    """Raised to the caller at once: until somebody changes a setting or a credential, another attempt would end alike."""
+
+    def __init__(self, address: object, reason: str) -> None:
+        super().__init__(f"{address}: {reason}")
+        self.address = str(address)
+        self.reason = reason
+
+
+class AuthenticationFailed(NotAdmitted):
+    """`reason` has the broker's own words."""
+
+
+class TlsFailed(NotAdmitted):
+    """`reason` says what to set."""
 
 
 class ConnectionLost(RopewalkError):
@@ -185,6 +210,10 @@ _INDEFINITE: Final = frozenset(
 
 SILENCE: Final = (Unreachable, ConnectionLost, TimedOut)
 """A broker that does not answer, whatever the reason: one that refuses has answered."""
+
+
+LASTING: Final = (NotAdmitted, InvalidSetting)
+"""What only a person can end: a background task that meets one of these does not try again."""
 
 
 def is_retriable(error: RopewalkError) -> bool:

@@ -10,6 +10,7 @@ Behaviour worth knowing
     Whoever changes how many replicas must be in sync changes the epoch of every partition concerned with it. So a leader that
     has not heard of it yet cannot change the ISR, and never means another number by an epoch than the controller does.
     What all nodes must agree on is set for all brokers, and for no single one (ADR 0013).
+    The topic of a queue is never compacted, and that of a FIFO queue does not grow.
     What a topic's `storage` is was decided when it was created: changing it would mean losing the records.
 """
 
@@ -102,6 +103,7 @@ def decide_alter_topic_settings(
     merged = {**topic.settings, **changes}
     overrides = {name: value for name, value in merged.items() if value is not None}
     policy = view.of_new_topic(overrides, topic.replication_factor, "cleanup.policy").value
+    _check_queue(image, topic, overrides.get("partitions.auto.max"), policy)
     check_growth(topic_name, overrides.get("partitions.auto.max"), policy)
     minimum = _MinimumChange(view)
     if _MINIMUM in changes:
@@ -157,6 +159,11 @@ def decide_alter_broker_settings(
         for name, value in changes.items():
             if BROKER_SETTINGS[name].agreed and value is not None:
                 raise InvalidRequest(f"{name} must be the same on all brokers; set it for all of them")
+    policy = changes.get("log.cleanup.policy")
+    if policy is not None:
+        for topic in image.topics.values():
+            if "cleanup.policy" not in topic.settings:
+                _check_queue(image, topic, None, policy)
     minimum = _MinimumChange(view)
     if _MINIMUM in changes and node_id is None:
         for topic in image.topics.values():
@@ -182,6 +189,22 @@ def check_configuration(configuration: Mapping[str, str]) -> None:
     """Raise `InvalidSetting` for the first setting in a node's own configuration that cannot be."""
     for name, value in configuration.items():
         _check_value(known_setting(BROKER_SETTINGS, name), value)
+
+
+def _check_queue(image: Image, topic: Topic, partitions_max: str | None, policy: str | None) -> None:
+    """Raise `InvalidSetting` for what a queue's topic must not be."""
+    queue = image.queues.by_topic(topic.topic_id)
+    if queue is None:
+        return
+    if policy is not None and "compact" in policy:
+        raise InvalidSetting(
+            f"{topic.name} is the topic of the queue {queue.name} and cannot be compacted: messages would disappear"
+        )
+    if partitions_max is not None and queue.is_fifo:
+        raise InvalidSetting(
+            f"{topic.name} is the topic of the FIFO queue {queue.name} and cannot grow, since groups would go elsewhere: "
+            "partitions.auto.max is refused"
+        )
 
 
 class _MinimumChange:

@@ -99,6 +99,11 @@ def decide_create_partitions(
     topic = image.topic(command.name)
     if topic.name in INTERNAL_TOPICS:
         raise InvalidPartitionCount(f"{topic.name} cannot grow: what is in it would be looked for elsewhere")
+    queue = image.queues.by_topic(topic.topic_id)
+    if queue is not None and queue.is_fifo:
+        raise InvalidPartitionCount(
+            f"{topic.name} is the topic of the FIFO queue {queue.name} and cannot grow: groups would go elsewhere"
+        )
     existing = len(topic.partitions)
     added = command.partition_count - existing
     if added == 0:

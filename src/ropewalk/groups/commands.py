@@ -1,5 +1,6 @@
 """What is asked of a group. The doors build these; nothing in them depends on a version of a protocol."""
 
+from collections.abc import Callable
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -44,6 +45,10 @@ class Protocol(Struct, frozen=True, gc=False):
     metadata: bytes
 
 
+MayDescribe: TypeAlias = Callable[[str], bool]
+"""Whether whoever asks may know that the topic of that name is there; patterns are looked up among such topics alone."""
+
+
 class Join(Command[Joined], frozen=True):
     """Become a member, or take part in the next generation."""
 
@@ -64,6 +69,7 @@ class Join(Command[Joined], frozen=True):
     """The client understands `MemberIdRequired` (KIP-394)."""
     understands_skip_assignment: bool = False
     """The client can be told that it leads but need not assign (KIP-814)."""
+    may_describe: MayDescribe | None = None
 
 
 class Assignment(Struct, frozen=True, gc=False):
@@ -122,6 +128,7 @@ class ConsumerHeartbeat(Command[ConsumerHeartbeatTaken], frozen=True):
     client_host: str = ""
     makes_own_id: bool = True
     """Clients choose their member ids themselves, except for the oldest."""
+    may_describe: MayDescribe | None = None
 
 
 class OffsetToCommit(Struct, frozen=True, gc=False):

@@ -13,5 +13,7 @@ class HttpBounds(Struct, frozen=True, kw_only=True):
     """Address, names and values of one request, and of what may follow its body. 431 beyond."""
     url_bytes_max: int = limits.HTTP_URL_BYTES_MAX
     """414 beyond."""
+    query_fields_max: int = 32
+    """Parameters in the address of a request. 400 beyond."""
     idle_ms_max: float = limits.HTTP_IDLE_MS_MAX
     """How long a connection may be silent while no request of it is being answered."""

@@ -6,14 +6,13 @@ What a reader could get wrong
 """
 
 import asyncio
-import ssl
 from functools import partial
 from typing import Final, cast
 
 import httptools
 from msgspec import Struct
 
-from ropewalk.base.ports import Network
+from ropewalk.base.ports import Network, TlsContexts
 
 _READ_AHEAD_BYTES_MAX: Final = 1 << 20
 
@@ -39,7 +38,7 @@ class ClientConnection(asyncio.Protocol):
 
     @classmethod
     async def open(
-        cls, network: Network, host: str, port: int, *, tls: ssl.SSLContext | None, answer_bytes_max: int
+        cls, network: Network, host: str, port: int, *, tls: TlsContexts | None, answer_bytes_max: int
     ) -> "ClientConnection":
         factory = partial(cls, answer_bytes_max=answer_bytes_max)
         _, connection = await network.connect(factory, host, port, tls=tls)

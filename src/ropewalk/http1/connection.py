@@ -5,7 +5,8 @@ Behaviour worth knowing
     and for what, is decided in `base/flow.py`.
     Bytes that are not HTTP are answered with an error, and the connection ends. Before a connection is closed after an answer, what
     is still being sent is read and dropped for a while: closed with unread bytes it is reset, and the client would not see the answer.
-    A client that is slow to send a request or to take an answer is cut off: nobody holds memory by being slow.
+    A client that is slow to send a request or to take an answer is cut off: nobody holds memory by being slow. Where the door is full
+    this comes sooner, and whoever comes takes the place.
     A handler that fails is answered with 500 if nothing was sent yet. A stream that fails ends the connection in the middle of
     the body, which is how HTTP says so.
 """
@@ -22,6 +23,7 @@ from ropewalk.base.limits import (
     CONNECTION_UNSENT_BYTES_MAX,
     HTTP_ANSWER_MS_MAX,
     HTTP_BODY_BYTES_PER_S_MIN,
+    HTTP_CROWDED_REQUEST_MS_MAX,
     HTTP_LINGER_BYTES_MAX,
     HTTP_LINGER_MS_MAX,
     HTTP_REQUEST_MS_MAX,
@@ -71,6 +73,7 @@ class HttpConnection(asyncio.Protocol):
         "_linger_bytes",
         "_linger_since_ms",
         "_made",
+        "_now_ms",
         "_parser",
         "_request",
         "_request_since_ms",
@@ -82,6 +85,7 @@ class HttpConnection(asyncio.Protocol):
 
     def __init__(self, connections: HttpConnections, answer: Handle) -> None:
         self._connections = connections
+        self._now_ms = connections.clock.monotonic_ms
         self._handle_request = answer
         self._parser = RequestParser(connections.bounds)
         self._flow = Flow(_BOUNDS, connections.budget, self)
@@ -161,7 +165,7 @@ class HttpConnection(asyncio.Protocol):
 
     def begin_wait(self, waiting: Waiting) -> None:
         self._flow.begin_wait(waiting)
-        if self._flow.has_input_ended:
+        if self._flow.has_input_ended or self._connections.is_leaving:
             waiting.hurry()
 
     def end_wait(self, waiting: Waiting) -> None:
@@ -186,11 +190,14 @@ class HttpConnection(asyncio.Protocol):
         if self._answer_since_ms is not None and now_ms - self._answer_since_ms > HTTP_ANSWER_MS_MAX:
             return True
         if self._request_since_ms is not None and self._flow.is_reading:
-            body_ms = self._parser.body_bytes * 1000 / HTTP_BODY_BYTES_PER_S_MIN
-            return now_ms - self._request_since_ms > HTTP_REQUEST_MS_MAX + body_ms
+            return self._is_late(now_ms, HTTP_REQUEST_MS_MAX)
         return (
             not self._flow.due_count and now_ms - self._idle_since_ms > self._connections.bounds.idle_ms_max
         )
+
+    def is_in_the_way(self, now_ms: float) -> bool:
+        """Whether it keeps others out of a door that is full."""
+        return self._is_late(now_ms, HTTP_CROWDED_REQUEST_MS_MAX)
 
     def abort(self) -> None:
         if self._transport is not None:
@@ -204,6 +211,11 @@ class HttpConnection(asyncio.Protocol):
             self._flow.close()
             self._end_stream()
             self._transport.close()
+
+    def hasten(self) -> bool:
+        """Wait no longer for what may not come. Whether an answer is due all the same."""
+        self._flow.hurry()
+        return self._flow.due_count > 0
 
     def on_paused_or_resumed(self) -> None:
         self._pause_with_door()
@@ -233,6 +245,8 @@ class HttpConnection(asyncio.Protocol):
                 if request is None:
                     break
                 self._handle(request)
+                if flow.due_count:  # it waits, and there is one at a time
+                    break
                 if parser.unhandled_bytes and flow.is_turn_over(self._now_ms()):
                     asyncio.get_running_loop().call_soon(self._begin_next_turn)
         except Refused as refused:
@@ -240,7 +254,7 @@ class HttpConnection(asyncio.Protocol):
             return
         finally:
             flow.is_handling = False
-        if parser.wants_continue and flow.may_handle(parser.held_bytes):
+        if not flow.due_count and parser.wants_continue and flow.may_handle(parser.held_bytes):
             parser.on_continued()
             self._write((CONTINUE,))
         self._read_or_pause()
@@ -255,6 +269,8 @@ class HttpConnection(asyncio.Protocol):
         self._request = request
         self._request_since_ms = None
         self._flow.on_request()
+        if self._connections.is_leaving:
+            self._connections.on_asked(self)
         handling = self._handle_request(request, self._visitor)
         if not begin(handling, self._on_made):
             self._handling = handling
@@ -278,7 +294,11 @@ class HttpConnection(asyncio.Protocol):
         request, self._made = self._request, None
         assert request is not None, "only what was asked can be answered"
         is_chunked = isinstance(answer, StreamedAnswer) and answer.length_bytes is None
-        keeps_alive = request.keeps_alive and not (is_chunked and request.is_http_1_0)
+        keeps_alive = (
+            request.keeps_alive
+            and not (is_chunked and request.is_http_1_0)
+            and not self._connections.is_leaving
+        )
         is_chunked = is_chunked and not request.is_http_1_0
         if self._transport is not None:
             self._connections.on_answer(answer.status)
@@ -287,7 +307,7 @@ class HttpConnection(asyncio.Protocol):
         )
         with_body = has_body(answer, request.method)
         if isinstance(answer, Answer):
-            self._write((head, *answer.chunks) if with_body else (head,))
+            self._write((b"".join((head, *answer.chunks)) if with_body else head,))
             self._on_sent(keeps_alive=keeps_alive)
             return
         self._stream = answer.stream
@@ -335,14 +355,19 @@ class HttpConnection(asyncio.Protocol):
         self._idle_since_ms = self._now_ms()
         if self._transport is None:
             return
-        self._flow.on_sent(1, 0)
+        flow = self._flow
+        flow.on_sent(1, 0)
+        if self._connections.is_leaving:
+            self._connections.on_relieved(self)
         if not keeps_alive:
             self._part()
-        elif not self._flow.is_handling:
+        elif not flow.is_handling and not (self._parser.is_empty and flow.comes_to_rest()):
             self._go_on()
 
     def _refuse(self, refused: Refused) -> None:
         """Say why, and close."""
+        if refused.is_foreign:
+            self._connections.on_foreign(self._visitor.address, str(refused))
         answer = text_answer(refused.status, str(refused))
         self._connections.on_answer(answer.status)
         head = encode_head(answer, keeps_alive=False, date=self._connections.date())
@@ -367,18 +392,22 @@ class HttpConnection(asyncio.Protocol):
     def _write(self, chunks: Sequence[bytes]) -> None:
         transport = self._transport
         if transport is not None and not transport.is_closing():
-            self._connections.sent_bytes += sum(map(len, chunks))
-            transport.writelines(chunks)
+            if len(chunks) == 1:
+                self._connections.sent_bytes += len(chunks[0])
+                transport.write(chunks[0])
+            else:
+                self._connections.sent_bytes += sum(map(len, chunks))
+                transport.writelines(chunks)
 
     def _read_or_pause(self) -> None:
         transport, flow, parser = self._transport, self._flow, self._parser
         if transport is None or self._linger_since_ms is not None:
             return
-        flow.charge(parser.held_bytes, self._untaken_bytes)
+        held_bytes = parser.held_bytes
+        flow.charge(held_bytes, self._untaken_bytes if flow.is_untaken else 0)
         if transport.is_closing():
             return
-        now_ms = self._now_ms()
-        if flow.decide_reading(parser.unhandled_bytes, parser.held_bytes):
+        if flow.decide_reading(parser.unhandled_bytes, held_bytes):
             if flow.is_reading:
                 transport.resume_reading()
                 self._request_since_ms = None  # what we kept waiting is not late
@@ -387,7 +416,14 @@ class HttpConnection(asyncio.Protocol):
         if flow.due_count or not parser.is_within_request:
             self._request_since_ms = None
         elif self._request_since_ms is None:
-            self._request_since_ms = now_ms
+            self._request_since_ms = self._now_ms()
+
+    def _is_late(self, now_ms: float, request_ms_max: int) -> bool:
+        """Whether a request that is being sent takes longer than that, and what its body may take."""
+        if self._request_since_ms is None or not self._flow.is_reading:
+            return False
+        body_ms = self._parser.body_bytes * 1000 / HTTP_BODY_BYTES_PER_S_MIN
+        return now_ms - self._request_since_ms > request_ms_max + body_ms
 
     def _close_if_finished(self) -> None:
         if self._flow.is_finished(self._parser.held_bytes):
@@ -407,9 +443,6 @@ class HttpConnection(asyncio.Protocol):
             self._flow.pause()
         else:
             self._flow.resume()
-
-    def _now_ms(self) -> float:
-        return self._connections.clock.monotonic_ms()
 
     @property
     def _untaken_bytes(self) -> int:

@@ -8,6 +8,7 @@ What a reader could get wrong
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
@@ -21,6 +22,8 @@ NO_STORE: Final = "no-store"
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK: Final = b"0\r\n\r\n"
+_BEGINNINGS_MAX: Final = 64
+"""Of heads, that are remembered: some for each status and sort of content, and others in the next second."""
 _BODILESS: Final = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 
 
@@ -93,6 +96,13 @@ class Visitor:
         self.address = address
         """Without the port."""
 
+    def begin_wait(self, waiting: Waiting) -> None:
+        """As `hold_while`, for those who wait across several calls. Each has its `end_wait`."""
+        self._connection.begin_wait(waiting)
+
+    def end_wait(self, waiting: Waiting) -> None:
+        self._connection.end_wait(waiting)
+
     @contextmanager
     def hold_while(self, waiting: Waiting) -> Iterator[None]:
         """For a request that waits, as a long poll does: `waiting` hears when the client goes away."""
@@ -115,23 +125,36 @@ def encode_head(
     answer: Answer | StreamedAnswer, *, keeps_alive: bool, date: str, is_chunked: bool = False
 ) -> bytes:
     """`is_chunked` for a stream whose length nobody knows, to a client that knows chunks."""
-    lines = [f"HTTP/1.1 {answer.status.value} {answer.status.phrase}", f"date: {date}"]
+    rest = ""
     if answer.status not in _BODILESS:
-        lines.append(f"content-type: {answer.content_type}")
         if isinstance(answer, Answer):
-            lines.append(f"content-length: {sum(map(len, answer.chunks))}")
+            chunks = answer.chunks
+            size_bytes = len(chunks[0]) if len(chunks) == 1 else sum(map(len, chunks))
+            rest = f"content-length: {size_bytes}\r\n"
         elif answer.length_bytes is not None:
-            lines.append(f"content-length: {answer.length_bytes}")
+            rest = f"content-length: {answer.length_bytes}\r\n"
         elif is_chunked:
-            lines.append("transfer-encoding: chunked")
+            rest = "transfer-encoding: chunked\r\n"
+    for name, value in answer.headers:
+        assert value.isprintable(), "a header is one line"
+        rest += f"{name}: {value}\r\n"
+    beginning = _beginning(answer.status, answer.content_type, answer.cache, date, keeps_alive)
+    return f"{beginning}{rest}\r\n".encode("latin-1")
+
+
+@lru_cache(maxsize=_BEGINNINGS_MAX)
+def _beginning(status: HTTPStatus, content_type: str, cache: str, date: str, keeps_alive: bool) -> str:
+    """Of a head: the same for all answers of a second that are of one sort."""
+    lines = [f"HTTP/1.1 {status.value} {status.phrase}", f"date: {date}"]
+    if status not in _BODILESS:
+        lines.append(f"content-type: {content_type}")
     lines += [
-        f"cache-control: {answer.cache}",
+        f"cache-control: {cache}",
         "x-content-type-options: nosniff",
         f"connection: {'keep-alive' if keeps_alive else 'close'}",
-        *(f"{name}: {value}" for name, value in answer.headers),
     ]
     assert not any("\r" in line or "\n" in line for line in lines), "a header is one line"
-    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+    return "\r\n".join(lines) + "\r\n"
 
 
 def has_body(answer: Answer | StreamedAnswer, request_method: str) -> bool:

@@ -18,8 +18,8 @@ import httptools
 from ropewalk.base.limits import HTTP_CHUNK_OVERHEAD_FACTOR, HTTP_HEADERS_MAX
 from ropewalk.http1.bounds import HttpBounds
 from ropewalk.http1.message import Request
+from ropewalk.http1.whole_request import read_whole
 
-_QUERY_FIELDS_MAX: Final = 32
 _PIECE_BYTES: Final = 1 << 12
 """Given to the parser at a time, so that few requests are made of bytes before somebody asks for the next."""
 
@@ -30,18 +30,31 @@ _SINGLE: Final = frozenset(
 """Headers that have one value; two could be read either way."""
 
 
+_PROXY: Final = "it is a PROXY header, which is taken from proxy.protocol.networks alone"
+_BEGAN_BYTES: Final = 16
+_FOREIGN: Final = (
+    (b"\x16\x03", "it is the hello of TLS, where plain HTTP is spoken"),
+    (b"PROXY ", _PROXY),
+    (b"\r\n\r\n\x00\r\nQUIT", _PROXY),
+)
+"""What is sent in place of a request by those who mean another port, or another setting of this one."""
+
+
 class Refused(Exception):
     """The bytes are no request that we take; `status` says why in HTTP's terms."""
 
-    def __init__(self, status: HTTPStatus, reason: str) -> None:
+    def __init__(self, status: HTTPStatus, reason: str, *, is_foreign: bool = False) -> None:
+        """`is_foreign` where it is another protocol, spoken to the wrong port or by the wrong client."""
         super().__init__(reason)
         self.status = status
+        self.is_foreign = is_foreign
 
 
 class RequestParser:
     """Give it bytes with `feed`, then take requests with `next` until there is none, and so on."""
 
     __slots__ = (
+        "_began",
         "_body",
         "_bounds",
         "_expects",
@@ -51,6 +64,7 @@ class RequestParser:
         "_headers",
         "_objection",
         "_parser",
+        "_piece",
         "_raw_headers",
         "_ready",
         "_refused",
@@ -63,9 +77,13 @@ class RequestParser:
         self._bounds = bounds
         self._parser = httptools.HttpRequestParser(self)
         self._unparsed = bytearray()
+        self._piece = b""
+        """What was fed when nothing else was there: perhaps one whole request."""
         self._ready: list[Request] = []
         """The next one last."""
         self._refused: Refused | None = None
+        self._began = b""
+        """The first bytes of a request that is not whole, with the blank lines before it."""
         self._objection: Refused | None = None
         """What was raised in a callback: the parser raises another error for it, whose context need not be this one."""
         self._begin()
@@ -73,17 +91,22 @@ class RequestParser:
     @property
     def is_within_request(self) -> bool:
         """Whether a request has begun and not ended."""
-        return self._within or bool(self._unparsed)
+        return self._within or bool(self._unparsed) or bool(self._piece)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether everything that was fed became requests, and these were taken."""
+        return not (self._within or self._unparsed or self._piece or self._ready or self._refused is not None)
 
     @property
     def unhandled_bytes(self) -> int:
         """Of what was fed and not taken: nothing where all that came has been made requests of, and these were taken."""
-        return len(self._unparsed) + len(self._ready) + (self._refused is not None)
+        return len(self._unparsed) + len(self._piece) + len(self._ready) + (self._refused is not None)
 
     @property
     def held_bytes(self) -> int:
         """What the parser holds in memory, about."""
-        return len(self._unparsed) + len(self._body) + self._head_bytes
+        return len(self._unparsed) + len(self._piece) + len(self._body) + self._head_bytes
 
     @property
     def body_bytes(self) -> int:
@@ -93,17 +116,29 @@ class RequestParser:
     @property
     def wants_continue(self) -> bool:
         """Whether the client waits for permission to send a body, of which nothing has come."""
-        return self._expects and not self._unparsed and not self._body and not self._ready
+        return self._expects and not self._unparsed and not self._piece and not self._body and not self._ready
 
     def on_continued(self) -> None:
         self._expects = False
 
     def feed(self, data: bytes) -> None:
-        if self._refused is None:
+        if self._refused is not None:
+            return
+        if self._within or self._unparsed or self._piece or self._ready:
+            self._unparsed += self._piece
             self._unparsed += data
+            self._piece = b""
+        else:
+            self._piece = data
 
     def next(self) -> Request | None:
         """The next request, or None until more is fed. Raises `Refused` when all that came before has been taken."""
+        if self._piece:
+            piece, self._piece = self._piece, b""
+            request = read_whole(piece, self._bounds)
+            if request is not None:
+                return request
+            self._unparsed += piece
         while not self._ready and self._unparsed and self._refused is None:
             self._parse_piece()
         if self._ready:
@@ -133,10 +168,18 @@ class RequestParser:
                 raise
             raise self._objection from error
         except httptools.HttpParserError as error:
-            raise Refused(HTTPStatus.BAD_REQUEST, f"this is not HTTP/1.1: {error}") from None
+            began = self._began + piece
+            foreign = next((said for first, said in _FOREIGN if _agree(first, began)), None)
+            raise Refused(
+                HTTPStatus.BAD_REQUEST,
+                f"this is not HTTP/1.1: {foreign or error}",
+                is_foreign=foreign is not None,
+            ) from None
         if offer_end is not None:
             self._parse(self._without_offer() + piece[offer_end:])
         elif self._within or len(self._ready) == ready_count:
+            if len(self._began) < _BEGAN_BYTES:
+                self._began += piece[:_BEGAN_BYTES]
             self._count(len(piece))
 
     def _count(self, count_bytes: int) -> None:
@@ -189,7 +232,7 @@ class RequestParser:
         elif key in _SINGLE:
             raise self._object(HTTPStatus.BAD_REQUEST, f"a request has one {key}")
         else:
-            self._headers[key] = f"{before}, {text}"
+            self._headers[key] = f"{before},{text}"  # without a blank: so they are signed, where they are
 
     def on_headers_complete(self) -> None:
         self._has_head = True
@@ -228,6 +271,7 @@ class RequestParser:
         if self._parser.should_upgrade():
             return
         self._ready.append(self._request())
+        self._began = b""
         self._begin()
 
     def _object(self, status: HTTPStatus, reason: str) -> Refused:
@@ -247,6 +291,18 @@ class RequestParser:
 
     def _request(self) -> Request:
         method = self._parser.get_method().decode("ascii")
+        if self._url == b"/":  # most of what queues are asked
+            return Request(
+                method,
+                "/",
+                {},
+                self._parser.should_keep_alive(),
+                self._headers,
+                bytes(self._body),
+                "/",
+                self._headers.get("host", ""),
+                self._parser.get_http_version() == "1.0",
+            )
         try:
             url = httptools.parse_url(self._url)
             path = unquote((url.path or b"/").decode("ascii"), errors="strict")
@@ -259,7 +315,7 @@ class RequestParser:
                 raise ValueError
             query = (url.query or b"").decode("ascii")
             fields = parse_qsl(
-                query, keep_blank_values=True, errors="strict", max_num_fields=_QUERY_FIELDS_MAX
+                query, keep_blank_values=True, errors="strict", max_num_fields=self._bounds.query_fields_max
             )
         except (httptools.HttpParserInvalidURLError, ValueError):
             raise self._object(HTTPStatus.BAD_REQUEST, f"{self._url[:80]!r} is no address") from None
@@ -288,3 +344,8 @@ def _head_too_large(bounds: HttpBounds) -> tuple[HTTPStatus, str]:
 
 def _body_too_large(bounds: HttpBounds) -> tuple[HTTPStatus, str]:
     return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body may have {bounds.body_bytes_max} bytes"
+
+
+def _agree(one: bytes, other: bytes) -> bool:
+    """As far as both go."""
+    return one.startswith(other) or other.startswith(one)

@@ -2,15 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final, Protocol
+from typing import Protocol
 
 from ropewalk.base.flow import Waiting
 from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import REQUEST_ITEMS_PER_TURN
+from ropewalk.broker.peers.calls.forward import Sender
+from ropewalk.kafka.identity import ANONYMOUS_IDENTITY, Identity
 from ropewalk.runtime.steps import turn
-
-ANONYMOUS: Final = "User:ANONYMOUS"
-"""Who has not said a name, as Kafka calls them: everybody, since there is no authentication of clients."""
 
 
 class Disconnect(Exception):
@@ -57,7 +56,8 @@ class Caller:
         "_meter",
         "client_id",
         "host",
-        "principal",
+        "identity",
+        "listener",
         "version",
     )
 
@@ -69,13 +69,16 @@ class Caller:
         host: str,
         version: int,
         meter: Metered | None = None,
-        principal: str = ANONYMOUS,
+        identity: Identity = ANONYMOUS_IDENTITY,
+        listener: str = "",
     ) -> None:
         self._connection = connection
         self._item_count = 0
         self._keeps_back = False
         self._meter = meter
-        self.principal = principal
+        self.identity = identity
+        self.listener = listener
+        """By which of a node's addresses it came, by the name under which that is registered; empty between nodes."""
         self.client_id = client_id
         self.host = host
         self.version = version
@@ -87,13 +90,43 @@ class Caller:
         return self._connection.peer_id
 
     @property
+    def principal(self) -> str:
+        return self.identity.principal
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        return self.identity.groups
+
+    @property
     def connection(self) -> object:
         """To tell one connection from another, and nothing else."""
         return self._connection
 
-    def on_behalf(self, *, principal: str, client_id: str | None, host: str, version: int) -> "Caller":
+    def on_behalf(
+        self, *, identity: Identity, listener: str, client_id: str | None, host: str, version: int
+    ) -> "Caller":
         """The same connection, which carries another's requests and no others."""
-        return Caller(self._connection, client_id=client_id, host=host, version=version, principal=principal)
+        return Caller(
+            self._connection,
+            client_id=client_id,
+            host=host,
+            version=version,
+            identity=identity,
+            listener=listener,
+        )
+
+    def sender(self, *, throttled: str | None = None) -> Sender:
+        """In whose name another node carries the request out; `throttled` is why it may not change anything."""
+        identity = self.identity
+        return Sender(
+            identity.principal,
+            self.client_id,
+            self.host,
+            throttled,
+            groups=identity.groups,
+            method=identity.method,
+            listener=self.listener,
+        )
 
     def watch_end(self, on_end: Callable[[], None]) -> None:
         """`on_end` is called when the connection ends, however long this request is over by then."""

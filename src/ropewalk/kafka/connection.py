@@ -17,10 +17,11 @@ from collections.abc import Callable
 from typing import Final, cast
 
 from ropewalk.base.budget import ByteBudget
-from ropewalk.base.errors import ProtocolError
+from ropewalk.base.errors import ProtocolError, RopewalkError
 from ropewalk.base.flow import Flow, FlowBounds, Waiting
 from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import (
+    CERTIFICATE_END_LOOK_MS,
     CONNECTION_ANSWER_BYTES_MAX,
     CONNECTION_FRAMES_PER_TURN,
     CONNECTION_REQUESTS_MAX,
@@ -32,13 +33,15 @@ from ropewalk.base.ports import Clock
 from ropewalk.kafka.caller import Caller, Disconnect
 from ropewalk.kafka.connections import Connections
 from ropewalk.kafka.encoded import Encoded
+from ropewalk.kafka.identity import ANONYMOUS_IDENTITY, Identity
 from ropewalk.kafka.meter import Meter
 from ropewalk.kafka.receive_buffer import ReceiveBuffer
 from ropewalk.kafka.served import ServedApi
+from ropewalk.kafka.terms import ListenerTerms
 from ropewalk.runtime.steps import begin
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.headers import decode_request_header, encode_response_header
-from ropewalk.wire.messages import api_versions
+from ropewalk.wire.messages import api_versions, sasl_authenticate
 from ropewalk.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
 from ropewalk.wire.types import Buffer, Message
 
@@ -53,9 +56,23 @@ _BOUNDS: Final = FlowBounds(
 
 
 class Connection(asyncio.BufferedProtocol):
-    def __init__(self, connections: Connections, served: dict[int, ServedApi], budget: ByteBudget) -> None:
+    def __init__(
+        self,
+        connections: Connections,
+        served: dict[int, ServedApi],
+        budget: ByteBudget,
+        terms: ListenerTerms | None = None,
+    ) -> None:
+        """Other nodes come without `terms`."""
+        self.terms: Final = terms
+        self.listener: Final = "" if terms is None else terms.listener
+        """By which of the node's addresses it came; empty between nodes."""
+        self.identity: Identity = ANONYMOUS_IDENTITY
+        """Who is at the other end, as far as that is known."""
         self._connections = connections
         self._served = served
+        self._served_until = ""
+        self._reads_tokens = False
         self._buffer = ReceiveBuffer(
             connections.frame_bytes_max, connections.spare_buffers, connections.large_api_keys
         )
@@ -65,6 +82,7 @@ class Connection(asyncio.BufferedProtocol):
         self._quotas = connections.quotas
         self._flow = Flow(_BOUNDS, budget, self)
         self._unmute: asyncio.TimerHandle | None = None
+        self._end: asyncio.TimerHandle | None = None
         self._end_watchers: dict[Callable[[], None], None] = {}
         self.active_at_ms = 0.0
         self.peer_id: NodeId | None = None
@@ -80,9 +98,30 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.set_write_buffer_limits(high=CONNECTION_UNSENT_BYTES_MAX, low=0)
         self._pause_with_door()
         self._connections.on_opened(self)
+        if self.terms is not None and self.terms.admit is not None:
+            self.terms.admit(self)
+
+    def on_handshake_done(self) -> None:
+        """Whoever has shown a certificate has its name from here on, and until it ends."""
+        certificate = None
+        if self.terms is not None and self.terms.identify is not None and self._transport is not None:
+            certificate = self._transport.get_extra_info("peercert_der")
+        if certificate is None:
+            return
+        assert self.terms is not None, "a certificate was asked for"
+        assert self.terms.identify is not None, "a certificate was asked for"
+        try:
+            self.identity = self.terms.identify(certificate)
+        except RopewalkError as error:
+            self.close(str(error))
+            return
+        if self.identity.ends_at_ms is not None:
+            self._end_at(self.identity.ends_at_ms)
 
     def connection_lost(self, _: Exception | None) -> None:
         self._transport = None
+        if self._end is not None:
+            self._end.cancel()
         if self._unmute is not None:
             self._unmute.cancel()
         self._answers.clear()
@@ -170,10 +209,16 @@ class Connection(asyncio.BufferedProtocol):
         self._flow.unmute()
         self._go_on()
 
-    def serve(self, served: dict[int, ServedApi], *, frame_bytes_max: int) -> None:
-        """From the next request on, serve these instead."""
+    def serve(self, served: dict[int, ServedApi], *, frame_bytes_max: int, until: str = "") -> None:
+        """From the next request on, serve these instead; `until` says to people what will change that."""
         self._served = served
+        self._served_until = until and f" until {until}"
+        self._reads_tokens = False
         self._buffer.frame_bytes_max = frame_bytes_max
+
+    def read_tokens(self) -> None:
+        """Until the next `serve`, frames have no header: each is the token of a SaslAuthenticate, and so is its answer."""
+        self._reads_tokens = True
 
     def report(self, reason: str) -> None:
         self._connections.on_suspicious(self, reason)
@@ -281,10 +326,13 @@ class Connection(asyncio.BufferedProtocol):
 
     def _handle(self, position: int, end: int) -> None:
         view = self._buffer.view
+        if self._reads_tokens:
+            self._handle_token(bytes(view[position:end]))
+            return
         header, body = decode_request_header(view, position, end, self._connections.flexible_since)
         served = self._served.get(header.api_key)
         if served is None:
-            raise ProtocolError(f"API key {header.api_key} is not served")
+            raise ProtocolError(f"API key {header.api_key} is not served{self._served_until}")
         if not served.version_min <= header.version <= served.version_max:
             if header.api_key != _API_VERSIONS:
                 raise ProtocolError(
@@ -295,13 +343,20 @@ class Connection(asyncio.BufferedProtocol):
             return
         meter = None
         if self._quotas.image.client_quotas:
-            meter = Meter(self._quotas, self._connections.clock, header.api_key, header.client_id)
+            user = self.identity.name
+            meter = Meter(self._quotas, self._connections.clock, header.api_key, header.client_id, user)
         request = served.api.decode_request(header.version, view, body, end)
         answer = _Answer(self, served, header.version, header.correlation_id, meter)
         self._answers.append(answer)
         self._flow.on_request()
         caller = Caller(
-            self, client_id=header.client_id, host=self._host, version=header.version, meter=meter
+            self,
+            client_id=header.client_id,
+            host=self._host,
+            version=header.version,
+            meter=meter,
+            identity=self.identity,
+            listener=self.listener,
         )
         handling = served.handle(request, caller)
         if meter is None:
@@ -317,6 +372,26 @@ class Connection(asyncio.BufferedProtocol):
             answer.held_bytes = served.weigh(request, end - position)
             if self._flow.hold_count:  # a copy of its records is being looked at
                 answer.held_bytes += end - position
+            self._flow.on_kept_waiting(answer.held_bytes)
+
+    def _handle_token(self, token: bytes) -> None:
+        """As clients of Kafka 0.10 log in."""
+        served = self._served[sasl_authenticate.API.key]
+        answer = _TokenAnswer(self, served, 0, 0)
+        self._answers.append(answer)
+        self._flow.on_request()
+        caller = Caller(
+            self,
+            client_id=None,
+            host=self._host,
+            version=0,
+            identity=self.identity,
+            listener=self.listener,
+        )
+        handling = served.handle(sasl_authenticate.SaslAuthenticateRequest(token), caller)
+        if not begin(handling, answer.on_done):
+            answer.handling = handling
+            answer.held_bytes = len(token)
             self._flow.on_kept_waiting(answer.held_bytes)
 
     def _refuse_api_versions(self, correlation_id: int, served: ServedApi) -> None:
@@ -346,6 +421,15 @@ class Connection(asyncio.BufferedProtocol):
         if chunks:
             self._connections.sent_bytes += size_bytes
             transport.writelines(chunks)
+
+    def _end_at(self, ends_at_ms: float) -> None:
+        """Looked at again once a day: the wall clock may be set."""
+        left_ms = ends_at_ms - self._connections.clock.now_ms()
+        if left_ms <= 0:
+            self.close(f"the certificate of {self.identity.principal} has ended")
+            return
+        wait_s = min(left_ms, CERTIFICATE_END_LOOK_MS) / 1000
+        self._end = asyncio.get_running_loop().call_later(wait_s, self._end_at, ends_at_ms)
 
     def _read_or_pause(self) -> None:
         transport = self._transport
@@ -458,3 +542,21 @@ class _Answer:
             return [b"".join((size.to_bytes(4, "big"), header, body[0]))]
         body[0] = b"".join((size.to_bytes(4, "big"), header, body[0]))
         return body
+
+
+class _TokenAnswer(_Answer):
+    """Of a token without a header. There is no place for an error: whoever is refused is left."""
+
+    __slots__ = ()
+
+    def on_done(self, response: Message | None, error: BaseException | None) -> None:
+        if isinstance(response, sasl_authenticate.SaslAuthenticateResponse) and response.error_code:
+            self._connection.close()
+            return
+        super().on_done(response, error)
+
+    def _framed(self, response: Message) -> list[Buffer]:
+        assert isinstance(response, sasl_authenticate.SaslAuthenticateResponse)
+        token = response.auth_bytes
+        self.size_bytes = 4 + len(token)
+        return [len(token).to_bytes(4, "big") + token]

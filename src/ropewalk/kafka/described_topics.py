@@ -38,28 +38,28 @@ class DescribedTopics:
     def __init__(self, image: Image) -> None:
         self._image = image
         self._known: dict[tuple[TopicId, int], _Known] = {}
-        self._all: dict[tuple[int, int], tuple[int, MetadataResponse]] = {}
-        """By the operations that are told: the answer about all topics, and of which end of the image it is."""
+        self._all: dict[tuple[int, int, str], tuple[int, MetadataResponse]] = {}
+        """By the operations that are told and the listener that was asked: the answer about all topics, and of which end of the image it is."""
 
-    def cluster(self, operations: int) -> MetadataResponse:
-        """The answer without any topic; `operations` are those on the cluster."""
+    def cluster(self, operations: int, listener: str) -> MetadataResponse:
+        """The answer without any topic; `operations` are those on the cluster, and brokers are told as clients of `listener` reach them."""
         return MetadataResponse(
             brokers=tuple(
                 MetadataResponseBroker(broker.node_id, endpoint.host, endpoint.port, broker.rack)
-                for broker, endpoint in reachable_brokers(self._image)
+                for broker, endpoint in reachable_brokers(self._image, listener)
             ),
             cluster_id=self._image.cluster_id,
-            controller_id=controller_for_clients(self._image),
+            controller_id=controller_for_clients(self._image, listener),
             cluster_authorized_operations=operations,
         )
 
-    async def all(self, operations: int, cluster_operations: int) -> MetadataResponse:
-        key = operations, cluster_operations
+    async def all(self, operations: int, cluster_operations: int, listener: str) -> MetadataResponse:
+        key = operations, cluster_operations, listener
         end_offset, answer = self._all.get(key, (-1, None))
         if answer is not None and end_offset == self._image.end_offset:
             return answer
         end_offset = self._image.end_offset
-        answer = self.cluster(cluster_operations)
+        answer = self.cluster(cluster_operations, listener)
         topics, serving = list(self._image.topics.values()), serving_nodes(self._image)
         pace = Pace(REQUEST_PARTITIONS_PER_TURN)
         described = tuple([await self._describe(topic, operations, serving, pace) for topic in topics])

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from ropewalk.base.errors import ControllerUnavailable, RopewalkError, Throttled
 from ropewalk.broker.peers.calls.controller_call import ControllerCall
-from ropewalk.broker.peers.calls.forward import Forwarded, Sender, forward
+from ropewalk.broker.peers.calls.forward import Forwarded, forward
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.kafka.handlers import create_partitions, create_topics, delete_topics
@@ -78,7 +78,7 @@ async def _handle(
     api = served.api
     if restate is not None:
         request = restate(request)
-    sender = Sender(caller.principal, caller.client_id, caller.host, _throttled(api.key, caller))
+    sender = caller.sender(throttled=_throttled(api.key, caller))
     try:
         with caller.hold():
             outcome = await forwarding.forward(forward(api, caller.version, request, sender))

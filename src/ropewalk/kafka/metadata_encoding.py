@@ -3,6 +3,7 @@
 What a reader could get wrong
     A topic is known by the object that describes it: while `handlers/metadata.py` answers with the same object, nothing about the
     topic has changed, and its bytes are what they were. So a change costs what it touches, however many topics there are.
+    Answers at several listeners differ in the addresses of brokers alone: topics are encoded once for all of them.
     Small answers are left to the connection, which encodes them as it does any other API's.
 """
 
@@ -43,21 +44,27 @@ class EncodedMetadata:
         if not isinstance(response, MetadataResponse):
             return response
         version = self._by_version.get(caller.version)
-        if version is not None and version.response is response:
-            return version.encoded
+        known = None if version is None else version.answers.get(caller.listener)
+        if known is not None and known.response is response:
+            return known.encoded
         if sum([len(topic.partitions) for topic in response.topics]) <= REQUEST_PARTITIONS_PER_TURN:
             return response
         if version is None:
             if len(self._by_version) >= METADATA_VERSIONS_ENCODED_MAX:
                 del self._by_version[next(iter(self._by_version))]
             version = self._by_version[caller.version] = _Version(caller.version)
-        return await version.encode(response)
+        return await version.encode(response, caller.listener)
 
 
 class _Topic(Struct, frozen=True):
     described: MetadataResponseTopic
     data: bytes
     error_codes: tuple[int, ...]
+
+
+class _Answer(Struct, frozen=True):
+    response: MetadataResponse
+    encoded: Encoded
 
 
 class _Version:
@@ -72,15 +79,14 @@ class _Version:
             self._encoder(metadata.AfterPartitions, version)(metadata.AfterPartitions())
         )
         self._topics: dict[tuple[str | None, int], _Topic] = {}
-        self.response: MetadataResponse | None = None
-        """The one that `encoded` stands for."""
-        self.encoded: Encoded | None = None
+        self.answers: dict[str, _Answer] = {}
+        """The last one at each listener."""
 
     def _encoder(self, message: type[Any], version: int) -> Callable[[Any], bytes]:
         encode = compile_encoder(message, version, flexible=self._is_flexible)
         return lambda value: b"".join(encode(value))
 
-    async def encode(self, response: MetadataResponse) -> Encoded:
+    async def encode(self, response: MetadataResponse, listener: str) -> Encoded:
         pace = Pace(REQUEST_PARTITIONS_PER_TURN)
         topics = [await self._topic(topic, pace) for topic in response.topics]
         empty = self._encode(structs.replace(response, topics=()))
@@ -97,7 +103,7 @@ class _Version:
         )
         if len(self._topics) > 2 * len(topics):  # some have been deleted, or this is about a few of many
             self._topics = {_key(topic.described): topic for topic in topics}
-        self.response, self.encoded = response, encoded
+        self.answers[listener] = _Answer(response, encoded)
         return encoded
 
     async def _topic(self, described: MetadataResponseTopic, pace: Pace) -> _Topic:

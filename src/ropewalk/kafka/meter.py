@@ -5,10 +5,8 @@ Behaviour worth knowing
     that it keeps the event loop: from its decoding to its first wait, and while its answer is encoded.
     A client that has used too much is told so in the answer, which is sent at once, and its connection is not read
     until the time is over (KIP-219). Clients that heed `throttle_ms` do not even notice the second.
-    There is no authentication, so every user is `ANONYMOUS`, as Kafka calls whoever did not say a name.
+    Whoever did not say a name is the user `ANONYMOUS`, as Kafka calls them.
 """
-
-from typing import Final
 
 from msgspec import structs
 
@@ -21,18 +19,19 @@ from ropewalk.wire.messages.fetch import API as FETCH
 from ropewalk.wire.messages.produce import API as PRODUCE
 from ropewalk.wire.types import Message
 
-ANONYMOUS: Final = "ANONYMOUS"
-
 
 class Meter:
     """Made for a request only while there are quotas."""
 
-    __slots__ = ("_api_key", "_client_id", "_clock", "_quotas", "_running_since_ms", "throttle_ms")
+    __slots__ = ("_api_key", "_client_id", "_clock", "_quotas", "_running_since_ms", "_user", "throttle_ms")
 
-    def __init__(self, quotas: ClientQuotas, clock: Clock, api_key: int, client_id: str | None) -> None:
+    def __init__(
+        self, quotas: ClientQuotas, clock: Clock, api_key: int, client_id: str | None, user: str
+    ) -> None:
         self._quotas = quotas
         self._clock = clock
         self._api_key = api_key
+        self._user = user
         self._client_id = (client_id or "")[:QUOTA_NAME_CHARACTERS_MAX]
         self._running_since_ms: float | None = clock.monotonic_ms()
         self.throttle_ms = 0.0
@@ -63,7 +62,7 @@ class Meter:
 
     def fetch_bytes_max(self, bytes_max: int) -> int:
         """No more than comes in within a second."""
-        rate = self._quotas.rate(Quota.FETCH, ANONYMOUS, self._client_id)
+        rate = self._quotas.rate(Quota.FETCH, self._user, self._client_id)
         return bytes_max if rate is None else min(bytes_max, int(rate))
 
     def check_mutations(self) -> None:
@@ -81,6 +80,6 @@ class Meter:
 
     def _charge(self, quota: Quota, amount: float) -> float:
         now_ms = self._clock.monotonic_ms()
-        throttle_ms = self._quotas.charge(quota, ANONYMOUS, self._client_id, amount, now_ms)
+        throttle_ms = self._quotas.charge(quota, self._user, self._client_id, amount, now_ms)
         self.throttle_ms = max(self.throttle_ms, throttle_ms)
         return throttle_ms

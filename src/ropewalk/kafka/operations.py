@@ -1,6 +1,7 @@
 """Which operations a client may perform, as the bits that Metadata and its kin answer with.
 
-There is no authorizer, so everybody may do whatever a resource knows; tools grey out buttons by this.
+Where nothing is checked everybody may do whatever a resource knows, which is said here; else `kafka/rights` says what a caller may. Tools
+grey out buttons by this.
 """
 
 from typing import Final

@@ -12,8 +12,11 @@ from ropewalk.wire.messages import (
     alter_client_quotas,
     alter_configs,
     alter_partition_reassignments,
+    alter_user_scram_credentials,
+    create_acls,
     create_partitions,
     create_topics,
+    delete_acls,
     delete_topics,
     describe_quorum,
     elect_leaders,
@@ -77,6 +80,21 @@ def _alter_client_quotas(
     return alter_client_quotas.AlterClientQuotasResponse(throttle_ms=0, entries=tuple(results))
 
 
+def _alter_user_scram_credentials(
+    request: alter_user_scram_credentials.AlterUserScramCredentialsRequest, code: ErrorCode, why: str
+) -> Message:
+    names = dict.fromkeys(
+        [deletion.name for deletion in request.deletions]
+        + [upsertion.name for upsertion in request.upsertions]
+    )
+    results = [
+        alter_user_scram_credentials.AlterUserScramCredentialsResult(name, code, why) for name in names
+    ]
+    return alter_user_scram_credentials.AlterUserScramCredentialsResponse(
+        throttle_ms=0, results=tuple(results)
+    )
+
+
 def _elect_leaders(request: elect_leaders.ElectLeadersRequest, code: ErrorCode, why: str) -> Message:
     results = [
         elect_leaders.ReplicaElectionResult(
@@ -113,6 +131,16 @@ def _describe_quorum(_request: describe_quorum.DescribeQuorumRequest, code: Erro
     return describe_quorum.DescribeQuorumResponse(error_code=code, error_message=why)
 
 
+def _create_acls(request: create_acls.CreateAclsRequest, code: ErrorCode, why: str) -> Message:
+    results = [create_acls.AclCreationResult(code, why) for _ in request.creations]
+    return create_acls.CreateAclsResponse(throttle_ms=0, results=tuple(results))
+
+
+def _delete_acls(request: delete_acls.DeleteAclsRequest, code: ErrorCode, why: str) -> Message:
+    results = [delete_acls.DeleteAclsFilterResult(code, why, ()) for _ in request.filters]
+    return delete_acls.DeleteAclsResponse(throttle_ms=0, filter_results=tuple(results))
+
+
 REFUSALS: Final[dict[int, Refuse]] = {
     create_topics.API.key: _create_topics,
     delete_topics.API.key: _delete_topics,
@@ -120,6 +148,9 @@ REFUSALS: Final[dict[int, Refuse]] = {
     alter_configs.API.key: _alter_configs,
     incremental_alter_configs.API.key: _incremental_alter_configs,
     alter_client_quotas.API.key: _alter_client_quotas,
+    alter_user_scram_credentials.API.key: _alter_user_scram_credentials,
+    create_acls.API.key: _create_acls,
+    delete_acls.API.key: _delete_acls,
     elect_leaders.API.key: _elect_leaders,
     alter_partition_reassignments.API.key: _alter_partition_reassignments,
     unregister_broker.API.key: _unregister_broker,

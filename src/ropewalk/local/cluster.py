@@ -34,7 +34,8 @@ from ropewalk.local.etcd import EtcdMember, etcd_program, is_healthy, member_com
 from ropewalk.local.plan import NodePlan, plan_nodes
 from ropewalk.local.ports import free_ports, is_free
 from ropewalk.local.supervisor import Seat, Supervisor
-from ropewalk.node.config import Config, is_variable, merged, parse_address
+from ropewalk.node.addresses import parse_address
+from ropewalk.node.config import Config, is_variable, merged
 from ropewalk.node.options import NodeOptions
 from ropewalk.runtime.clock import SystemClock
 from ropewalk.runtime.network import TcpNetwork
@@ -42,7 +43,7 @@ from ropewalk.runtime.network import TcpNetwork
 AUTO: Final = "auto"
 _SECRET_BYTES: Final = 32
 _ANSWER_MS: Final = 2000
-_DOORS: Final = ("kafka", "http", "peer")
+_DOORS: Final = ("kafka", "http", "sqs", "peer")
 
 
 def run_cluster(options: NodeOptions, *, etcd: str | None, restarts: bool) -> NoReturn:
@@ -213,11 +214,12 @@ async def _brokers_known_at(address: str) -> set[int]:
 
 
 def _doors(seat: Seat, line: str) -> Mapping[str, str]:
-    """`ropewalk ready kafka=… http=…` as a mapping."""
+    """`ropewalk ready kafka=… http=…` as a mapping; of several listeners the first."""
     words = line.split()
     if words[:2] != ["ropewalk", "ready"]:
         raise DidNotStart(f"{seat.name} said {line!r} where it should have said that it is ready")
-    return dict(word.split("=", 1) for word in words[2:])
+    said = (word.split("=", 1) for word in words[2:])
+    return {door: addresses.partition(",")[0] for door, addresses in said}
 
 
 @contextmanager

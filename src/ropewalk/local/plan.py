@@ -18,7 +18,9 @@ from typing import Final
 from msgspec import Struct
 
 from ropewalk.local.errors import ImpossiblePlan
-from ropewalk.node.config import Config, check_etcd_endpoints, parse_address
+from ropewalk.node.addresses import parse_address
+from ropewalk.node.config import Config, check_etcd_endpoints
+from ropewalk.security.protocols import SecurityProtocol
 
 NODES_MAX: Final = 64
 """On one machine: each is a process with an event loop of its own."""
@@ -56,8 +58,9 @@ def plan_nodes(
     """`config` holds what was said for all nodes; without `etcd` the first node keeps the metadata."""
     _check(config, count)
     check_etcd_endpoints(etcd, "--etcd")
-    kafka = _following(config, "kafka.listen", count, free_ports)
+    kafka = _kafka(config, count, free_ports)
     http = _following_or_free(config, "http.listen", count, free_ports, is_free)
+    sqs = _following_or_free(config, "sqs.listen", count, free_ports, is_free)
     peers = _following_or_free(config, "peer.listen", count, free_ports, is_free)
     common = {name: entry.value for name, entry in config.entries() if not config.is_default(name)}
     if config["node.log.format"] == "auto":
@@ -68,8 +71,9 @@ def plan_nodes(
             **common,
             "node.id": str(node_id),
             "node.data": str(directory / f"node-{node_id}"),
-            "kafka.listen": kafka[node_id],
+            **kafka[node_id],
             "http.listen": http[node_id],
+            "sqs.listen": sqs[node_id],
             "peer.listen": peers[node_id],
             "cluster.secret.file": str(directory / "secret"),
             **_metadata_settings(node_id, peers, etcd),
@@ -103,6 +107,25 @@ def _check(config: Config, count: int) -> None:
                 f"{config.origin(name)}: {name} is each node's own, so it cannot be given with --nodes {count}; "
                 "start such nodes one by one with `ropewalk serve`"
             )
+    if [each.protocol for each in config.kafka_listeners[:1]] != [SecurityProtocol.PLAINTEXT]:
+        raise ImpossiblePlan(
+            f"--nodes {count}: nodes of one machine are watched by their first listener, which must be a plain one, as in "
+            "listeners=PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0"
+        )
+
+
+def _kafka(config: Config, count: int, free_ports: FreePorts) -> list[dict[str, str]]:
+    """By node: where it listens for Kafka's clients."""
+    if config.is_default("listeners"):
+        return [{"kafka.listen": each} for each in _following(config, "kafka.listen", count, free_ports)]
+    listeners = config.kafka_listeners
+    if any(each.port for each in listeners):
+        raise ImpossiblePlan(f"{config.origin('listeners')}: several nodes take listeners with port 0 only")
+    ports = iter(free_ports(listeners[0].host, count * len(listeners)))
+    return [
+        {"listeners": ",".join(f"{each.name}://{_written(each.host, next(ports))}" for each in listeners)}
+        for _ in range(count)
+    ]
 
 
 def _following(config: Config, name: str, count: int, free_ports: FreePorts) -> list[str]:

@@ -230,8 +230,8 @@ class DataDirectory:
         )
 
     def delete_partitions(self, unwanted: Sequence[Held]) -> None:
-        """Remove partitions; gone, durably, at the rename. Their logs must have been told to `forget`. Blocks."""
-        disk = self.storage.disk
+        """Remove partitions; gone, durably, at the rename, which needs room itself. Their logs must have been told to `forget`. Blocks."""
+        disk = self.storage.disk_to_delete
         there = [each for each in unwanted if self._has(each)]
         for each in there:
             removed = self._temporary_path(each, _DELETED)

@@ -144,6 +144,13 @@ class Producers:
     def knows(self, producer_id: int) -> bool:
         return producer_id in self._producers
 
+    def last_sequence_of(self, producer_id: int, epoch: int) -> int | None:
+        """The last that it has written in that epoch; None where nobody remembers any."""
+        producer = self._producers.get(producer_id)
+        if producer is None or producer.epoch != epoch or not producer.batches:
+            return None
+        return producer.batches[-1][1]
+
     def repeats(self, header: BatchHeader) -> bool:
         """Whether the batch was appended before; refuses as `check` does."""
         return self.check(header) is not None

@@ -17,9 +17,13 @@ from ropewalk.base.errors import UnknownPartition, UnknownTopic, UnknownTopicId
 from ropewalk.base.ids import LeaderEpoch, NodeId, ProducerId, TopicId, format_id
 from ropewalk.base.levels import LEVEL_FIRST, Software
 from ropewalk.base.limits import LOSSES_REMEMBERED_MAX, REIGNS_REMEMBERED_MAX, TOPICS_DELETED_REMEMBERED_MAX
-from ropewalk.metadata.lineage import Position, Reign, holds, position_of
+from ropewalk.metadata.lineage import Position, Reign, holds, placed, position_of
+from ropewalk.metadata.queues import QueueIndex
 from ropewalk.metadata.records import (
     ALL_ROLES,
+    OTHER_LISTENERS,
+    AclAdded,
+    AclRemoved,
     BrokerLeaving,
     BrokerMaintenance,
     BrokerRegistered,
@@ -33,21 +37,32 @@ from ropewalk.metadata.records import (
     ClientQuotasChanged,
     ClusterCreated,
     ControllerChanged,
+    DecoyKeySet,
     Endpoint,
     Fact,
     HomeLeft,
     LevelChanged,
     LossRecorded,
     MetadataRecord,
+    MoveTaskCancelling,
+    MoveTaskEnded,
+    MoveTaskStarted,
     PartitionChanged,
     PartitionCreated,
     ProducerIdsAllocated,
+    QueueChanged,
+    QueueCreated,
+    QueueDeleted,
     QuotaEntity,
+    ScramCredentialRemoved,
+    ScramCredentialSet,
     TopicChanged,
     TopicCreated,
     TopicDeleted,
     TopicSettingsChanged,
 )
+from ropewalk.metadata.users import UserIndex
+from ropewalk.security.access import Rule, Rules
 
 V = TypeVar("V", str, float)
 
@@ -86,6 +101,11 @@ class Broker(Struct, frozen=True):
     def takes_replicas(self) -> bool:
         """Whether new replicas may be put there, now or when it is back in service."""
         return "broker" in self.roles and self.state is not BrokerState.STOPPING and not self.is_leaving
+
+    @property
+    def client_endpoint(self) -> Endpoint | None:
+        """The first by which Kafka's clients reach this broker, if they do."""
+        return next((each for each in self.endpoints if each.listener not in OTHER_LISTENERS), None)
 
     def endpoint(self, listener: str) -> Endpoint | None:
         """Where clients of the listener of that name reach this broker, if it has one."""
@@ -156,6 +176,7 @@ class Image:
         "_settings_by_node",
         "_topics_by_id",
         "_topics_by_name",
+        "acls",
         "agreed_settings",
         "client_quotas",
         "cluster_id",
@@ -166,15 +187,23 @@ class Image:
         "left_for",
         "level",
         "losses",
+        "queues",
         "reigns",
         "replica_count",
         "replica_taker_count",
+        "users",
     )
 
     def __init__(self) -> None:
+        self.queues: Final = QueueIndex()
+        self.users: Final = UserIndex()
+        self.acls: Final = Rules()
         self._clear()
 
     def _clear(self) -> None:
+        self.queues.clear()
+        self.users.clear()
+        self.acls.clear()
         self.end_offset: int = 0
         """Records applied so far. It changes with every fact, so it serves as the version of anything cached."""
         self.cluster_id: str | None = None
@@ -373,6 +402,10 @@ class Image:
                 self.losses = (*self.losses, record)[-LOSSES_REMEMBERED_MAX:]
             case TopicDeleted(topic_id=topic_id):
                 self._on_deleted(topic_id)
+            case QueueCreated(topic_id=topic_id):
+                self.queues.create(record, self._topics_by_id[topic_id].name)
+            case QueueChanged() | QueueDeleted() | MoveTaskStarted() | MoveTaskCancelling() | MoveTaskEnded():
+                self.queues.apply(record)
             case TopicSettingsChanged(topic_id=topic_id, changes=changes):
                 topic = self._finished(topic_id)
                 self._put(structs.replace(topic, settings=_changed(topic.settings, changes)))
@@ -388,6 +421,12 @@ class Image:
                 quotas = _changed(self.client_quotas.get(entity, {}), changes)
                 others = {other: held for other, held in self.client_quotas.items() if other != entity}
                 self.client_quotas = {**others, entity: quotas} if quotas else others
+            case ScramCredentialSet() | ScramCredentialRemoved() | DecoyKeySet():
+                self.users.apply(record)
+            case AclAdded():
+                self.acls.add(Rule(*structs.astuple(record)))
+            case AclRemoved():
+                self.acls.remove(Rule(*structs.astuple(record)))
             case _:
                 assert_never(record)
 
@@ -435,6 +474,8 @@ class Image:
             yield BrokerSettingsChanged(node_id, dict(settings))
         for entity, quotas in self.client_quotas.items():
             yield ClientQuotasChanged(entity, dict(quotas))
+        yield from self.users.facts()
+        yield from (AclAdded(*structs.astuple(rule)) for rule in self.acls)
         for topic in self._topics_by_name.values():
             yield TopicCreated(topic.topic_id, topic.name, topic.owner, topic.created_at_ms)
             for partition in topic.partitions:
@@ -443,6 +484,7 @@ class Image:
                 yield TopicSettingsChanged(topic.topic_id, dict(topic.settings))
             if topic.modified_at_ms != topic.created_at_ms:
                 yield TopicChanged(topic.topic_id, topic.owner, topic.modified_at_ms)
+        yield from self.queues.facts()
         for topic_id in self._deleted:
             yield TopicDeleted(topic_id)
         yield from self.losses
@@ -488,6 +530,7 @@ class Image:
         topic = self._topics_by_id.pop(topic_id, None)
         if topic is not None:  # A snapshot remembers the deletion without the topic.
             del self._topics_by_name[topic.name]
+            self.queues.on_topic_deleted(topic_id)
             self.replica_count -= sum(len(partition.holders) for partition in topic.partitions)
         self._deleted[topic_id] = None
         if len(self._deleted) > TOPICS_DELETED_REMEMBERED_MAX:
@@ -525,24 +568,6 @@ class Image:
     def _put(self, topic: Topic) -> None:
         self._topics_by_name[topic.name] = topic
         self._topics_by_id[topic.topic_id] = topic
-
-
-def reigns_in(facts: Iterable[MetadataRecord], end_offset: int) -> tuple[Reign, ...]:
-    """Those that a snapshot names which ends at `end_offset`."""
-    return tuple(
-        Reign(record.offset or 0, record.node_id, record.epoch, record.reign)
-        for record in placed(facts, end_offset)
-        if isinstance(record, ControllerChanged)
-    )
-
-
-def placed(facts: Iterable[MetadataRecord], end_offset: int) -> Iterator[MetadataRecord]:
-    """The facts of a snapshot. One from before reigns were remembered does not say where the last one began: since its end, at least."""
-    for record in facts:
-        if isinstance(record, ControllerChanged) and record.offset is None:
-            yield structs.replace(record, offset=max(0, end_offset - 1))
-        else:
-            yield record
 
 
 _NO_SETTINGS: Final[Mapping[str, str]] = {}

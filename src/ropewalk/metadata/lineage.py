@@ -11,11 +11,12 @@ What a reader could get wrong
     A log cannot judge a position beyond its end: it may be behind. Its home can.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ropewalk.base.ids import NodeId
+from ropewalk.metadata.records import ControllerChanged, MetadataRecord
 
 
 class Reign(Struct, frozen=True):
@@ -65,3 +66,21 @@ def complaint(position: Position, whose: str) -> str:
         f"{whose} has applied the metadata up to record {position.end_offset - 1} of epoch {position.epoch}, which this history does "
         "not hold: was the metadata put back from a backup? Start the node again to go on with what there is"
     )
+
+
+def reigns_in(facts: Iterable[MetadataRecord], end_offset: int) -> tuple[Reign, ...]:
+    """Those that a snapshot names which ends at `end_offset`."""
+    return tuple(
+        Reign(record.offset or 0, record.node_id, record.epoch, record.reign)
+        for record in placed(facts, end_offset)
+        if isinstance(record, ControllerChanged)
+    )
+
+
+def placed(facts: Iterable[MetadataRecord], end_offset: int) -> Iterator[MetadataRecord]:
+    """The facts of a snapshot. One from before reigns were remembered does not say where the last one began: since its end, at least."""
+    for record in facts:
+        if isinstance(record, ControllerChanged) and record.offset is None:
+            yield structs.replace(record, offset=max(0, end_offset - 1))
+        else:
+            yield record

@@ -36,6 +36,11 @@ from ropewalk.metadata.records import (
     ClientQuotasChanged,
     MetadataRecord,
     PartitionCreated,
+    QueueChanged,
+    QueueCreated,
+    QueueDeleted,
+    ScramCredentialRemoved,
+    ScramCredentialSet,
     TopicCreated,
     TopicDeleted,
     TopicSettingsChanged,
@@ -45,7 +50,14 @@ from ropewalk.metadata.records import (
 from ropewalk.metadata.snapshots import decode_snapshot, encode_snapshot
 from ropewalk.runtime.bell import NO_WAIT_S, Bell
 
-_CHANGES: Final = (TopicSettingsChanged, BrokerSettingsChanged, ClientQuotasChanged)
+_CHANGES: Final = (
+    TopicSettingsChanged,
+    BrokerSettingsChanged,
+    ClientQuotasChanged,
+    QueueChanged,
+    ScramCredentialSet,
+    ScramCredentialRemoved,
+)
 _NOTHING: Final = Snapshot(epoch=0, end_offset=0, facts=())
 
 
@@ -326,9 +338,9 @@ class LocalMetadataLog:
 
 def _purpose_of(records: Sequence[MetadataRecord]) -> Purpose | None:
     """What the reserve may be used for; None where something is made."""
-    if any(isinstance(record, TopicCreated | PartitionCreated) for record in records):
+    if any(isinstance(record, TopicCreated | PartitionCreated | QueueCreated) for record in records):
         return None
-    if any(isinstance(record, TopicDeleted) for record in records):
+    if any(isinstance(record, TopicDeleted | QueueDeleted) for record in records):
         return Purpose.DELETING
     if any(isinstance(record, _CHANGES) for record in records):
         return Purpose.CHANGING

@@ -22,8 +22,9 @@ from ropewalk.base.errors import InvalidRequest, MetadataUnavailable
 from ropewalk.base.ids import NodeId
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.levels import check_written
-from ropewalk.metadata.log import Committed, MetadataLog, Snapshot
-from ropewalk.metadata.records import ChangeAbandoned, ControllerChanged, HomeLeft, MetadataRecord
+from ropewalk.metadata.log import MetadataLog, Snapshot
+from ropewalk.metadata.offline import decide, read_all
+from ropewalk.metadata.records import HomeLeft
 
 
 class Home(MetadataLog, Protocol):
@@ -54,7 +55,7 @@ async def move(
     Raises `InvalidRequest` where that cannot be, and nothing was changed; `MetadataUnavailable` where a home cannot be
     reached: do it again, or `take_back`.
     """
-    image = await _read(source)
+    image = await read_all(source)
     if image.cluster_id is None:
         raise InvalidRequest("there are no metadata to be moved: no cluster was ever made at their home")
     if image.left_for not in (None, to):
@@ -66,7 +67,7 @@ async def move(
         return
     if image.left_for is None:
         check_written([HomeLeft(to)], image.level)
-        image = await _decide(source, node_id, name_reign, HomeLeft(to))
+        image = await decide(source, node_id, name_reign, lambda _: (HomeLeft(to),))
     snapshot = _snapshot_of(image)
     await target.adopt(snapshot, node_id=node_id, reign=image.reigns[-1].name)
 
@@ -75,7 +76,7 @@ async def take_back(
     source: Home, target: Home, *, to: str, node_id: NodeId, name_reign: Callable[[], str]
 ) -> None:
     """The metadata are at home at `source` again. Raises `InvalidRequest` where they have arrived, or never left."""
-    image = await _read(source)
+    image = await read_all(source)
     if image.left_for is None:
         raise InvalidRequest("the metadata are at home where they were; there is nothing to take back")
     if image.left_for != to:
@@ -85,11 +86,11 @@ async def take_back(
         raise MetadataUnavailable(f"somebody else is at work in {to}; look again")
     if await _standing(target, image) is Standing.ARRIVED:
         raise InvalidRequest(f"the metadata have arrived in {to}; move them from there")
-    await _decide(source, node_id, name_reign)
+    await decide(source, node_id, name_reign, lambda _: ())
 
 
 async def _standing(target: Home, image: Image) -> Standing:
-    there = await _read(target)
+    there = await read_all(target)
     if there.cluster_id is None:
         return Standing.EMPTY
     if there.cluster_id != image.cluster_id:
@@ -103,36 +104,6 @@ async def _standing(target: Home, image: Image) -> Standing:
     raise InvalidRequest(
         "the other home holds another history of this cluster's metadata: was one of the two put back from a backup?"
     )
-
-
-async def _decide(
-    home: Home, node_id: NodeId, name_reign: Callable[[], str], *records: MetadataRecord
-) -> Image:
-    """Take the seat and write these records; answers what all add up to."""
-    holder = home.holder
-    epoch = await home.take_over(node_id, expected_epoch=0 if holder is None else holder.epoch)
-    if epoch is None:
-        raise MetadataUnavailable("another node has just taken the seat; try again")
-    image = await _read(home)
-    begun = (ChangeAbandoned(),) if image.is_amid_change else ()
-    written = (*begun, ControllerChanged(node_id, epoch, {}, name_reign()), *records)
-    outcome = await home.append(written, expected_epoch=epoch, expected_end_offset=image.end_offset)
-    if not isinstance(outcome, Committed):
-        raise MetadataUnavailable(f"whether it was written is not known: {outcome}; try again")
-    image.apply_all(written)
-    return image
-
-
-async def _read(home: Home) -> Image:
-    """Everything that is there."""
-    while True:
-        snapshot = await home.snapshot()
-        image = Image()
-        image.replace(snapshot.facts, snapshot.end_offset)
-        records = await home.tail(image.end_offset)
-        if records is not None:  # otherwise it was trimmed meanwhile
-            image.apply_all(records)
-            return image
 
 
 def _snapshot_of(image: Image) -> Snapshot:

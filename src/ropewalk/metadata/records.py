@@ -13,8 +13,9 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from ropewalk.base.ids import LeaderEpoch, NodeId, ProducerId, TopicId
+from ropewalk.base.ids import LeaderEpoch, NodeId, OwnerId, ProducerId, TopicId
 from ropewalk.base.levels import LEVEL_FIRST
+from ropewalk.security.access import Operation, Pattern, Permission, ResourceType
 
 
 class Endpoint(Struct, frozen=True, gc=False):
@@ -35,8 +36,19 @@ class BrokerState(StrEnum):
 
 
 KAFKA_LISTENER: Final = "kafka"
+"""What the listener for Kafka's clients is called among a node's endpoints where it is plain; others have names of their own."""
+
 HTTP_LISTENER: Final = "HTTP"
-"""What the listeners for clients are called among a node's endpoints."""
+HTTPS_LISTENER: Final = "HTTPS"
+SQS_LISTENER: Final = "SQS"
+SQS_HTTPS_LISTENER: Final = "SQS_HTTPS"
+PEER_LISTENER: Final = "PEER"
+"""Of other nodes."""
+
+OTHER_LISTENERS: Final = frozenset(
+    {HTTP_LISTENER, HTTPS_LISTENER, SQS_LISTENER, SQS_HTTPS_LISTENER, PEER_LISTENER}
+)
+"""Those of a node that are not for Kafka's clients, by the names under which they are registered."""
 
 ALL_ROLES: Final = ("broker", "controller", "frontend")
 
@@ -213,6 +225,72 @@ class LossRecorded(Struct, frozen=True, gc=False, tag="loss_recorded", tag_field
     reason: str
 
 
+class QueueCreated(Struct, frozen=True, gc=False, tag="queue_created", tag_field="type"):
+    """A topic that is there is a queue from here on. Deleting the topic deletes the queue, without another record."""
+
+    queue_id: OwnerId
+    name: str
+    topic_id: TopicId
+    attributes: dict[str, str] = {}
+    tags: dict[str, str] = {}
+    owner: str | None = None
+    created_at_ms: int = 0
+    is_adopted: bool = False
+    """The topic was there before, and stays when the queue goes."""
+    starts: tuple[int, ...] = ()
+    """Of adopted topics, by partition: from which offset on records are messages; 0 for partitions that are not named."""
+
+
+class QueueChanged(Struct, frozen=True, gc=False, tag="queue_changed", tag_field="type"):
+    """Attributes and tags of a queue by their names; None takes one away, and those that are not named stay."""
+
+    queue_id: OwnerId
+    attributes: dict[str, str | None] = {}
+    tags: dict[str, str | None] = {}
+    modified_at_ms: int = 0
+
+
+class QueueDeleted(Struct, frozen=True, gc=False, tag="queue_deleted", tag_field="type"):
+    """The queue is gone; of its topic other records say whether it is. The name rests from `deleted_at_ms` on, if names do."""
+
+    queue_id: OwnerId
+    name: str
+    deleted_at_ms: int
+
+
+class MoveTaskStarted(Struct, frozen=True, gc=False, tag="move_task_started", tag_field="type"):
+    """Messages of a dead-letter queue are to be moved, those that were there then."""
+
+    task_id: bytes
+    queue_id: OwnerId
+    target: str | None
+    """The name of the queue they go to; None: each to the one it came from."""
+    messages_per_second_max: int | None
+    started_at_ms: int
+    to_move_count: int = 0
+    """How many there were, about."""
+
+
+class MoveTaskCancelling(Struct, frozen=True, gc=False, tag="move_task_cancelling", tag_field="type"):
+    """Nothing more is to be moved for this task; it ends when whoever moves has heard so."""
+
+    task_id: bytes
+    queue_id: OwnerId
+
+
+class MoveTaskEnded(Struct, frozen=True, gc=False, tag="move_task_ended", tag_field="type"):
+    """Nothing more is moved for this task."""
+
+    task_id: bytes
+    queue_id: OwnerId
+    status: str
+    """COMPLETED, CANCELLED or FAILED, as SQS says it."""
+    moved_count: int
+    ended_at_ms: int
+    reason: str | None = None
+    """Why it failed."""
+
+
 class TopicSettingsChanged(Struct, frozen=True, gc=False, tag="topic_settings_changed", tag_field="type"):
     """Overrides of one topic, by Kafka's names; None takes an override away."""
 
@@ -246,6 +324,61 @@ class ClientQuotasChanged(Struct, frozen=True, gc=False, tag="client_quotas_chan
     changes: dict[str, float | None]
 
 
+class ScramCredentialSet(Struct, frozen=True, gc=False, tag="scram_credential_set", tag_field="type"):
+    """What is kept of a user's password (`security/scram.py`), instead of what was kept before by the same mechanism."""
+
+    user: str
+    mechanism: int
+    """1 is SCRAM-SHA-256, 2 is SCRAM-SHA-512."""
+    iterations: int
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+
+    def __repr__(self) -> str:
+        return f"ScramCredentialSet({self.user!r}, {self.mechanism}, …)"
+
+
+class ScramCredentialRemoved(Struct, frozen=True, gc=False, tag="scram_credential_removed", tag_field="type"):
+    """The user cannot log in by that mechanism any more; who has no other is gone."""
+
+    user: str
+    mechanism: int
+
+
+class DecoyKeySet(Struct, frozen=True, gc=False, tag="decoy_key_set", tag_field="type"):
+    """From which salts are made for users that are not there (`security/decoys.py`). It comes with the first user and stays."""
+
+    key: bytes
+
+    def __repr__(self) -> str:
+        return "DecoyKeySet(…)"
+
+
+class AclAdded(Struct, frozen=True, gc=False, tag="acl_added", tag_field="type"):
+    """A rule about who may do what (`security/access.py`). One that is there already stays as it is."""
+
+    resource_type: ResourceType
+    name: str
+    pattern: Pattern
+    principal: str
+    host: str
+    operation: Operation
+    permission: Permission
+
+
+class AclRemoved(Struct, frozen=True, gc=False, tag="acl_removed", tag_field="type"):
+    """The rule that says exactly this is gone."""
+
+    resource_type: ResourceType
+    name: str
+    pattern: Pattern
+    principal: str
+    host: str
+    operation: Operation
+    permission: Permission
+
+
 class ChangeBegun(Struct, frozen=True, gc=False, tag="change_begun", tag_field="type"):
     """What follows takes effect together, at `ChangeEnded`: it is too large for one append."""
 
@@ -274,10 +407,21 @@ Fact: TypeAlias = (
     | PartitionCreated
     | PartitionChanged
     | LossRecorded
+    | QueueCreated
+    | QueueChanged
+    | QueueDeleted
+    | MoveTaskStarted
+    | MoveTaskCancelling
+    | MoveTaskEnded
     | TopicSettingsChanged
     | BrokerSettingsChanged
     | ProducerIdsAllocated
     | ClientQuotasChanged
+    | ScramCredentialSet
+    | ScramCredentialRemoved
+    | DecoyKeySet
+    | AclAdded
+    | AclRemoved
 )
 """Says something about the cluster."""
 

@@ -68,7 +68,12 @@ def _background(parts: Parts) -> Iterator[tuple[Moment, str, Work]]:
         yield Moment.COPYING, COPYING, parts.fetchers.run
     yield Moment.IN_SERVICE, "groups", parts.groups.run
     yield Moment.IN_SERVICE, "transactions", parts.transactions.run
+    yield Moment.IN_SERVICE, "queues", parts.queues.run
+    yield Moment.IN_SERVICE, "logs of queues", parts.erasing.run
+    yield Moment.IN_SERVICE, "messages that expire", parts.expiring.run
     yield Moment.IN_SERVICE, "ends of transactions", parts.finisher.run
+    if parts.certificates.are_any:
+        yield Moment.IN_SERVICE, "certificates", parts.certificates.run
     yield Moment.IN_SERVICE, "housekeeping", parts.housekeeping.run
     for name, work in parts.instruments.works(is_asked=parts.doors.address(HTTP) is not None):
         yield Moment.WATCHED, name, work

@@ -14,6 +14,7 @@ from ropewalk.base.limits import (
     TAKE_OVER_GRACE_MS,
 )
 from ropewalk.base.ports import Ports
+from ropewalk.broker.access import Access
 from ropewalk.broker.administration.balancing import Balancing
 from ropewalk.broker.administration.rounds import Upkeep
 from ropewalk.broker.administration.scale_webhook import ScaleWebhook
@@ -31,10 +32,19 @@ from ropewalk.broker.coordinators.markers import Finisher
 from ropewalk.broker.coordinators.transactions import Transactions
 from ropewalk.broker.copying.fetchers import Fetchers
 from ropewalk.broker.dispatch.dispatch import Dispatch
+from ropewalk.broker.dispatch.ends import Ends
+from ropewalk.broker.dispatch.far_queues import FarQueues
+from ropewalk.broker.dispatch.to_queues import ToQueues
 from ropewalk.broker.dispatch.transaction_entry import TransactionEntry
+from ropewalk.broker.hosting.steady_time import SteadyTime
 from ropewalk.broker.partitions.believed_clock import BelievedClock
 from ropewalk.broker.partitions.home import Home
 from ropewalk.broker.partitions.partitions import Partitions
+from ropewalk.broker.queues.credits import Credits
+from ropewalk.broker.queues.erasing import Erasing
+from ropewalk.broker.queues.expiring import Expiring
+from ropewalk.broker.queues.queues import Queues
+from ropewalk.broker.topics.queues import QueueChanges
 from ropewalk.broker.topics.topics import Topics
 from ropewalk.broker.upkeep.housekeeping import Housekeeping
 from ropewalk.broker.upkeep.load_meter import LoadMeter
@@ -43,9 +53,13 @@ from ropewalk.broker.upkeep.wholeness import Wholeness
 from ropewalk.broker.watching.cluster_health import ClusterHealth
 from ropewalk.broker.watching.membership_figures import MembershipFigures
 from ropewalk.controller.sessions import Sessions
+from ropewalk.kafka.authentication import Authentication
+from ropewalk.kafka.exchanges import Exchanges
 from ropewalk.log.directory import DataDirectory
 from ropewalk.log.storage import Storage
 from ropewalk.node.account import Account
+from ropewalk.node.authorizer import policy_of
+from ropewalk.node.certificates import Certificates
 from ropewalk.node.config import Config
 from ropewalk.node.differing_settings import differing_settings
 from ropewalk.node.doors import Doors
@@ -65,6 +79,7 @@ class Parts:
     ports: Ports
     place: Place
     topics: Topics
+    access: Access
     registry: Registry
     upkeep: Upkeep
     balancing: Balancing
@@ -89,8 +104,15 @@ class Parts:
     marker_writing: MarkerWriting
     finisher: Finisher
     transactions: Transactions
+    queues: Queues
+    erasing: Erasing
+    expiring: Expiring
+    credits: Credits
+    to_queues: ToQueues
     dispatch: Dispatch
     entry: TransactionEntry
+    queue_changes: QueueChanges
+    authentication: Authentication
     housekeeping: Housekeeping
     instruments: Instruments
     budget: ByteBudget
@@ -98,6 +120,7 @@ class Parts:
     failed: asyncio.Future[BaseException]
     doors: Doors
     """Those that are open: none before the node starts."""
+    certificates: Certificates
 
     @property
     def cluster(self) -> Cluster:
@@ -114,6 +137,7 @@ def build(
     place: Place,
     supervisor: Supervisor,
     failed: "asyncio.Future[BaseException]",
+    certificates: Certificates,
 ) -> Parts:
     """From what knows nobody to what knows everybody: nothing is given a name that comes further down."""
     node_id, cluster, clock = config.node_id, place.cluster, BelievedClock(ports.clock)
@@ -172,7 +196,28 @@ def build(
     marker_writing = MarkerWriting(partitions, groups)
     dispatch = Dispatch(node_id, cluster.image, clock, place.links)
     finisher = Finisher(marker_writing, cluster.image, dispatch)
+    ends = Ends(partitions, dispatch, errands)
+    users = cluster.image.users
+    authentication = Authentication(
+        users=users,
+        settings=lambda: topics.broker_settings,
+        exchanges=Exchanges(users, rng=ports.rng, pool=ports.pool, clock=ports.clock),
+        clock=ports.clock,
+    )
+    queue_changes = QueueChanges(cluster, topics.settings, forwarding, ends.of, ports.rng, ports.clock)
     transactions = Transactions(topics, partitions, producer_ids, finisher, pool=ports.pool, clock=clock)
+    queues = Queues(
+        image=cluster.image,
+        settings=topics.settings,
+        partitions=partitions,
+        pool=ports.pool,
+        clock=clock,
+        time=SteadyTime(clock),
+        producer_ids=producer_ids,
+        errands=errands,
+    )
+    far_queues = FarQueues(dispatch, errands, ports.rng)
+    queues.ship_with(far_queues.ship)
     knowledge = Knowledge(
         place.facts,
         None if config.is_alone else membership,
@@ -180,6 +225,8 @@ def build(
         clock,
         session_timeout_ms=int(config["node.session.timeout.ms"]),
     )
+    to_queues = ToQueues(queues, far_queues, dispatch, ports.pool)
+    queues.tasks.connect(to_queues.share, queue_changes.end_move_task)
     instruments = Instruments(
         config,
         ports,
@@ -189,12 +236,15 @@ def build(
         groups=groups,
         transactions=transactions,
         finisher=finisher,
+        queues=queues,
+        to_queues=to_queues,
         membership=None if config.is_alone else membership,
         metadata_trouble=place.metadata_trouble,
         lack=lambda: knowledge.lack,
         vitals=vitals,
         home=disk,
         housekeeping=housekeeping,
+        certificates=certificates,
         failed=failed,
     )
     cluster_health = ClusterHealth(
@@ -207,7 +257,11 @@ def build(
         errands,
         clock,
         complaints=lambda: instruments.health.complaints,
-        warnings=lambda: (*warnings_of(config), *differing_settings(topics.view)),
+        warnings=lambda: (
+            *warnings_of(config),
+            *certificates.warnings(),
+            *differing_settings(topics.view),
+        ),
     )
     instruments.add_source(cluster_health)
     if not config.is_alone:
@@ -231,6 +285,7 @@ def build(
         ports=ports,
         place=place,
         topics=topics,
+        access=Access(cluster.image, policy_of(config)),
         registry=registry,
         upkeep=upkeep,
         balancing=Balancing(cluster, topics.settings, upkeep, ports.clock),
@@ -253,14 +308,22 @@ def build(
         marker_writing=marker_writing,
         finisher=finisher,
         transactions=transactions,
+        queues=queues,
+        erasing=Erasing(queues, partitions),
+        expiring=Expiring(queues, ports.pool),
+        credits=Credits(queues.by_id),
+        to_queues=to_queues,
         dispatch=dispatch,
         entry=TransactionEntry(transactions, dispatch, errands, clock),
+        queue_changes=queue_changes,
+        authentication=authentication,
         housekeeping=housekeeping,
         instruments=instruments,
         budget=ByteBudget(NODE_BUFFER_BYTES_MAX),
         supervisor=supervisor,
         failed=failed,
         doors=doors,
+        certificates=certificates,
     )
 
 

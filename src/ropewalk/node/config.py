@@ -12,6 +12,7 @@ silently ignored is a setting somebody believes in.
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Final
 
@@ -19,13 +20,23 @@ from msgspec import Struct
 
 from ropewalk.base.errors import InvalidSetting
 from ropewalk.base.ids import NodeId
+from ropewalk.base.limits import SQS_DELETE_WAIT_MS
+from ropewalk.base.ports import Networks
 from ropewalk.metadata.records import ALL_ROLES
 from ropewalk.metadata.settings.broker import BROKER_SETTINGS
-from ropewalk.metadata.settings.setting import Kind
+from ropewalk.metadata.settings.setting import Kind, Setting
+from ropewalk.node.addresses import NONE, parse_address
+from ropewalk.node.kafka_listeners import LISTENER_PREFIX, ListenerPlan, kafka_listeners
 from ropewalk.node.options import NodeOptions
 from ropewalk.node.settings import NODE_SETTINGS, SECRET_CHARACTERS_MIN
+from ropewalk.security.protocols import SecurityProtocol
+
+PROXIES: Final = "proxy.protocol.networks"
 
 ENVIRONMENT_PREFIX: Final = "ROPEWALK_"
+
+LISTENER_SETTINGS: Final = ("ssl.",)
+"""What the names begin with that a listener may have a value of its own for, as `listener.name.NAME.ssl.client.auth`."""
 
 
 class Configured(Struct, frozen=True):
@@ -35,7 +46,7 @@ class Configured(Struct, frozen=True):
 
     def shown(self, name: str) -> str:
         """The value for people to read: a password is not."""
-        setting = NODE_SETTINGS.get(name)
+        setting = _setting(name)
         is_secret = setting is not None and setting.kind is Kind.PASSWORD
         return "(hidden)" if is_secret and self.value else self.value
 
@@ -52,6 +63,15 @@ class Config:
     def get(self, name: str) -> str | None:
         entry = self._configured.get(name)
         return None if entry is None else entry.value
+
+    def of_listener(self, listener: str, name: str) -> str:
+        """What is said for one listener, else for all of them."""
+        chosen = self.get(f"{LISTENER_PREFIX}{listener.lower()}.{name}")
+        return self[name] if chosen is None else chosen
+
+    def is_encrypted(self, door: str) -> bool:
+        """Of a door that speaks HTTP and is wanted."""
+        return self[f"{door}.listen"] != NONE and self[f"{door}.security.protocol"] == SecurityProtocol.SSL
 
     def is_default(self, name: str) -> bool:
         """Whether nobody chose the value."""
@@ -87,6 +107,16 @@ class Config:
         return tuple(parse_address(item, "cluster.seeds") for item in _items(self["cluster.seeds"]))
 
     @property
+    def kafka_listeners(self) -> tuple[ListenerPlan, ...]:
+        """Where Kafka's clients connect; empty where the node has no such door."""
+        return kafka_listeners(self)
+
+    @property
+    def proxies(self) -> Networks:
+        """Those who connect from there do so for clients."""
+        return tuple(ip_network(item) for item in _items(self[PROXIES]))
+
+    @property
     def peer_listen(self) -> tuple[str, int] | None:
         """Where to listen for other nodes; None for a node that is alone."""
         return None if self.is_alone else parse_address(self["peer.listen"], "peer.listen")
@@ -100,6 +130,11 @@ class Config:
     def etcd_endpoints(self) -> tuple[str, ...]:
         """URLs of etcd's members; empty where the metadata's home is local."""
         return _items(self["metadata.etcd.endpoints"]) if self["metadata.home"] == "etcd" else ()
+
+    @property
+    def drain_ms(self) -> int:
+        """How long a node that stops goes on serving, so that whoever routes to it looks elsewhere."""
+        return int(self["node.drain.ms"])
 
     @property
     def in_memory(self) -> bool:
@@ -132,7 +167,8 @@ class Config:
 
 def load(options: NodeOptions, environment: Mapping[str, str]) -> Config:
     """Merge the four places; raises `InvalidSetting` with the place and the name of whatever is wrong."""
-    config = _with_secret_from_file(merged(options, environment))
+    config = _with_resting_names(_with_secret_from_file(merged(options, environment)))
+    _check_listeners(config)
     _check_cluster(config)
     return config
 
@@ -209,6 +245,10 @@ def _from_options(options: NodeOptions) -> Iterator[tuple[str, str, str]]:
         yield "kafka.listen", options.kafka, "--kafka"
     if options.http is not None:
         yield "http.listen", options.http, "--http"
+    if options.sqs is not None:
+        yield "sqs.listen", options.sqs, "--sqs"
+    if options.insecure:
+        yield "sqs.insecure", "true", "--insecure"
     if options.peer is not None:
         yield "peer.listen", options.peer, "--peer"
     if options.seeds:
@@ -228,7 +268,7 @@ def _from_options(options: NodeOptions) -> Iterator[tuple[str, str, str]]:
 
 
 def _check(name: str, value: str, origin: str) -> None:
-    setting = NODE_SETTINGS.get(name) or BROKER_SETTINGS.get(name)
+    setting = _setting(name)
     if setting is None:
         nearest = get_close_matches(name, [*NODE_SETTINGS, *BROKER_SETTINGS], n=1)
         hint = f"; did you mean {nearest[0]}?" if nearest else ""
@@ -237,6 +277,21 @@ def _check(name: str, value: str, origin: str) -> None:
         setting.parse(value)
     except InvalidSetting as error:
         raise InvalidSetting(f"{origin}: {error}") from None
+
+
+def _setting(name: str) -> Setting | None:
+    if name.startswith(LISTENER_PREFIX):
+        _, _, name = name.removeprefix(LISTENER_PREFIX).partition(".")
+        if not name.startswith(LISTENER_SETTINGS):
+            return None
+    return NODE_SETTINGS.get(name) or BROKER_SETTINGS.get(name)
+
+
+def _with_resting_names(config: Config) -> Config:
+    """Where there are keys, as Amazon has it; in development names of deleted queues are free at once."""
+    if not config["sqs.credentials"] or not config.is_default("sqs.delete.wait.ms"):
+        return config
+    return config.with_value("sqs.delete.wait.ms", str(SQS_DELETE_WAIT_MS), config.origin("sqs.credentials"))
 
 
 def _with_secret_from_file(config: Config) -> Config:
@@ -253,6 +308,17 @@ def _with_secret_from_file(config: Config) -> Config:
     return config.with_value("cluster.secret", secret, path)
 
 
+def _check_listeners(config: Config) -> None:
+    names = {listener.name.lower() for listener in kafka_listeners(config)}
+    for name, _ in config.entries():
+        if name.startswith(LISTENER_PREFIX):
+            listener = name.removeprefix(LISTENER_PREFIX).partition(".")[0]
+            if listener not in names:
+                raise InvalidSetting(
+                    f"{config.origin(name)}: {name} is for a listener that this node does not have"
+                )
+
+
 def _check_cluster(config: Config) -> None:
     """Refuse what would leave a node outside the cluster it was meant for, or a cluster open to anybody."""
     secret = config["cluster.secret"]
@@ -267,6 +333,11 @@ def _check_cluster(config: Config) -> None:
                     f"{config.origin(name)}: {name} is for a node of a cluster, which needs cluster.secret"
                 )
     _check_addresses(config)
+    for item in _items(config[PROXIES]):
+        try:
+            ip_network(item)
+        except ValueError as error:
+            raise InvalidSetting(f"{config.origin(PROXIES)}: {PROXIES}: {error}") from None
     if config["metadata.home"] == "etcd" and not config.etcd_endpoints:
         raise InvalidSetting("metadata.home is etcd, which needs metadata.etcd.endpoints")
     if not config.roles:
@@ -303,11 +374,3 @@ def check_etcd_endpoints(urls: Sequence[str], origin: str) -> None:
 
 def _items(text: str) -> tuple[str, ...]:
     return tuple(item.strip() for item in text.split(",")) if text else ()
-
-
-def parse_address(text: str, origin: str) -> tuple[str, int]:
-    """HOST:PORT, also [IPv6]:PORT."""
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isdecimal() or not 0 <= int(port) <= 65535:
-        raise InvalidSetting(f"{origin}: {text!r} is not HOST:PORT")
-    return host.strip("[]") or "0.0.0.0", int(port)

@@ -11,12 +11,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol
 
 from ropewalk.metadata.records import Endpoint
-from ropewalk.node.config import Config, parse_address
+from ropewalk.node.addresses import parse_address
+from ropewalk.node.config import Config
 from ropewalk.runtime.tasks import Supervisor
 
 KAFKA: Final = "kafka"
 PEER: Final = "peer"
 HTTP: Final = "http"
+SQS: Final = "sqs"
 
 SWEEP_S: Final = 5.0
 
@@ -25,12 +27,14 @@ class Entrance(Protocol):
     """A listener with its connections, once its address is had."""
 
     @property
-    def address(self) -> tuple[str, int]: ...
+    def addresses(self) -> Sequence[tuple[str, int]]: ...
 
     def sweep(self) -> None:
         """Called every few seconds: ends connections that are silent or slow for too long."""
 
     def stop(self) -> None: ...
+
+    def hasten(self) -> "asyncio.Future[None]": ...
 
     def close(self) -> None: ...
 
@@ -42,18 +46,18 @@ class Entrance(Protocol):
 
 
 class Door:
-    """One address that others reach the node at, from its opening to its last answer."""
+    """One way into the node, at one address or several, from its opening to its last answer."""
 
     def __init__(
         self,
         name: str,
         listen: Callable[[], Awaitable[Entrance]],
-        endpoint: Callable[[tuple[str, int]], Endpoint],
+        tell: Sequence[Callable[[tuple[str, int]], Endpoint]],
     ) -> None:
-        """`endpoint` says what others are told, given the address that is listened on."""
+        """`tell` says of each address what others are told, given the one that is listened on."""
         self.name = name
         self._listen = listen
-        self._endpoint = endpoint
+        self._tell = tell
         self._entrance: Entrance | None = None
 
     async def open(self) -> None:
@@ -61,13 +65,14 @@ class Door:
         self._entrance = await self._listen()
 
     @property
-    def address(self) -> tuple[str, int]:
-        return self._opened.address
+    def addresses(self) -> Sequence[tuple[str, int]]:
+        """What is listened on; the first is the one that people are told of."""
+        return self._opened.addresses
 
     @property
     def endpoints(self) -> Sequence[Endpoint]:
         """How others reach this door."""
-        return (self._endpoint(self.address),)
+        return [tell(address) for tell, address in zip(self._tell, self.addresses, strict=True)]
 
     async def run(self) -> None:
         """Look after the connections for as long as the node lives."""
@@ -78,6 +83,10 @@ class Door:
     def stop(self) -> None:
         """Accept no more. Connections live on until `close` or `abort`."""
         self._opened.stop()
+
+    def hasten(self) -> "asyncio.Future[None]":
+        """Answer those who wait with what there is. Done when nobody is owed an answer."""
+        return self._opened.hasten()
 
     def close(self) -> None:
         """Send what has been answered, then close every connection."""
@@ -121,13 +130,22 @@ class Doors:
     def endpoints(self) -> Sequence[Endpoint]:
         return [endpoint for door in self._open for endpoint in door.endpoints]
 
+    def addresses(self, name: str) -> Sequence[tuple[str, int]]:
+        """Empty where there is no such door."""
+        return next((door.addresses for door in self._open if door.name == name), ())
+
     def address(self, name: str) -> tuple[str, int] | None:
-        """None where there is no such door."""
-        return next((door.address for door in self._open if door.name == name), None)
+        """The first of them. None where there is no such door."""
+        return next(iter(self.addresses(name)), None)
 
     def stop(self) -> None:
         for door in self._open:
             door.stop()
+
+    async def hasten(self, *, within_ms: float) -> None:
+        """Returns when nobody is owed an answer, or after so long."""
+        if self._open:
+            await asyncio.wait([door.hasten() for door in self._open], timeout=within_ms / 1000)
 
     def close(self) -> None:
         for door in self._open:
@@ -148,10 +166,14 @@ class Doors:
 
 def advertised(config: Config, setting: str, listener: str, address: tuple[str, int]) -> Endpoint:
     """What others are told: the address configured for them, or the one listened on."""
-    if config[setting]:
-        host, port = parse_address(config[setting], setting)
-        return Endpoint(listener, host, port or address[1])
-    return reached(listener, address)
+    return told(parse_address(config[setting], setting) if config[setting] else None, listener, address)
+
+
+def told(chosen: tuple[str, int] | None, listener: str, address: tuple[str, int]) -> Endpoint:
+    """`chosen` with the port that is listened on where it names none; else the address listened on."""
+    if chosen is None:
+        return reached(listener, address)
+    return Endpoint(listener, chosen[0], chosen[1] or address[1])
 
 
 def reached(listener: str, address: tuple[str, int]) -> Endpoint:

@@ -13,8 +13,10 @@ from ropewalk.broker.cluster.membership import Membership
 from ropewalk.broker.coordinators.groups import Groups
 from ropewalk.broker.coordinators.markers import Finisher
 from ropewalk.broker.coordinators.transactions import Transactions
+from ropewalk.broker.dispatch.to_queues import ToQueues
 from ropewalk.broker.partitions.home import Home
 from ropewalk.broker.partitions.partitions import Partitions
+from ropewalk.broker.queues.queues import Queues
 from ropewalk.broker.topics.topics import Topics
 from ropewalk.broker.upkeep.housekeeping import Housekeeping
 from ropewalk.broker.upkeep.vitals import Vitals
@@ -22,9 +24,11 @@ from ropewalk.broker.watching.group_figures import GroupFigures
 from ropewalk.broker.watching.health import Health
 from ropewalk.broker.watching.node_figures import NodeFigures
 from ropewalk.broker.watching.partition_figures import PartitionFigures
+from ropewalk.broker.watching.queue_figures import QueueFigures
 from ropewalk.broker.watching.telemetry import Telemetry
 from ropewalk.broker.watching.telemetry_samples import Sampler
 from ropewalk.broker.watching.transaction_figures import TransactionFigures
+from ropewalk.node.certificates import Certificates
 from ropewalk.node.config import Config
 
 
@@ -40,12 +44,15 @@ class Instruments:
         groups: Groups,
         transactions: Transactions,
         finisher: Finisher,
+        queues: Queues,
+        to_queues: ToQueues,
         membership: Membership | None,
         metadata_trouble: Callable[[], str | None],
         lack: Callable[[], str | None],
         vitals: Vitals,
         home: Home,
         housekeeping: Housekeeping,
+        certificates: Certificates,
         failed: "asyncio.Future[BaseException]",
     ) -> None:
         """No membership for a node that is alone; `home` is the one whose disk is watched; `failed` is done when background work has failed."""
@@ -61,6 +68,7 @@ class Instruments:
             membership,
             metadata_trouble,
             lack,
+            certificates.trouble,
         )
         self.vitals = vitals
         self._quick: list[Source] = [
@@ -69,6 +77,8 @@ class Instruments:
             home.room,
             NodeFigures(image, partitions, home.commits, housekeeping.compactor, node_id),
         ]
+        if certificates.are_any:
+            self._quick.append(certificates)
         self._walks: list[Source] = [
             PartitionFigures(
                 image,
@@ -79,6 +89,7 @@ class Instruments:
             ),
             GroupFigures(groups, partitions),
             TransactionFigures(transactions, finisher),
+            QueueFigures(queues, to_queues, clock),
         ]
         self._telemetry: Telemetry | None = None
         if config.telemetry_interval_ms:

@@ -76,7 +76,7 @@ def begin(config: Config, *, cluster_id: str | None) -> None:
         node=config.node_id,
         cluster=cluster_id,
         directory=None if config.in_memory else config.data_path,
-        kafka=config["kafka.listen"],
+        kafka=config["kafka.listen" if config.is_default("listeners") else "listeners"],
         http=config["http.listen"],
         peer=None if config.is_alone else config["peer.listen"],
         settings={

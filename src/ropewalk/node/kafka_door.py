@@ -1,57 +1,80 @@
-"""The door for clients: the table of what is served, and where it listens."""
+"""The door for clients: the table of what is served, and the addresses it listens on."""
 
+from collections.abc import Sequence
 from functools import partial
 
 from msgspec import structs
 
+from ropewalk.broker.administration.acl_changes import AclChanges
 from ropewalk.broker.administration.leadership import Leadership
 from ropewalk.broker.administration.levels import Levels
 from ropewalk.broker.administration.log_directories import LogDirectories
 from ropewalk.broker.administration.quota_changes import QuotaChanges
 from ropewalk.broker.administration.quotas import ClientQuotas
+from ropewalk.broker.administration.users import UserChanges
 from ropewalk.broker.dispatch.furthest import FurthestCopy
 from ropewalk.broker.reading.fetch_sessions import FetchSessions
 from ropewalk.kafka.apis import SERVED_APIS, serve
 from ropewalk.kafka.connections import Connections
 from ropewalk.kafka.figures import KafkaFigures
 from ropewalk.kafka.forwarded import forwarding
-from ropewalk.kafka.listener import KafkaListener
+from ropewalk.kafka.listener import KafkaListener, ListenAt
 from ropewalk.kafka.metadata_encoding import EncodedMetadata
 from ropewalk.kafka.proxy.backends import Backends
 from ropewalk.kafka.proxy.naming import Naming
 from ropewalk.kafka.proxy.serve import passing_on
 from ropewalk.kafka.restated import without_restated
 from ropewalk.kafka.served import ServedApi
-from ropewalk.metadata.records import KAFKA_LISTENER, Endpoint
+from ropewalk.kafka.terms import ListenerTerms
+from ropewalk.metadata.image import Broker
+from ropewalk.metadata.records import Endpoint
 from ropewalk.node.build import Parts
-from ropewalk.node.config import parse_address
-from ropewalk.node.doors import KAFKA, Door, advertised
+from ropewalk.node.certificates import files_of, identify, names_of
+from ropewalk.node.doors import KAFKA, Door, told
+from ropewalk.node.kafka_listeners import ListenerPlan
 from ropewalk.wire.messages.metadata import API as METADATA
 
 
-class KafkaAddressRefused(OSError):
-    """The address for clients cannot be had. Any other `OSError` of a node that starts is its disk's."""
-
-
-def kafka_door(parts: Parts, here: dict[int, ServedApi]) -> Door:
-    """`here` is what this node can answer itself. Opening the door raises `KafkaAddressRefused`."""
+async def kafka_door(parts: Parts, here: dict[int, ServedApi]) -> Door | None:
+    """`here` is what this node can answer itself. None where the configuration wants no door. Opening it raises `CannotListenAt`."""
+    listeners = parts.config.kafka_listeners
+    if not listeners:
+        return None
     served = _with_others(parts, here)
     connections = _connections(parts)
+    parts.authentication.open(served, frame_bytes_max=connections.frame_bytes_max)
+    parts.instruments.add_source(parts.authentication)
     parts.instruments.add_source(KafkaFigures(connections, served, parts.budget))
-    endpoint = partial(advertised, parts.config, "kafka.advertise", KAFKA_LISTENER)
+    places = [ListenAt(each.host, each.port, await _terms(parts, each)) for each in listeners]
 
     async def listen() -> KafkaListener:
-        host, port = parse_address(parts.config["kafka.listen"], "kafka.listen")
-        try:
-            listener = await KafkaListener.start(
-                parts.ports.network, host, port, connections=connections, served=served, budget=parts.budget
-            )
-        except OSError as error:
-            raise KafkaAddressRefused(error.errno, error.strerror or str(error)) from error
-        parts.topics.view.run_as(_running(parts, listener.address, endpoint(listener.address)))
-        return listener
+        entrance = await KafkaListener.start_all(
+            parts.ports.network,
+            places,
+            connections=connections,
+            served=served,
+            budget=parts.budget,
+            proxies=parts.config.proxies,
+        )
+        parts.topics.view.run_as(_running(parts, listeners, entrance.addresses))
+        return entrance
 
-    return Door(KAFKA, listen, endpoint)
+    return Door(KAFKA, listen, [partial(told, each.advertised, each.registered_as) for each in listeners])
+
+
+async def _terms(parts: Parts, listener: ListenerPlan) -> ListenerTerms:
+    config, protocol = parts.config, listener.protocol
+    admit = parts.authentication.admission(is_encrypted=protocol.is_encrypted) if protocol.has_sasl else None
+    if not protocol.is_encrypted:
+        return ListenerTerms(listener=listener.registered_as, protocol=protocol, admit=admit)
+    names = names_of(config, listener.name)
+    return ListenerTerms(
+        listener=listener.registered_as,
+        protocol=protocol,
+        tls=await parts.certificates.contexts(files_of(config, listener.name)),
+        identify=None if names is None else identify(names, parts.ports.clock),
+        admit=admit,
+    )
 
 
 def _with_others(parts: Parts, here: dict[int, ServedApi]) -> dict[int, ServedApi]:
@@ -77,12 +100,20 @@ def _pass_on(parts: Parts, served: dict[int, ServedApi]) -> dict[int, ServedApi]
         backends=Backends(links, parts.errands, parts.ports.clock),
         naming=Naming(
             parts.config.node_id,
-            lambda: next(
-                endpoint for endpoint in parts.doors.endpoints if endpoint.listener == KAFKA_LISTENER
-            ),
+            partial(_own_endpoint, parts),
+            parts.cluster.image,
         ),
         image=parts.cluster.image,
     )
+
+
+def _own_endpoint(parts: Parts, listener: str) -> Endpoint:
+    return next(endpoint for endpoint in parts.doors.endpoints if endpoint.listener == listener)
+
+
+def _reached_here(parts: Parts, _: Broker, listener: str) -> Endpoint:
+    """A node that passes requests on stands for every broker, also for those that clients cannot reach."""
+    return _own_endpoint(parts, listener)
 
 
 def _connections(parts: Parts) -> Connections:
@@ -120,29 +151,45 @@ def serve_here(parts: Parts) -> dict[int, ServedApi]:
         levels=Levels(parts.cluster),
         balancing=parts.balancing,
         quota_changes=QuotaChanges(parts.cluster),
+        user_changes=UserChanges(parts.cluster, parts.ports.rng),
+        acl_changes=AclChanges(parts.cluster),
+        access=parts.access,
         groups=parts.groups,
         transactions=parts.transactions,
         entry=parts.entry,
         marker_writing=parts.marker_writing,
         fetch_sessions=fetch_sessions,
+        authentication=parts.authentication,
         budget=parts.budget,
         pool=parts.ports.pool,
         clock=parts.ports.clock,
         node_id=parts.config.node_id,
         account=parts.cluster_health.of_this_node,
         heard=parts.registry.followings.heard,
+        reach=partial(_reached_here, parts) if parts.config["kafka.route"] == "proxy" else Broker.endpoint,
     )
 
 
-def _running(parts: Parts, address: tuple[str, int], endpoint: Endpoint) -> dict[str, str]:
+def _running(
+    parts: Parts, listeners: Sequence[ListenerPlan], addresses: Sequence[tuple[str, int]]
+) -> dict[str, str]:
     """Kafka's settings that say who this node is, which it is configured for under names of its own."""
     config, path = parts.config, parts.place.directory.path
+    heard = [f"{each.name}://{host}:{port}" for each, (host, port) in zip(listeners, addresses, strict=True)]
+    endpoints = [
+        told(each.advertised, each.registered_as, address)
+        for each, address in zip(listeners, addresses, strict=True)
+    ]
     return {
         "node.id": str(config.node_id),
         "broker.id": str(config.node_id),
         "process.roles": ",".join(role for role in ("broker", "controller") if role in config.roles),
-        "listeners": f"PLAINTEXT://{address[0]}:{address[1]}",
-        "advertised.listeners": f"PLAINTEXT://{endpoint.host}:{endpoint.port}",
+        "listeners": ",".join(heard),
+        "advertised.listeners": ",".join(
+            f"{each.name}://{endpoint.host}:{endpoint.port}"
+            for each, endpoint in zip(listeners, endpoints, strict=True)
+        ),
+        "listener.security.protocol.map": ",".join(f"{each.name}:{each.protocol}" for each in listeners),
         "log.dir": path,
         "log.dirs": path,
     }

@@ -1,7 +1,8 @@
 """A node's life: it starts, serves, and is stopped in order or killed.
 
     start   find its place in the cluster, open the HTTP door, open the partitions, listen, then join
-    stop    give up leadership, listen no more, refuse writes, make everything durable, say that it was clean
+    stop    let those who route to it look elsewhere, answer those who wait, give up leadership, listen no more, refuse writes,
+            make everything durable, say that it was clean
     kill    end where it stands, as a crash would, inside a process that lives on
 
 What a reader could get wrong
@@ -23,26 +24,33 @@ import structlog
 from ropewalk.base.budget import ByteBudget
 from ropewalk.base.errors import RopewalkError, StorageFailed
 from ropewalk.base.ids import NodeId
-from ropewalk.base.limits import LEAVE_MS_MAX
+from ropewalk.base.limits import DRAIN_ANSWERS_MS_MAX, LEAVE_MS_MAX
 from ropewalk.base.metrics import Source
 from ropewalk.base.ports import Ports
 from ropewalk.broker.administration.balancing import Balancing
+from ropewalk.broker.cluster.cluster import Cluster
 from ropewalk.broker.cluster.facts import Facts
+from ropewalk.broker.dispatch.to_queues import ToQueues
 from ropewalk.broker.partitions.partitions import Partitions
+from ropewalk.broker.queues.queues import Queues
+from ropewalk.broker.topics.queues import QueueChanges
 from ropewalk.broker.upkeep.housekeeping import Housekeeping
 from ropewalk.broker.watching.health import Stage
 from ropewalk.log.directory import Held
 from ropewalk.metadata.bounds import USUAL, MetadataBounds
 from ropewalk.metadata.image import Image
-from ropewalk.metadata.records import Fact
+from ropewalk.metadata.records import Fact, PartitionChanged
+from ropewalk.metadata.settings.applied import BrokerSettings
 from ropewalk.node.background import COPYING, Moment, begin
 from ropewalk.node.build import Parts, build
+from ropewalk.node.certificates import read_certificates
 from ropewalk.node.config import Config
-from ropewalk.node.doors import HTTP, KAFKA, PEER
+from ropewalk.node.doors import HTTP, KAFKA, PEER, SQS
 from ropewalk.node.http_door import http_door
 from ropewalk.node.kafka_door import kafka_door, serve_here
 from ropewalk.node.peer_door import peer_door
 from ropewalk.node.place import find_place
+from ropewalk.node.sqs_door import sqs_door
 from ropewalk.runtime.steps import turn
 from ropewalk.runtime.tasks import Supervisor, unless
 
@@ -64,9 +72,15 @@ class Node:
 
     @property
     def kafka_address(self) -> tuple[str, int]:
+        """That of the first listener."""
         address = self._parts.doors.address(KAFKA)
-        assert address is not None, "every node has a door for clients"
+        assert address is not None, "asked of a node with a door for clients"
         return address
+
+    @property
+    def kafka_addresses(self) -> Sequence[tuple[str, int]]:
+        """One for each listener; empty where the node has no door for clients."""
+        return self._parts.doors.addresses(KAFKA)
 
     @property
     def peer_address(self) -> tuple[str, int] | None:
@@ -77,6 +91,11 @@ class Node:
     def http_address(self) -> tuple[str, int] | None:
         """None where the node has no HTTP door."""
         return self._parts.doors.address(HTTP)
+
+    @property
+    def sqs_address(self) -> tuple[str, int] | None:
+        """None where the node has no SQS door."""
+        return self._parts.doors.address(SQS)
 
     @property
     def cluster_id(self) -> str:
@@ -97,6 +116,15 @@ class Node:
         return self._parts.cluster.image
 
     @property
+    def queue_changes(self) -> QueueChanges:
+        return self._parts.queue_changes
+
+    @property
+    def broker_settings(self) -> BrokerSettings:
+        """Those in force here."""
+        return self._parts.topics.broker_settings
+
+    @property
     def balancing(self) -> Balancing:
         return self._parts.balancing
 
@@ -115,12 +143,30 @@ class Node:
         return self._parts.partitions
 
     @property
+    def queues(self) -> Queues:
+        """Those that are led here."""
+        return self._parts.queues
+
+    @property
+    def to_queues(self) -> ToQueues:
+        """The way to the leaders of queues, wherever they are."""
+        return self._parts.to_queues
+
+    @property
+    def cluster(self) -> Cluster:
+        return self._parts.cluster
+
+    @property
     def housekeeping(self) -> Housekeeping:
         return self._parts.housekeeping
 
     def sources(self) -> Sequence[Source]:
         """Everybody who counts, for the metrics."""
         return self._parts.instruments.sources()
+
+    def read_files_again(self) -> None:
+        """Files of certificates have changed; they are looked at every few seconds anyway."""
+        self._parts.certificates.look_now()
 
     def pause(self) -> None:
         """Hang: clients stay connected and hear nothing until `resume`. Time and background work go on."""
@@ -133,6 +179,7 @@ class Node:
         """Its clock has been moved ahead by more than timers know."""
         self._parts.groups.on_clock_moved()
         self._parts.transactions.on_clock_moved()
+        self._parts.queues.on_clock_moved()
 
     async def kill(self) -> None:
         """As a crash would: nobody is answered, nothing is written any more, nothing is said to be clean.
@@ -153,9 +200,13 @@ class Node:
         """
         parts = self._parts
         parts.instruments.health.stage = Stage.STOPPING
+        await asyncio.sleep(parts.config.drain_ms / 1000)  # whoever routes to it looks elsewhere meanwhile
+        await parts.doors.serving.hasten(within_ms=DRAIN_ANSWERS_MS_MAX)
+        await parts.queues.write_down(whole=True)
         if not parts.config.is_alone:
             await parts.membership.leave(timeout_ms=LEAVE_MS_MAX)
         parts.doors.serving.stop()
+        await parts.queues.write_down(whole=False)
         parts.partitions.refuse()
         await self._end_work()
         try:
@@ -173,6 +224,8 @@ class Node:
         parts.place.stop()
         parts.groups.stop()
         parts.transactions.stop()
+        parts.credits.stop()
+        parts.queues.stop()
         parts.disk.stop()
 
     async def _close_logs(self) -> None:
@@ -219,9 +272,10 @@ async def _start(
     bounds: MetadataBounds,
 ) -> Node:
     """The HTTP door comes as soon as there is anything to tell: how far the rest is can be asked there."""
+    certificates = await read_certificates(config, ports)  # first: whoever finds a place may wait for long
     place = await find_place(config, ports, supervisor, facts, bounds)
-    parts = build(config, ports, place, supervisor, failed)
-    door = http_door(config, ports, parts.budget, parts.instruments, parts.cluster_health)
+    parts = build(config, ports, place, supervisor, failed, certificates)
+    door = await http_door(config, ports, parts.budget, parts.instruments, parts.cluster_health, certificates)
     if door is not None:
         await parts.doors.open(door, supervisor)
     try:
@@ -242,13 +296,19 @@ async def _begin_to_serve(parts: Parts) -> None:
     await parts.partitions.open_all(held)
     await parts.groups.follow(())
     await parts.transactions.follow(())
+    await parts.queues.follow(())
     parts.facts.follow_with(partial(_follow, parts))
     begin(parts, Moment.FOLLOWING)
     parts.instruments.health.stage = Stage.JOINING
     here = serve_here(parts)
-    await parts.doors.open(kafka_door(parts, here), parts.supervisor)
+    clients = await kafka_door(parts, here)
+    if clients is not None:
+        await parts.doors.open(clients, parts.supervisor)
     if parts.config.peer_listen is not None:
         await parts.doors.open(peer_door(parts, here), parts.supervisor)
+    queues = sqs_door(parts)
+    if queues is not None:
+        await parts.doors.open(queues, parts.supervisor)
     await _join(parts, held)
     begin(parts, Moment.IN_SERVICE)
 
@@ -286,11 +346,15 @@ def _report_ignored_settings(parts: Parts) -> None:
 
 async def _follow(parts: Parts, records: Sequence[Fact]) -> None:
     """First the partitions, then what lives on them."""
+    parts.access.follow(records)
     opened = await parts.partitions.follow(records)
     if parts.fetchers is not None:
         await parts.fetchers.follow(None if parts.facts.parted is not None else records, opened)
     await parts.groups.follow(records)
     await parts.transactions.follow(records)
+    await parts.queues.follow(records)
+    if any(isinstance(record, PartitionChanged) for record in records):
+        parts.to_queues.on_leaders_changed()
 
 
 def _on_failure(failed: asyncio.Future[BaseException], name: str, error: BaseException) -> None:

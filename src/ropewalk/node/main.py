@@ -20,11 +20,13 @@ import structlog
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ports import Ports
 from ropewalk.base.syncs import SyncFailed
+from ropewalk.kafka.listener import CannotListenAt
 from ropewalk.log.directory import known_cluster
 from ropewalk.node import journal, life
-from ropewalk.node.config import Config, load, parse_address
+from ropewalk.node.addresses import parse_address
+from ropewalk.node.config import Config, load
 from ropewalk.node.demo import show
-from ropewalk.node.kafka_door import KafkaAddressRefused
+from ropewalk.node.doors import HTTP, SQS
 from ropewalk.node.life import Node
 from ropewalk.node.options import NodeOptions
 from ropewalk.node.peer_door import PeerAddressRefused
@@ -34,6 +36,7 @@ from ropewalk.runtime.loop_watch import watch_if_wanted
 from ropewalk.runtime.ports import SystemPorts, in_memory, on_disk
 from ropewalk.runtime.process import PYTHONS_TESTED, is_tested_python, raise_descriptor_limit
 from ropewalk.runtime.service_manager import ServiceManager
+from ropewalk.security.protocols import SecurityProtocol
 
 _log = structlog.get_logger()
 
@@ -54,6 +57,10 @@ def run_serve(options: NodeOptions) -> NoReturn:
 
 def _run(options: NodeOptions) -> int:
     config = load(options, os.environ)
+    if options.demo and [each.protocol for each in config.kafka_listeners[:1]] != [
+        SecurityProtocol.PLAINTEXT
+    ]:
+        raise CannotStart("--demo is shown at a first listener that is plain; leave it out")
     journal.configure(config)
     raise_descriptor_limit()
     ports = _ports(config)
@@ -89,12 +96,14 @@ async def _serve(config: Config, options: NodeOptions, ports: SystemPorts) -> in
     node = await _start(config, options, ports)
     journal.join(node.cluster_id)
     stop = _stop_signals()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, node.read_files_again)
     freeze_start_up_objects()
     node.partitions.on_opened = freeze_what_was_opened
-    _announce(node, options)
+    _announce(node, config, options)
     manager.on_ready(f"serving as node {node.node_id} of cluster {node.cluster_id}")
     if options.demo:
-        text = await show(node.kafka_address, ports, keeps_data=not config.in_memory)
+        sqs = None if config["sqs.credentials"] or config.is_encrypted(SQS) else node.sqs_address
+        text = await show(node.kafka_address, ports, keeps_data=not config.in_memory, sqs=sqs)
         print(text, flush=True)  # noqa: T201  this is what the user came for
     waits: list[asyncio.Future[None] | asyncio.Future[BaseException]] = [stop, node.failed]
     await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -123,18 +132,23 @@ async def _start(config: Config, options: NodeOptions, ports: Ports) -> Node:
         return await life.start(config, ports)
     except PeerAddressRefused as error:
         raise CannotStart(f"{error}; choose another address with --peer HOST:PORT") from error
-    except KafkaAddressRefused as error:
+    except CannotListenAt as error:
+        address = _written((error.host, error.port))
         if error.errno != errno.EADDRINUSE:
-            raise CannotStart(f"cannot listen on {config['kafka.listen']}: {error.strerror}") from error
+            raise CannotStart(f"cannot listen on {address}: {error.strerror}") from error
+        option = "--kafka HOST:PORT" if config.is_default("listeners") else "listeners"
+        raise CannotStart(
+            f"{address} is taken by another process; choose another address with {option} "
+            "(port 0 takes any free one)"
+        ) from error
     except OSError as error:
         raise _cannot_use(config, error) from error
-    raise CannotStart(
-        f"{config['kafka.listen']} is taken by another process; choose another address with --kafka HOST:PORT "
-        "(port 0 takes any free one)"
-    )
 
 
 async def _is_taken(config: Config, ports: Ports) -> bool:
+    """Whether another process has the address of the short form."""
+    if not config.is_default("listeners"):
+        return False
     host, port = parse_address(config["kafka.listen"], "kafka.listen")
     try:
         listener = await ports.network.listen(asyncio.Protocol, host, port)
@@ -157,24 +171,32 @@ def _stop_signals() -> asyncio.Future[None]:
     return stop
 
 
-def _announce(node: Node, options: NodeOptions) -> None:
+def _announce(node: Node, config: Config, options: NodeOptions) -> None:
     """The ready line, and the same as JSON for programs. A door that is not there is left out."""
-    doors = {"kafka": _written(node.kafka_address)}
+    doors: dict[str, list[str]] = {}
+    if node.kafka_addresses:
+        doors["kafka"] = [_written(address) for address in node.kafka_addresses]
     if node.http_address is not None:
-        doors["http"] = f"http://{_written(node.http_address)}"
+        doors["http"] = [f"{_scheme(config, HTTP)}://{_written(node.http_address)}"]
+    if node.sqs_address is not None:
+        doors["sqs"] = [f"{_scheme(config, SQS)}://{_written(node.sqs_address)}"]
     if node.peer_address is not None:
-        doors["peer"] = _written(node.peer_address)
-    document = msgspec.json.encode(
-        {**{door: [address] for door, address in doors.items()}, "pids": [os.getpid()]}
-    )
+        doors["peer"] = [_written(node.peer_address)]
+    document = msgspec.json.encode({**doors, "pids": [os.getpid()]})
     if options.ready_file is not None:
         temporary = f"{options.ready_file}.tmp"
         with open(temporary, "wb") as file:
             file.write(document)
         os.replace(temporary, options.ready_file)
-    in_words = " ".join(["ropewalk ready", *(f"{door}={address}" for door, address in doors.items())])
+    in_words = " ".join(
+        ["ropewalk ready", *(f"{door}={','.join(addresses)}" for door, addresses in doors.items())]
+    )
     line = document.decode() if options.ready_as_json else in_words
     print(line, flush=True)  # noqa: T201  the contract with whoever started us
+
+
+def _scheme(config: Config, door: str) -> str:
+    return "https" if config.is_encrypted(door) else "http"
 
 
 def _written(address: tuple[str, int]) -> str:

@@ -3,7 +3,7 @@
 import ssl
 
 from ropewalk.base.errors import InvalidSetting
-from ropewalk.base.ports import Ports
+from ropewalk.base.ports import Ports, TlsContexts
 from ropewalk.base.reserve import Reserve
 from ropewalk.metadata.bounds import MetadataBounds
 from ropewalk.metadata.etcd.client import Access, parse_members
@@ -38,7 +38,7 @@ async def open_metadata_log(
     return log
 
 
-def _tls(config: Config) -> ssl.SSLContext | None:
+def _tls(config: Config) -> TlsContexts | None:
     """None where no member is reached by https."""
     if not any(url.startswith("https://") for url in config.etcd_endpoints):
         return None
@@ -49,4 +49,4 @@ def _tls(config: Config) -> ssl.SSLContext | None:
             context.load_cert_chain(certificate, key or None)
     except (OSError, ssl.SSLError) as error:
         raise InvalidSetting(f"metadata.etcd.ca, .cert or .key cannot be used: {error}") from error
-    return context
+    return lambda: context

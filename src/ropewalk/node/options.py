@@ -12,6 +12,12 @@ class NodeOptions(Struct, frozen=True, kw_only=True):
     http: str | None = None
     """HOST:PORT of the HTTP door; port 0 takes any free one, `none` leaves it out."""
 
+    sqs: str | None = None
+    """HOST:PORT of the SQS door; port 0 takes any free one, `none` leaves it out."""
+
+    insecure: bool = False
+    """Serve SQS clients without credentials, whatever address that is on."""
+
     peer: str | None = None
     """HOST:PORT where the other nodes of the cluster connect."""
 

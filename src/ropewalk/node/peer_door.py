@@ -4,18 +4,18 @@ from functools import partial
 
 from ropewalk.base.budget import ByteBudget
 from ropewalk.base.limits import PEER_BUFFER_BYTES_MAX, PEER_ENVELOPE_BYTES, REPLICA_SESSIONS_MAX
-from ropewalk.broker.peers.peers import PEER_LISTENER
 from ropewalk.broker.reading.fetch_sessions import FetchSessions
 from ropewalk.broker.reading.leader_throttle import LeaderThrottle
 from ropewalk.kafka.forwarded import FORWARDED
 from ropewalk.kafka.handlers import add_partitions_to_txn, write_txn_markers
 from ropewalk.kafka.listener import KafkaListener
-from ropewalk.kafka.peer.apis import serve_peers
+from ropewalk.kafka.peer.apis import QueueHandlers, serve_peers
 from ropewalk.kafka.peer.figures import PeerFigures
 from ropewalk.kafka.peer.handlers import fetch as peer_fetch
 from ropewalk.kafka.peer.introduction import Admission
 from ropewalk.kafka.peer.listener import listen_to_peers, peer_connections
 from ropewalk.kafka.served import Handle, ServedApi
+from ropewalk.metadata.records import PEER_LISTENER
 from ropewalk.node.build import Parts
 from ropewalk.node.doors import PEER, Door, advertised
 from ropewalk.security.cluster_secret import ClusterSecret
@@ -52,7 +52,11 @@ def peer_door(parts: Parts, served: dict[int, ServedApi]) -> Door:
         write_markers=partial(write_txn_markers.handle, writing=parts.marker_writing),
         hears_controller=lambda: parts.cluster.decides or parts.membership.trouble is None,
         health=parts.cluster_health,
+        queues=parts.queue_changes,
         has_parted=lambda: parts.facts.parted is not None,
+        queue_handlers=QueueHandlers(
+            parts.queues.by_id, parts.credits, parts.queues.arrivals, parts.ports.pool
+        ),
     )
     admission = Admission(
         node_id=parts.config.node_id,
@@ -81,7 +85,7 @@ def peer_door(parts: Parts, served: dict[int, ServedApi]) -> Door:
                 f"cannot listen on {parts.config['peer.listen']} for other nodes: {error.strerror}",
             ) from error
 
-    return Door(PEER, listen, partial(advertised, parts.config, "peer.advertise", PEER_LISTENER))
+    return Door(PEER, listen, (partial(advertised, parts.config, "peer.advertise", PEER_LISTENER),))
 
 
 def _serve_replicas(parts: Parts, sessions: FetchSessions, budget: ByteBudget) -> Handle:

@@ -8,6 +8,7 @@ from typing import Final
 
 from ropewalk.metadata.records import ALL_ROLES
 from ropewalk.metadata.settings.setting import Change, Kind, Setting
+from ropewalk.security.protocols import SecurityProtocol
 
 SECRET_CHARACTERS_MIN: Final = 16
 """Whoever records a handshake between nodes can try secrets against it at leisure."""
@@ -26,7 +27,8 @@ NODE_SETTINGS: Final[Mapping[str, Setting]] = {
             "kafka.listen",
             Kind.STRING,
             "127.0.0.1:9092",
-            "Where Kafka clients connect, as HOST:PORT; port 0 takes any free one.",
+            "Where Kafka clients connect, as HOST:PORT; port 0 takes any free one, none leaves the door out. It is the short form for one listener; "
+            "`listeners` names several.",
             change=Change.READ_ONLY,
         ),
         Setting(
@@ -37,10 +39,80 @@ NODE_SETTINGS: Final[Mapping[str, Setting]] = {
             change=Change.READ_ONLY,
         ),
         Setting(
+            "kafka.security.protocol",
+            Kind.STRING,
+            "PLAINTEXT",
+            "What is spoken at kafka.listen: SSL is TLS.",
+            choices=tuple(SecurityProtocol),
+            change=Change.READ_ONLY,
+        ),
+        Setting(
             "http.listen",
             Kind.STRING,
             "127.0.0.1:9644",
             "Where metrics and health are served over HTTP, as HOST:PORT; port 0 takes any free one, none leaves it out.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "http.security.protocol",
+            Kind.STRING,
+            "PLAINTEXT",
+            "What is spoken at http.listen: SSL is https, with the certificate of ssl.keystore.location.",
+            choices=("PLAINTEXT", "SSL"),
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "ssl.principal.from",
+            Kind.STRING,
+            "rules",
+            "Where in a client certificate the name of a user is: `cn`, `san.dns` and `san.uri` take the one name of that kind, `rules` the subject by "
+            "ssl.principal.mapping.rules.",
+            choices=("rules", "cn", "san.dns", "san.uri"),
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "ssl.crl.location",
+            Kind.STRING,
+            "",
+            "A PEM file of revoked client certificates, with a list of every authority in ssl.truststore.location. It is read again when it changes.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "sqs.listen",
+            Kind.STRING,
+            "127.0.0.1:9324",
+            "Where SQS clients connect, as HOST:PORT; port 0 takes any free one, none leaves the door out. The usual port is ElasticMQ's, which "
+            "local set-ups name already.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "sqs.security.protocol",
+            Kind.STRING,
+            "PLAINTEXT",
+            "What is spoken at sqs.listen: SSL is https, with the certificate of ssl.keystore.location.",
+            choices=("PLAINTEXT", "SSL"),
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "sqs.advertise",
+            Kind.STRING,
+            "",
+            "The HOST:PORT that addresses of queues begin with; empty is whatever address the client asked.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "sqs.credentials",
+            Kind.STRING,
+            "",
+            "A TOML file of access keys, each a table with `secret` and, for those who may administrate, `admin = true`; mode 0600. It is read again "
+            "when it changes. Empty is development: any key will do, on a loopback address.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "sqs.insecure",
+            Kind.BOOLEAN,
+            "false",
+            "Whether SQS clients are served without credentials on an address that other machines can reach.",
             change=Change.READ_ONLY,
         ),
         Setting(
@@ -50,6 +122,14 @@ NODE_SETTINGS: Final[Mapping[str, Setting]] = {
             "Where clients are sent for a partition: `direct` to its leader, or `proxy`, with which a node that is no broker names "
             "itself and passes requests on, so that brokers need no address that clients can reach.",
             choices=("direct", "proxy"),
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "proxy.protocol.networks",
+            Kind.LIST,
+            "",
+            "Networks, as 192.0.2.0/28, of the proxies in front of this node: what connects from there to the Kafka, HTTP and SQS doors must begin with "
+            "a header of the PROXY protocol, version 1 or 2, and has the address of the client that it names. Empty for none.",
             change=Change.READ_ONLY,
         ),
         Setting(
@@ -169,6 +249,16 @@ NODE_SETTINGS: Final[Mapping[str, Setting]] = {
             "500",
             "How often a node tells the controller that it lives.",
             minimum=10,
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "node.drain.ms",
+            Kind.INT,
+            "0",
+            "How long a node that stops goes on serving while /readyz says that it leaves, so that a load balancer sends nobody here any more; "
+            "longer than that takes to notice, and 0 where there is none.",
+            minimum=0,
+            maximum=600_000,
             change=Change.READ_ONLY,
         ),
         Setting(

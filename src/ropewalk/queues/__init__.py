@@ -6,10 +6,12 @@ records between the messages: deltas, and snapshots in pieces. It owns no socket
     core.py        the public face; replay.py  from the log's records to the state it begins with
     commands.py    what is asked; answers.py, errors.py  what is heard; step.py  both together; settings.py, figures.py
     events.py      what is durable; state.py  what that adds up to; event_codec.py, snapshot_codec.py, binary.py  the same as bytes
-    sending.py, receiving.py, settling.py, moving.py   the rules: who comes in, who is given what, which handles count, dead letters
+    sending.py, receiving.py, settling.py   the rules: who comes in, who is given what, which handles count
+    moving.py      dead letters, and what else is on its way to another queue; tasking.py  what a move task wants moved
     deduplication.py   which ids were seen in five minutes
     outlook.py     which messages can be given out now; lines.py, group_line.py, fair_line.py  in which order
-    log_clock.py   the log's own time, in which everything is hidden; due_times.py  when what is due; waiting.py  receives that wait
+    log_clock.py   the log's own time, in which everything is hidden; sent_times.py  when messages were sent, in that time
+    due_times.py   when what is due; waiting.py  receives that wait
 
 Invariants
     A message is in exactly one of these: never received, visible, in flight, resting, dying, on its way, settled.

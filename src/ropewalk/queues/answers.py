@@ -4,8 +4,9 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from ropewalk.queues.errors import QueueError
+from ropewalk.base.errors import RopewalkError
 from ropewalk.queues.events import MoveIntended
+from ropewalk.queues.state import TaskShare
 
 
 class Admitted(Struct, frozen=True):
@@ -34,7 +35,7 @@ class Received(Struct, frozen=True):
 class Done(Struct, frozen=True):
     """For each message that was asked about: nothing, or why it was refused."""
 
-    refusals: tuple[QueueError | None, ...]
+    refusals: tuple[RopewalkError | None, ...]
 
 
 class Noted(Struct, frozen=True):
@@ -47,4 +48,19 @@ class MoveOrder(Struct, frozen=True):
     move: MoveIntended
 
 
-Answer: TypeAlias = Admitted | Received | Done | Noted | MoveOrder
+class ToMove(Struct, frozen=True):
+    """Messages of a move task that can be received now, in order; none: there are no more."""
+
+    offsets: tuple[int, ...]
+
+
+class Moved(Struct, frozen=True):
+    """How a move for a task has ended."""
+
+    moved_count: int
+    """The first so many."""
+    chosen_count: int
+    """So many of those that were named could be received, and went on their way."""
+
+
+Answer: TypeAlias = Admitted | Received | Done | Noted | MoveOrder | TaskShare | ToMove | Moved

@@ -5,7 +5,9 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from ropewalk.base.state_machine import Command
-from ropewalk.queues.answers import Admitted, Done, MoveOrder, Noted, Received
+from ropewalk.queues.answers import Admitted, Done, Moved, MoveOrder, Noted, Received, ToMove
+from ropewalk.queues.events import MoveIntended
+from ropewalk.queues.state import TaskShare
 
 
 class Message(Struct, frozen=True, gc=False):
@@ -62,7 +64,8 @@ class ChangeVisibility(Command[Done], frozen=True):
 
 
 class Release(Command[Noted], frozen=True):
-    """Given out, and never taken: the receiver had gone. What is no longer in flight in that attempt is let be."""
+    """Given out, and never taken: the receiver had gone. What is no longer in flight in that attempt is let be, and so is what was given again under
+    the receive's id."""
 
     handles: tuple[Handle, ...]
 
@@ -86,21 +89,53 @@ class Rewind(Command[Noted], frozen=True):
 
 
 class ProvideProducer(Command[Noted], frozen=True):
-    """A producer id that is this partition's own, for dead letters (`QueuePartition.wants_producer`)."""
+    """A producer id that is this partition's own, for what is moved (`QueuePartition.wants_producer`)."""
 
     producer_id: int
     producer_epoch: int
 
 
 class NextMove(Command[MoveOrder], frozen=True):
-    """Dead letters that are to be moved; waits until there are some."""
+    """Messages that are to be moved; waits until there are some."""
 
 
 class EndMove(Command[Noted], frozen=True):
-    """How the move under way has ended, by its first sequence; only what is certain is told."""
+    """How the move under way has ended; only what is certain is told."""
 
-    sequence: int
-    is_moved: bool
+    move: MoveIntended
+    moved_count: int
+    """The target has the first so many, and never will have the others."""
+
+
+class BeginTask(Command[TaskShare], frozen=True):
+    """A move task has come. One that is here already goes on where it was."""
+
+    task_id: bytes
+    end_offset: int
+    """Of the log, unless it is here already: what is sent from now on is not the task's."""
+
+
+class NextToMove(Command[ToMove], frozen=True):
+    """Which messages of the task come next; waits until some are known, or there are none, and until what is on its way has arrived."""
+
+    count_max: int
+
+
+class Move(Command[Moved], frozen=True):
+    """Move those of them that can be received now, for the task; answered when the move has ended."""
+
+    offsets: tuple[int, ...]
+    """In order."""
+    topic_id: bytes
+    partition: int
+
+
+class EndTask(Command[TaskShare], frozen=True):
+    """The task has nothing more to do here. What has ended stays as it ended."""
+
+    task_id: bytes
+    ending: str
+    reason: str = ""
 
 
 AnyCommand: TypeAlias = (
@@ -115,4 +150,8 @@ AnyCommand: TypeAlias = (
     | ProvideProducer
     | NextMove
     | EndMove
+    | BeginTask
+    | NextToMove
+    | Move
+    | EndTask
 )

@@ -6,14 +6,21 @@ Time is wall time, so that ids are forgotten when the clocks say, and a change o
 
 from collections.abc import Iterator
 from hashlib import blake2b
+from typing import Final
 
-from ropewalk.base.limits import QUEUE_DEDUPLICATION_IDS_MAX, QUEUE_DEDUPLICATION_MS
+from ropewalk.base.limits import (
+    QUEUE_DEDUPLICATION_IDS_MAX,
+    QUEUE_DEDUPLICATION_MS,
+    QUEUE_DEDUPLICATION_REST_MS,
+)
+
+KEY_BYTES: Final = 16
 
 
 def deduplication_key(deduplication_id: str, group: str) -> bytes:
     """A digest, since ids may be long and a million are kept. `group` is empty where ids count for the whole queue."""
     text = deduplication_id.encode()
-    return blake2b(len(text).to_bytes(4, "big") + text + group.encode(), digest_size=16).digest()
+    return blake2b(len(text).to_bytes(4, "big") + text + group.encode(), digest_size=KEY_BYTES).digest()
 
 
 class Deduplication:
@@ -43,6 +50,11 @@ class Deduplication:
         """The latest stands last, also if its id was there before and had run out."""
         self._first.pop(key, None)
         self._first[key] = (offset, sent_at_ms)
+
+    def forgets_at_ms(self) -> int | None:
+        """When ids have run out for a while, so that those of a minute go together; None: there are none."""
+        first = next(iter(self._first.values()), None)
+        return None if first is None else first[1] + QUEUE_DEDUPLICATION_MS + QUEUE_DEDUPLICATION_REST_MS
 
     def forget(self, now_ms: int) -> None:
         """What has run out. A message of a clock that was ahead keeps those behind it a little longer, which does no harm."""

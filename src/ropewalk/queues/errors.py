@@ -9,7 +9,8 @@ RopewalkError
     VisibilityTooLong      one attempt would hide the message for more than twelve hours in all
     DeduplicationFull      more deduplication ids within five minutes than can be remembered
     UnknownMove            the end of a move that is not under way
-    MoveUnderWay           dead letters are on their way, and whether they arrived must be known first
+    UnknownTask            something is asked for a move task that is not the latest here
+    MoveUnderWay           messages are on their way, and whether they arrived must be known first
 """
 
 from ropewalk.base.errors import RopewalkError
@@ -44,6 +45,10 @@ class DeduplicationFull(QueueError):
 
 
 class UnknownMove(QueueError):
+    pass
+
+
+class UnknownTask(QueueError):
     pass
 
 

@@ -1,6 +1,6 @@
 """A delta as the value of a control record, and back.
 
-    version (0), kind (0: delta), the log's time, the writer's time, the number of events, then each: its type and its fields
+    version (0), kind (0: delta), the log's time, the writer's time, the committed end, the number of events, then each: its type and its fields
 
 Offsets are written as the distance from the one before, deadlines as durations from the log's time of the delta, and wall times as the distance from
 the writer's: an acquire of ten messages takes some forty bytes.
@@ -22,13 +22,16 @@ from ropewalk.queues.events import (
     Released,
     Rewound,
     Settled,
+    TaskBegun,
+    TaskEnded,
 )
 
 VERSION: Final = 0
 KIND_DELTA: Final = 0
 KIND_SNAPSHOT: Final = 1
 
-_PASSED, _ACQUIRED, _HIDDEN, _RELEASED, _SETTLED, _CLEARED, _REWOUND, _MOVE_INTENDED, _MOVE_ENDED = range(9)
+_PASSED, _ACQUIRED, _HIDDEN, _RELEASED, _SETTLED, _CLEARED, _REWOUND = range(7)
+_MOVE_INTENDED, _MOVE_ENDED, _TASK_BEGUN, _TASK_ENDED, _PURGED = range(7, 12)
 
 
 def encode_delta(delta: Delta) -> bytes:
@@ -37,6 +40,7 @@ def encode_delta(delta: Delta) -> bytes:
     writer.number(KIND_DELTA)
     writer.number(delta.log_ms)
     writer.number(delta.wall_ms)
+    writer.number(delta.end_offset)
     writer.number(len(delta.events))
     origin = 0
     for event in delta.events:
@@ -50,14 +54,14 @@ def decode_delta(value: bytes) -> Delta:
     check_version(reader)
     if reader.number() != KIND_DELTA:
         raise InvalidRecord("this is no delta of a queue")
-    log_ms, wall_ms = reader.number(), reader.number()
+    log_ms, wall_ms, end_offset = reader.number(), reader.number(), reader.number()
     events: list[Event] = []
     origin = 0
     for _ in range(reader.count()):
         event, origin = _read_event(reader, log_ms, wall_ms, origin)
         events.append(event)
     reader.finish()
-    return Delta(log_ms, wall_ms, tuple(events))
+    return Delta(log_ms, wall_ms, tuple(events), end_offset)
 
 
 def check_version(reader: Reader) -> None:
@@ -71,13 +75,31 @@ def write_move(writer: Writer, move: MoveIntended, origin: int) -> None:
     writer.text(move.topic_id)
     for number in (move.partition, move.producer_id, move.producer_epoch, move.sequence, move.intended_at_ms):
         writer.number(number)
+    writer.text(move.task_id)
 
 
 def read_move(reader: Reader, origin: int) -> MoveIntended:
     offsets = reader.offsets(origin)
     topic_id = reader.text()
     partition, producer_id, producer_epoch, sequence, intended_at_ms = (reader.number() for _ in range(5))
-    return MoveIntended(offsets, topic_id, partition, producer_id, producer_epoch, sequence, intended_at_ms)
+    return MoveIntended(
+        offsets,
+        topic_id,
+        partition,
+        producer_id,
+        producer_epoch,
+        sequence,
+        intended_at_ms,
+        task_id=reader.text(),
+    )
+
+
+def read_words(reader: Reader) -> str:
+    """Raises `InvalidRecord` for what is no text."""
+    try:
+        return reader.text().decode()
+    except UnicodeDecodeError as problem:
+        raise InvalidRecord("the state of a queue has words that are no text") from problem
 
 
 def _write_event(writer: Writer, event: Event, delta: Delta, origin: int) -> int:
@@ -86,8 +108,8 @@ def _write_event(writer: Writer, event: Event, delta: Delta, origin: int) -> int
         case Acquired(offsets, sent_at_ms, attempt, at_ms, until_ms, received_at_ms, request_id):
             writer.number(_ACQUIRED)
             writer.offsets(offsets, origin)
-            for each_ms in sent_at_ms:
-                writer.signed(delta.wall_ms - each_ms)
+            wall_ms = delta.wall_ms
+            writer.signed_all([wall_ms - each_ms for each_ms in sent_at_ms])
             writer.number(attempt)
             writer.signed(delta.log_ms - at_ms)
             writer.signed(until_ms - delta.log_ms)
@@ -104,6 +126,11 @@ def _write_event(writer: Writer, event: Event, delta: Delta, origin: int) -> int
             writer.number(_RELEASED if isinstance(event, Released) else _SETTLED)
             writer.offsets(offsets, origin)
             return _last(offsets, origin)
+        case Cleared(offset, purged_at_ms) if purged_at_ms:
+            writer.number(_PURGED)
+            writer.signed(offset - origin)
+            writer.number(purged_at_ms)
+            return offset
         case Passed(offset) | Cleared(offset) | Rewound(offset):
             writer.number(_WITH_ONE_OFFSET[type(event)])
             writer.signed(offset - origin)
@@ -112,21 +139,36 @@ def _write_event(writer: Writer, event: Event, delta: Delta, origin: int) -> int
             writer.number(_MOVE_INTENDED)
             write_move(writer, event, origin)
             return _last(offsets, origin)
-        case MoveEnded(is_moved):
+        case MoveEnded(moved_count):
             writer.number(_MOVE_ENDED)
-            writer.number(is_moved)
+            writer.number(moved_count)
+            return origin
+        case TaskBegun(task_id, end_offset):
+            writer.number(_TASK_BEGUN)
+            writer.text(task_id)
+            writer.number(end_offset)
+            return origin
+        case TaskEnded(ending, reason):
+            writer.number(_TASK_ENDED)
+            writer.text(ending.encode())
+            writer.text(reason.encode())
             return origin
 
 
 def _read_event(reader: Reader, log_ms: int, wall_ms: int, origin: int) -> tuple[Event, int]:
     kind = reader.number()
     if kind in _OF_ONE_OFFSET:
-        offset = origin + reader.signed()
-        if offset < 0:
-            raise InvalidRecord("the state of a queue names an offset below zero")
+        offset = reader.offset(origin)
         return _OF_ONE_OFFSET[kind](offset), offset
+    if kind == _PURGED:
+        offset = reader.offset(origin)
+        return Cleared(offset, reader.number()), offset
     if kind == _MOVE_ENDED:
-        return MoveEnded(bool(reader.number())), origin
+        return MoveEnded(reader.number()), origin
+    if kind == _TASK_BEGUN:
+        return TaskBegun(reader.text(), reader.number()), origin
+    if kind == _TASK_ENDED:
+        return TaskEnded(read_words(reader), read_words(reader)), origin
     if kind == _MOVE_INTENDED:
         move = read_move(reader, origin)
         return move, _last(move.offsets, origin)

@@ -53,6 +53,8 @@ class Cleared(Struct, frozen=True, gc=False):
     """Purged or expired: everything below."""
 
     end_offset: int
+    purged_at_ms: int = 0
+    """Wall time; 0: it has expired."""
 
 
 class Rewound(Struct, frozen=True, gc=False):
@@ -62,7 +64,7 @@ class Rewound(Struct, frozen=True, gc=False):
 
 
 class MoveIntended(Struct, frozen=True):
-    """Dead letters that are appended to the target under this identity, by whoever leads, as often as it takes."""
+    """Messages that are appended to the target under this identity, by whoever leads, as often as it takes."""
 
     offsets: tuple[int, ...]
     topic_id: bytes
@@ -73,16 +75,43 @@ class MoveIntended(Struct, frozen=True):
     """Of the first of the offsets; the others follow."""
     intended_at_ms: int
     """Wall time: how long the target remembers producers is counted from here."""
+    task_id: bytes = b""
+    """Of the move task that wants it. Empty: they are dead letters."""
 
 
 class MoveEnded(Struct, frozen=True, gc=False):
-    """The target has them, or it certainly never will."""
+    """The target has the first so many, and certainly never will have the others."""
 
-    is_moved: bool
+    moved_count: int
+
+
+class TaskBegun(Struct, frozen=True, gc=False):
+    """A move task has come to this partition: what lies below is the task's."""
+
+    task_id: bytes
+    end_offset: int
+
+
+class TaskEnded(Struct, frozen=True, gc=False):
+    """It has nothing more to do here."""
+
+    ending: str
+    """COMPLETED, CANCELLED or FAILED."""
+    reason: str = ""
 
 
 Event: TypeAlias = (
-    Passed | Acquired | Hidden | Released | Settled | Cleared | Rewound | MoveIntended | MoveEnded
+    Passed
+    | Acquired
+    | Hidden
+    | Released
+    | Settled
+    | Cleared
+    | Rewound
+    | MoveIntended
+    | MoveEnded
+    | TaskBegun
+    | TaskEnded
 )
 
 
@@ -94,3 +123,5 @@ class Delta(Struct, frozen=True):
     wall_ms: int
     """The writer's."""
     events: tuple[Event, ...] = ()
+    end_offset: int = 0
+    """The log was committed up to here, so what lies below was sent before."""

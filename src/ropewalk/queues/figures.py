@@ -11,7 +11,7 @@ class QueueFigures(Struct, frozen=True):
     dying_count: int
     """Dead letters that wait for their move."""
     moving_count: int
-    """Dead letters under way."""
+    """Messages on their way to another queue."""
     hole_count: int
     """Settled messages above the floor."""
     waiting_count: int

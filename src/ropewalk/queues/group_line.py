@@ -7,7 +7,8 @@ Groups take turns: one that has given something goes behind the others that can 
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 
 class GroupLine:
@@ -24,13 +25,18 @@ class GroupLine:
             self._group_of[offset] = group
             self._groups.setdefault(group, deque()).append(offset)
 
-    def show(self, offset: int) -> None:
-        group = self._group_of.get(offset)
-        if group is not None:
-            self._visible.add(offset)
-            self._look(group)
+    def show(self, offsets: Sequence[int]) -> None:
+        for offset in offsets:
+            group = self._group_of.get(offset)
+            if group is not None:
+                self._visible.add(offset)
+                self._look(group)
 
-    def hide(self, offset: int, *, is_given: bool) -> None:  # noqa: ARG002
+    def give(self, offsets: Sequence[int]) -> None:
+        for offset in offsets:
+            self.hide(offset)
+
+    def hide(self, offset: int) -> None:
         self._visible.discard(offset)
         group = self._group_of.get(offset)
         if group is not None:
@@ -39,11 +45,12 @@ class GroupLine:
     def land(self, offset: int) -> None:
         pass
 
-    def drop(self, offset: int) -> None:
-        self._visible.discard(offset)
-        group = self._group_of.pop(offset, None)
-        if group is not None:
-            self._look(group)
+    def drop(self, offsets: Sequence[int]) -> None:
+        self._visible.difference_update(offsets)
+        for offset in offsets:
+            group = self._group_of.pop(offset, None)
+            if group is not None:
+                self._look(group)
 
     def take(self) -> Iterator[int]:
         for group in self._ready:
@@ -54,8 +61,22 @@ class GroupLine:
                     break
                 yield offset
 
-    def has_more(self) -> bool:
-        return bool(self._ready)
+    def among(self, offsets: tuple[int, ...]) -> tuple[int, ...]:
+        wanted = set(offsets)
+        found: list[int] = []
+        for group in dict.fromkeys(
+            [self._group_of[offset] for offset in offsets if offset in self._group_of]
+        ):
+            for offset in self._groups[group]:
+                if offset not in self._group_of:
+                    continue
+                if offset not in self._visible or offset not in wanted:
+                    break
+                found.append(offset)
+        return tuple(sorted(found))
+
+    def can_give(self, count: int) -> bool:
+        return len(self._ready) >= count or len(list(islice(self.take(), count))) >= count
 
     def looks_further(self) -> bool:
         return False

@@ -6,10 +6,9 @@ duration comes late by the time nobody led and by what its writer left unwritten
 
 
 class LogClock:
-    def __init__(self, *, log_ms: int, wall_ms: int, now_ms: int) -> None:
-        """From the last delta of the predecessor; with zeros there was none, and the time begins now."""
+    def __init__(self, *, log_ms: int, now_ms: int) -> None:
+        """From the last delta of the predecessor; with zero there was none, and the time begins now."""
         self._ahead_ms = now_ms - (log_ms or now_ms)
-        self._ahead_before_ms = (wall_ms - log_ms) if log_ms else self._ahead_ms
 
     def log_ms(self, now_ms: int) -> int:
         return now_ms - self._ahead_ms
@@ -17,7 +16,3 @@ class LogClock:
     def now_ms(self, log_ms: int) -> int:
         """This leader's time for one of the log's."""
         return log_ms + self._ahead_ms
-
-    def sent_log_ms(self, sent_at_ms: int, *, is_of_predecessor: bool) -> int:
-        """When a message was sent, of which only the wall time is known: by the clock of whoever led then."""
-        return sent_at_ms - (self._ahead_before_ms if is_of_predecessor else self._ahead_ms)

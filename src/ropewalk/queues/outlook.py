@@ -8,15 +8,18 @@ What a reader could get wrong
     Times are of the log (`log_clock.py`), except where a name says wall.
 """
 
+from collections.abc import Sequence
+
 from pyroaring import BitMap64
 
-from ropewalk.base.limits import QUEUE_DELAYED_MAX
+from ropewalk.base.limits import QUEUE_DELAY_MS_MAX, QUEUE_DELAYED_MAX
 from ropewalk.queues.commands import Message
 from ropewalk.queues.due_times import DueTimes, of_message
 from ropewalk.queues.fair_line import FairLine
 from ropewalk.queues.group_line import GroupLine
 from ropewalk.queues.lines import Line, PlainLine
 from ropewalk.queues.log_clock import LogClock
+from ropewalk.queues.sent_times import SentTimes
 from ropewalk.queues.settings import QueueSettings
 from ropewalk.queues.state import Entry, QueueState
 
@@ -28,14 +31,14 @@ class Outlook:
         settings: QueueSettings,
         clock: LogClock,
         due_times: DueTimes,
-        *,
-        predecessor_end: int,
+        sent_times: SentTimes,
     ) -> None:
-        """Messages below `predecessor_end` were sent while somebody else led. Those that have been received are still to be placed."""
+        """Messages that have been received are still to be placed."""
         self._state = state
         self._settings = settings
         self._clock = clock
         self._due_times = due_times
+        self._sent_times = sent_times
         self.line = _new_line(settings)
         self.in_flight = BitMap64()
         self.resting = BitMap64()
@@ -48,27 +51,36 @@ class Outlook:
         """Read and never received, the delayed ones included."""
         self._sent_at_ms: dict[int, int] = {}
         """Wall time, of the untouched ones that are not delayed."""
-        self.read_end = state.floor if settings.is_fifo else state.cursor
-        self._predecessor_end = predecessor_end
+        self._read_end = state.floor if settings.is_fifo else state.cursor
+
+    @property
+    def read_end(self) -> int:
+        """Offsets below were looked at, or all that they hold is settled: the log need not have them any more."""
+        return max(self._read_end, self._state.floor)
 
     def place(self, offset: int, log_ms: int) -> None:
         """Put a message that has been received where it belongs by now."""
         entry = self._state.entries[offset]
         if entry.until_ms > log_ms:
-            (self.in_flight if entry.is_acquired else self.resting).add(offset)
-            self.line.hide(offset, is_given=entry.is_acquired)
+            self._hide(offset, entry)
             self._due_times.set(entry.until_ms, of_message(offset))
             return
         self.in_flight.discard(offset)
         self.resting.discard(offset)
         self.line.land(offset)
         if self._state.is_moving(offset):
-            self.line.hide(offset, is_given=False)
+            self.line.hide(offset)
         elif self._is_dead(entry):
             self.dying.add(offset)
-            self.line.hide(offset, is_given=False)
+            self.line.hide(offset)
         else:
-            self.line.show(offset)
+            self.line.show((offset,))
+
+    def give(self, offsets: tuple[int, ...], until_ms: int) -> None:
+        """They have just been received, and are hidden until then, which lies ahead: what `place` does for each."""
+        self.in_flight.update(offsets)
+        self.line.give(offsets)
+        self._due_times.set_messages(until_ms, offsets)
 
     def rest_until_ms(self, entry: Entry) -> int:
         """When a message whose visibility has ended is to be given out again."""
@@ -80,37 +92,59 @@ class Outlook:
 
     def know(self, messages: tuple[Message, ...], end_offset: int, log_ms: int) -> None:
         """What there is from `read_end` to `end_offset`; other offsets in between are no messages."""
+        state, settings = self._state, self._settings
+        least, settled, entries = self.read_end, state.settled, state.entries
+        visible: list[int] = []
         for message in messages:
-            if message.offset >= self.read_end and not self._state.is_settled(message.offset):
-                self._know(message, log_ms)
-        self.read_end = max(self.read_end, end_offset)
+            offset = message.offset
+            if offset < least or offset in settled:
+                continue
+            if message.group or settings.is_fifo:
+                self.line.know(offset, message.group)
+            if offset in entries:
+                self._know_again(offset)
+                continue
+            self.untouched.add(offset)
+            delay_ms = settings.delay_ms if settings.is_fifo else message.delay_ms
+            if delay_ms > 0 and self._delay(message, delay_ms, log_ms):
+                continue
+            self._sent_at_ms[offset] = message.sent_at_ms
+            if state.move is None or not state.is_moving(offset):
+                visible.append(offset)
+        self.line.show(visible)
+        self._read_end = max(self._read_end, end_offset)
 
-    def ripen(self, offset: int, due_ms: int, delay_ms: int) -> None:
+    def ripen(self, offset: int, due_ms: int, age_ms: int) -> None:
         """Its delay is over."""
         self.delayed.discard(offset)
-        self._sent_at_ms[offset] = self._clock.now_ms(due_ms) - delay_ms
-        self.line.show(offset)
+        self._sent_at_ms[offset] = self._clock.now_ms(due_ms) - age_ms
+        self.line.show((offset,))
 
-    def touch(self, offset: int) -> None:
-        """It is received for the first time."""
-        self.untouched.discard(offset)
-        self.delayed.discard(offset)
-        self._sent_at_ms.pop(offset, None)
+    def touch(self, offsets: Sequence[int]) -> None:
+        """They are received for the first time, or settled."""
+        forget = self._sent_at_ms.pop
+        for offset in offsets:
+            forget(offset, None)
+        _leave(self.untouched, offsets)
+        _leave(self.delayed, offsets)
 
-    def drop(self, offset: int) -> None:
-        """It is settled."""
-        self.touch(offset)
-        self.line.land(offset)
-        self.line.drop(offset)
+    def drop(self, offsets: Sequence[int]) -> None:
+        """They are settled."""
+        self.touch(offsets)
+        self.line.drop(offsets)
         for place in (self.in_flight, self.resting, self.dying):
-            place.discard(offset)
+            _leave(place, offsets)
+
+    def bring_back(self, offset: int) -> None:
+        """It was to be moved, and stays, unless it was purged meanwhile."""
+        if offset in self._state.entries or offset in self.untouched:
+            self.line.show((offset,))
 
     def drop_below(self, end_offset: int) -> None:
         below = BitMap64()
         below.add_range(self._state.floor, end_offset)
-        for offset in (self._state.touched | self.untouched) & below:
-            self.drop(offset)
-        self.read_end = max(self.read_end, end_offset)
+        self.drop(list((self._state.touched | self.untouched) & below))
+        self._read_end = max(self._read_end, end_offset)
 
     def can_read(self) -> bool:
         """Whether more of the log may be kept in mind."""
@@ -133,6 +167,10 @@ class Outlook:
         """Below it, everything that is a message has been received."""
         return self.untouched.min() if self.untouched else self.read_end
 
+    def held_count(self) -> int:
+        """Received, and neither settled nor visible: all of them take memory, so all count where so many may be in flight."""
+        return len(self.in_flight) + len(self.resting) + len(self.dying)
+
     def hidden_count(self) -> int:
         """Those that only time brings back."""
         return len(self.in_flight) + len(self.resting) + len(self.delayed)
@@ -142,31 +180,45 @@ class Outlook:
         entry = self._state.entries.get(offset)
         return offset in self.delayed if entry is None else entry.until_ms == due_ms
 
-    def _know(self, message: Message, log_ms: int) -> None:
-        offset = message.offset
-        self.line.know(offset, message.group)
-        if offset in self._state.entries:
-            if offset in self.in_flight or offset in self.resting:
-                self.line.hide(offset, is_given=offset in self.in_flight)
-            elif offset not in self.dying and not self._state.is_moving(offset):
-                self.line.show(offset)
-            return
-        self.untouched.add(offset)
-        delay_ms = self._settings.delay_ms if self._settings.is_fifo else message.delay_ms
-        sent_ms = self._clock.sent_log_ms(
-            message.sent_at_ms, is_of_predecessor=offset < self._predecessor_end
-        )
-        due_ms = min(sent_ms, log_ms) + delay_ms  # a clock that was ahead delays nothing twice
-        if delay_ms and due_ms > log_ms:
-            self.delayed.add(offset)
-            self._due_times.set(due_ms, of_message(offset, delay_ms))
+    def _hide(self, offset: int, entry: Entry) -> None:
+        """It has been received, and its time lies ahead."""
+        if entry.is_acquired:
+            self.in_flight.add(offset)
+            self.line.give((offset,))
         else:
-            self._sent_at_ms[offset] = message.sent_at_ms
-            self.line.show(offset)
+            self.resting.add(offset)
+            self.line.hide(offset)
+
+    def _know_again(self, offset: int) -> None:
+        """It has been received, so where it belongs is known, and only its group was not."""
+        if offset in self.in_flight:
+            self.line.give((offset,))
+        elif offset in self.resting:
+            self.line.hide(offset)
+        elif offset not in self.dying and not self._state.is_moving(offset):
+            self.line.show((offset,))
+
+    def _delay(self, message: Message, delay_ms: int, log_ms: int) -> bool:
+        """Whether its delay is not over yet: then it is hidden until it is."""
+        sent_ms = self._sent_times.latest_ms(message.offset)
+        due_ms = min(delay_ms, QUEUE_DELAY_MS_MAX) + (log_ms if sent_ms is None else min(sent_ms, log_ms))
+        if due_ms <= log_ms:
+            return False
+        self.delayed.add(message.offset)
+        age_ms = self._clock.now_ms(due_ms) - message.sent_at_ms
+        self._due_times.set(due_ms, of_message(message.offset, age_ms))
+        return True
 
     def _is_dead(self, entry: Entry) -> bool:
         target = self._settings.dead_letters
         return target is not None and entry.receive_count >= target.receive_count_max
+
+
+def _leave(place: BitMap64, offsets: Sequence[int]) -> None:
+    if place:
+        discard = place.discard
+        for offset in offsets:
+            discard(offset)
 
 
 def _new_line(settings: QueueSettings) -> Line:

@@ -64,7 +64,7 @@ def choose(
     state: QueueState, outlook: Outlook, settings: QueueSettings, command: Receive, now_ms: int
 ) -> Chosen:
     """Raises `TooManyInFlight` on a standard queue; a FIFO queue gives nothing then, as SQS does."""
-    room = settings.in_flight_max - len(outlook.in_flight)
+    room = settings.in_flight_max - outlook.held_count()
     if room <= 0 and not settings.is_fifo:
         raise TooManyInFlight(f"{settings.in_flight_max} messages are in flight already")
     count_max = min(command.count_max, QUEUE_RECEIVE_MESSAGES_MAX, room)

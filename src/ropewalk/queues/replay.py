@@ -22,6 +22,10 @@ class QueueReplay:
         self._settings = settings
         self._pieces: list[bytes] = []
         self.state = QueueState(start_offset)
+        self.snapshot_bytes = 0
+        """Of the last whole one."""
+        self.delta_bytes = 0
+        """Of the deltas after it."""
 
     def read(self, value: bytes) -> None:
         """A state record. Raises `InvalidRecord` for one that cannot be read."""
@@ -30,6 +34,7 @@ class QueueReplay:
         match reader.number():
             case kind if kind == KIND_DELTA:
                 self._pieces = []
+                self.delta_bytes += len(value)
                 self.state.apply_delta(decode_delta(value))
             case kind if kind == KIND_SNAPSHOT:
                 self._read_piece(value)
@@ -53,4 +58,5 @@ class QueueReplay:
         self._pieces.append(piece.data)
         if piece.is_last:
             self.state = decode_state(self._pieces)
+            self.snapshot_bytes, self.delta_bytes = sum(map(len, self._pieces)), 0
             self._pieces = []

@@ -2,6 +2,10 @@
 
 On a standard queue the handle of any attempt deletes, and changes what is in flight. On a FIFO queue only the current attempt's does, while its time lasts:
 otherwise a slow receiver could delete what is being worked on elsewhere.
+
+What a reader could get wrong
+    A receive that is repeated under its id has the attempt of the first. Whoever releases that attempt speaks for one of its answers, and somebody may
+    have another one: so it is hidden until its time is over.
 """
 
 from ropewalk.base.limits import QUEUE_VISIBILITY_MS_MAX
@@ -19,15 +23,16 @@ def decide_deletes(
     """What is gone already is deleted, as SQS says; so is a dead letter under way, which is its target's by now."""
     offsets: dict[int, None] = {}
     refusals: list[QueueError | None] = []
+    floor, settled, move, is_fifo = state.floor, state.settled, state.move, settings.is_fifo
     for handle in handles:
-        entry = state.entries.get(handle.offset)
-        is_gone = state.is_settled(handle.offset) or state.is_moving(handle.offset)
-        if settings.is_fifo and not is_gone and not _is_current(entry, handle, log_ms):
+        offset = handle.offset
+        is_gone = offset < floor or offset in settled or (move is not None and offset in move.offsets)
+        if is_fifo and not is_gone and not _is_current(state.entries.get(offset), handle, log_ms):
             refusals.append(ReceiptExpired("the receipt handle has expired"))
             continue
         refusals.append(None)
         if not is_gone:
-            offsets[handle.offset] = None
+            offsets[offset] = None
     return tuple(offsets), Done(tuple(refusals))
 
 
@@ -54,11 +59,11 @@ def decide_changes(
 
 
 def decide_release(state: QueueState, handles: tuple[Handle, ...], log_ms: int) -> Released:
-    offsets = {
-        handle.offset: None
-        for handle in handles
-        if _is_current(state.entries.get(handle.offset), handle, log_ms)
-    }
+    offsets: dict[int, None] = {}
+    for handle in handles:
+        entry = state.entries.get(handle.offset)
+        if entry is not None and _is_current(entry, handle, log_ms) and not entry.was_repeated:
+            offsets[handle.offset] = None
     return Released(tuple(offsets))
 
 

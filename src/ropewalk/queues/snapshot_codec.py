@@ -2,9 +2,12 @@
 
     version (0), kind (1: snapshot), which piece it is, whether it is the last, and its bytes
 
-The pieces count with the last one. Put together they are the state: positions and times, settled messages as a roaring bitmap, entries, ids of receives, the
-move under way, sequences, deduplication ids. The same state is always the same bytes.
+The pieces count with the last one. Put together they are the state: positions and times; settled and received messages as roaring bitmaps, and of the received
+ones a column of numbers for each field; ids of receives, the move under way, the move task, sequences, deduplication ids, and when which end of the log was there. The same state is
+always the same bytes.
 """
+
+from collections.abc import Iterator
 
 from msgspec import Struct
 from pyroaring import BitMap64
@@ -12,8 +15,17 @@ from pyroaring import BitMap64
 from ropewalk.base.errors import InvalidRecord
 from ropewalk.base.limits import QUEUE_SNAPSHOT_BYTES_MAX, QUEUE_SNAPSHOT_PIECE_BYTES
 from ropewalk.queues.binary import Reader, Writer
-from ropewalk.queues.event_codec import KIND_SNAPSHOT, VERSION, check_version, read_move, write_move
-from ropewalk.queues.state import Entry, KeptReceive, QueueState
+from ropewalk.queues.deduplication import KEY_BYTES
+from ropewalk.queues.event_codec import (
+    KIND_SNAPSHOT,
+    VERSION,
+    check_version,
+    read_move,
+    read_words,
+    write_move,
+)
+from ropewalk.queues.sent_times import SentTimes
+from ropewalk.queues.state import Entry, KeptReceive, QueueState, TaskShare
 
 
 class Piece(Struct, frozen=True):
@@ -22,9 +34,9 @@ class Piece(Struct, frozen=True):
     data: bytes
 
 
-def encode_snapshot(state: QueueState) -> list[bytes]:
+def encode_snapshot(state: QueueState, piece_bytes_max: int = QUEUE_SNAPSHOT_PIECE_BYTES) -> list[bytes]:
     whole = bytes(_write_state(state))
-    room = QUEUE_SNAPSHOT_PIECE_BYTES - 16
+    room = piece_bytes_max - 16
     parts = [whole[start : start + room] for start in range(0, len(whole), room)]
     return [_piece(index, index == len(parts) - 1, part) for index, part in enumerate(parts)]
 
@@ -59,18 +71,17 @@ def _write_state(state: QueueState) -> bytearray:
     writer = Writer()
     for number in (state.log_ms, state.wall_ms, state.floor, state.cursor, state.attempt):
         writer.number(number)
-    settled = BitMap64(state.settled)
-    settled.run_optimize()
-    writer.text(settled.serialize() if settled else b"")
-    writer.offsets(state.touched, state.floor)
-    for offset in state.touched:
-        entry = state.entries[offset]
-        writer.signed(state.wall_ms - entry.sent_at_ms)
-        writer.number(entry.receive_count << 1 | entry.is_acquired)
-        writer.number(entry.attempt)
-        writer.signed(entry.acquired_at_ms)
-        writer.signed(entry.until_ms)
-        writer.signed(entry.first_received_at_ms)
+    _write_bitmap(writer, state.settled)
+    _write_bitmap(writer, state.touched)
+    entries = [state.entries[offset] for offset in state.touched]
+    writer.column([entry.sent_at_ms for entry in entries])
+    writer.column(
+        [entry.receive_count << 2 | entry.was_repeated << 1 | entry.is_acquired for entry in entries]
+    )
+    writer.column([entry.attempt for entry in entries])
+    writer.column([entry.acquired_at_ms for entry in entries])
+    writer.column([entry.until_ms for entry in entries])
+    writer.column([entry.first_received_at_ms for entry in entries])
     writer.number(len(state.receives))
     for request_id, kept in state.receives.items():
         writer.text(request_id)
@@ -81,6 +92,8 @@ def _write_state(state: QueueState) -> bytearray:
     writer.number(state.move is not None)
     if state.move is not None:
         write_move(writer, state.move, state.floor)
+    _write_task(writer, state.task)
+    writer.number(state.purged_at_ms)
     for number in state.producer:
         writer.signed(number)
     writer.number(len(state.sequences))
@@ -88,11 +101,19 @@ def _write_state(state: QueueState) -> bytearray:
         writer.text(topic_id)
         writer.number(partition)
         writer.number(sequence)
-    writer.number(len(state.deduplication))
-    for key, offset, sent_at_ms in state.deduplication:
-        writer.text(key)
-        writer.number(offset)
-        writer.signed(state.wall_ms - sent_at_ms)
+    ids = list(state.deduplication)
+    writer.number(len(ids))
+    for key, _, _ in ids:
+        assert len(key) == KEY_BYTES, "a digest"
+        writer.buffer += key
+    writer.column([offset for _, offset, _ in ids])
+    writer.column([sent_at_ms for _, _, sent_at_ms in ids])
+    writer.number(len(state.sent_times))
+    end_before, log_ms_before = 0, 0
+    for end_offset, log_ms in state.sent_times:
+        writer.number(end_offset - end_before)
+        writer.signed(log_ms - log_ms_before)
+        end_before, log_ms_before = end_offset, log_ms
     return writer.buffer
 
 
@@ -102,33 +123,65 @@ def _read_state(reader: Reader) -> QueueState:
         reader.number() for _ in range(5)
     )
     state.settled = _read_bitmap(reader.text())
-    for offset in reader.offsets(state.floor):
-        state.entries[offset] = Entry(0)
-        state.touched.add(offset)
-    for offset in state.touched:
-        entry = state.entries[offset]
-        entry.sent_at_ms = state.wall_ms - reader.signed()
-        count = reader.number()
-        entry.receive_count, entry.is_acquired = count >> 1, bool(count & 1)
-        entry.attempt = reader.number()
-        entry.acquired_at_ms = reader.signed()
-        entry.until_ms = reader.signed()
-        entry.first_received_at_ms = reader.signed()
+    state.touched = _read_bitmap(reader.text())
+    if len(state.touched) > reader.left():  # garbled, and would ask for much memory
+        raise InvalidRecord("the state of a queue promises more than it has")
+    columns = [reader.column(len(state.touched)) for _ in range(6)]
+    for offset, sent, count, attempt, acquired, until, first in zip(state.touched, *columns, strict=True):
+        state.entries[offset] = Entry(
+            sent, count >> 2, attempt, acquired, until, bool(count & 1), first, bool(count & 2)
+        )
     for _ in range(reader.count()):
         request_id = reader.text()
         offsets = reader.offsets(state.floor)
         state.receives[request_id] = KeptReceive(offsets, reader.number(), reader.signed(), reader.signed())
     if reader.number():
         state.move = read_move(reader, state.floor)
+    state.task = _read_task(reader)
+    state.purged_at_ms = reader.number()
     state.producer = (reader.signed(), reader.signed())
     for _ in range(reader.count()):
         target = (reader.text(), reader.number())
         state.sequences[target] = reader.number()
-    for _ in range(reader.count()):
-        key, offset = reader.text(), reader.number()
-        state.deduplication.remember(key, offset, state.wall_ms - reader.signed())
+    count = reader.count()
+    keys = [reader.raw(KEY_BYTES) for _ in range(count)]
+    for key, offset, sent_at_ms in zip(keys, reader.column(count), reader.column(count), strict=True):
+        state.deduplication.remember(key, offset, sent_at_ms)
+    state.sent_times = SentTimes(_read_marks(reader))
     reader.finish()
     return state
+
+
+def _write_task(writer: Writer, task: TaskShare | None) -> None:
+    writer.number(task is not None)
+    if task is not None:
+        writer.text(task.task_id)
+        writer.number(task.end_offset)
+        writer.number(task.moved_count)
+        writer.text(task.ending.encode())
+        writer.text(task.reason.encode())
+
+
+def _read_task(reader: Reader) -> TaskShare | None:
+    if not reader.number():
+        return None
+    return TaskShare(
+        reader.text(), reader.number(), reader.number(), ending=read_words(reader), reason=read_words(reader)
+    )
+
+
+def _read_marks(reader: Reader) -> Iterator[tuple[int, int]]:
+    end_offset = log_ms = 0
+    for _ in range(reader.count()):
+        end_offset += reader.number()
+        log_ms += reader.signed()
+        yield end_offset, log_ms
+
+
+def _write_bitmap(writer: Writer, offsets: BitMap64) -> None:
+    smallest = BitMap64(offsets)
+    smallest.run_optimize()
+    writer.text(smallest.serialize() if smallest else b"")
 
 
 def _read_bitmap(data: bytes) -> BitMap64:
@@ -136,5 +189,5 @@ def _read_bitmap(data: bytes) -> BitMap64:
         return BitMap64()
     try:
         return BitMap64.deserialize(data)
-    except ValueError as problem:
+    except (ValueError, IndexError) as problem:
         raise InvalidRecord("the settled messages of a queue cannot be read") from problem

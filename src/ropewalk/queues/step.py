@@ -15,7 +15,8 @@ class QueueStep(Struct, frozen=True):
     """Events are not in it: the core has applied them, and gives them out with the next delta."""
 
     replies: tuple[QueueReply, ...] = ()
-    """To be sent when everything that was appended in this turn is committed: the delta, and what was sent."""
+    """To be sent when the log is committed up to where it ends after this turn, also if the turn itself wrote nothing: what is said again, such as that a
+    message is deleted or a duplicate, may rest on what an earlier turn wrote."""
     prompts: tuple[QueueReply, ...] = ()
     """To be sent at once."""
 

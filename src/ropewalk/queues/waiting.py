@@ -12,6 +12,8 @@ class Waiter(Struct):
     """The log's time: then it is answered, with nothing."""
     is_overdue: bool = False
     """Its own time is over, but the log has not been read yet."""
+    gathers_until_ms: int | None = None
+    """The log's time: until then more is read for it; None: there was nothing for it yet, or nothing to read."""
 
 
 class Waiting:
@@ -29,6 +31,11 @@ class Waiting:
 
     def get(self, token: int) -> Waiter | None:
         return self._waiters.get(token)
+
+    def is_due(self, token: int, due_ms: int) -> bool:
+        """Whether this due time still counts for the receive."""
+        waiter = self._waiters.get(token)
+        return waiter is not None and due_ms in (waiter.due_ms, waiter.gathers_until_ms)
 
     def remove(self, token: int) -> None:
         self._waiters.pop(token, None)

@@ -3,7 +3,7 @@
 A control batch is written by a broker, and consumers pass over it, whatever its type is. With a producer it is a transaction marker
 (`marker.py`); without one it may be a state batch, which is read and built here. Its one record is never compressed:
 
-    key     version i16 (0), type i16 (1000), owner 16 bytes, snapshot start i64
+    key     version i16 (1), type i16 (1000), owner 16 bytes, snapshot start i64
     value   the owner's own: a delta, or a piece of a snapshot
 
 An owner is whoever keeps its state in the log (a queue). Its snapshots may have several pieces, and only the last one's key says that the
@@ -48,7 +48,8 @@ BEGINS_HERE: Final = -2
 OWNER_GONE: Final = -3
 
 _KEY: Final = Layout(">hh16sq")
-_VERSION: Final = 0
+_VERSION: Final = 1
+"""Not 0: of that version librdkafka 2.16 expects four bytes, and stops at a key with more. Others it passes over."""
 _BEFORE_KEY: Final = bytes(3)
 """A record's attributes, and the deltas of the time and of the offset: there is one record, so they are 0."""
 

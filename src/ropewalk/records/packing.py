@@ -66,6 +66,8 @@ def pack(
     base_timestamp = max_timestamp = entries[0][2]
     parts: list[bytes] = []
     delta_at, delta = base_timestamp, b"\x00"
+    packed_headers: Headers = ()
+    rest = b"\x00"
     for number, (key, value, timestamp, headers) in enumerate(entries):
         if timestamp != delta_at:  # records of one millisecond come in a row
             delta_at, delta = timestamp, encode_varint(timestamp - base_timestamp)
@@ -82,7 +84,8 @@ def pack(
         else:
             length = len(value)
             value_length = _SHORT[length] if length < _SHORT_COUNT else encode_varint(length)
-        rest = b"\x00" if not headers else _pack_headers(headers)
+        if headers is not packed_headers:  # those of one sender are often the very same
+            packed_headers, rest = headers, _pack_headers(headers)
         length = (
             1 + len(delta) + len(offset) + len(key_length) + len(key) + len(value_length) + len(value)
         ) + len(rest)

@@ -68,6 +68,8 @@ class Rules(Struct, frozen=True, gc=False):
     compression: Codec | None = None
     """The codec the topic stores; None keeps whatever the producer chose."""
     compression_level: int | None = None
+    is_closed: bool = False
+    """Clients may read the topic and must not write: it is the node that decides on every message. `Partition.prepare` looks at it."""
 
     @property
     def opens_records(self) -> bool:

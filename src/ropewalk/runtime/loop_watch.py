@@ -97,6 +97,12 @@ class LoopWatch:
         threading.Thread(target=self._run, name="watch on the loop", daemon=True).start()
 
     def _run(self) -> None:
+        try:
+            self._watch()
+        finally:
+            gc.callbacks.remove(self._on_collector)
+
+    def _watch(self) -> None:
         while not self._loop.is_closed():
             turn = _Turn()
             began_s, looked_ms = time.monotonic(), 0.0
@@ -121,6 +127,10 @@ class LoopWatch:
             time.sleep(_TICK_S)
 
     def _on_collector(self, phase: str, info: Mapping[str, int]) -> None:
+        if threading.get_ident() != self._thread_id:  # in a process of tests others may use other threads
+            return
+        if self._loop.is_closed():  # the thread may have another loop now, which is not this one's to watch
+            return
         now_s = time.monotonic()
         if phase == "start":
             self._collecting_since_s = now_s

@@ -2,10 +2,13 @@
 
 import asyncio
 import socket
-import ssl
 from collections.abc import Callable
+from functools import partial
 
 from ropewalk.base.limits import LISTEN_BACKLOG
+from ropewalk.base.ports import Networks, TlsContexts
+from ropewalk.runtime.proxied import ProxiedListening
+from ropewalk.runtime.tls import TlsListening, with_tls
 
 
 class TcpListener:
@@ -23,9 +26,22 @@ class TcpListener:
 
 
 class TcpNetwork:
-    async def listen(self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int) -> TcpListener:
+    async def listen(
+        self,
+        factory: Callable[[], asyncio.BaseProtocol],
+        host: str,
+        port: int,
+        *,
+        tls: TlsContexts | None = None,
+        proxies: Networks = (),
+    ) -> TcpListener:
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(factory, host, port, backlog=LISTEN_BACKLOG)
+        made: Callable[[], asyncio.BaseProtocol] = factory
+        if tls is not None:
+            made = TlsListening(tls).wrap(made)
+        if proxies:
+            made = ProxiedListening(proxies).wrap(made)
+        server = await loop.create_server(made, host, port, backlog=LISTEN_BACKLOG)
         return TcpListener(server)
 
     async def connect(
@@ -34,9 +50,10 @@ class TcpNetwork:
         host: str,
         port: int,
         *,
-        tls: ssl.SSLContext | None = None,
+        tls: TlsContexts | None = None,
     ) -> tuple[asyncio.BaseTransport, asyncio.BaseProtocol]:
-        return await asyncio.get_running_loop().create_connection(factory, host, port, ssl=tls)
+        connect = partial(asyncio.get_running_loop().create_connection, host=host, port=port)
+        return await (connect(factory) if tls is None else with_tls(connect, factory, tls(), host))
 
     async def resolve(self, host: str) -> list[str]:
         found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)

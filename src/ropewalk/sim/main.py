@@ -23,13 +23,22 @@ from ropewalk.sim.runs.eos.sometimes import EXPECTED as EXPECTED_OF_EOS
 from ropewalk.sim.runs.node.boot import boot
 from ropewalk.sim.runs.node.scenario import run_seed
 from ropewalk.sim.runs.outcome import Outcome, total
+from ropewalk.sim.runs.queue_cluster.scenario import run_seed as run_queue_cluster
+from ropewalk.sim.runs.queue_cluster.sometimes import EXPECTED as EXPECTED_OF_QUEUE_CLUSTERS
+from ropewalk.sim.runs.queues.scenario import run_seed as run_queues
+from ropewalk.sim.runs.queues.sometimes import EXPECTED as EXPECTED_OF_QUEUES
 
 _EXPECTED: Final = {
     "cores": EXPECTED_OF_CORES,
     "cluster": EXPECTED_OF_CLUSTERS,
     "eos": EXPECTED_OF_EOS,
+    "queues": EXPECTED_OF_QUEUES,
+    "queue-cluster": EXPECTED_OF_QUEUE_CLUSTERS,
     "node": EXPECTED,
 }
+
+_FAST: Final = ("cores", "queues")
+"""Seeds that take less than a second."""
 
 
 def main() -> NoReturn:
@@ -38,7 +47,7 @@ def main() -> NoReturn:
     began_s = time.monotonic()
     outcomes: list[Outcome] = []
     failed: list[Outcome] = []
-    level = next((level for level in ("cores", "cluster", "eos") if getattr(options, level)), "node")
+    level = next((level for level in _EXPECTED if getattr(options, level.replace("-", "_"), False)), "node")
     run = partial(_run, level=level, kernel_syncs=options.kernel_syncs, show_log=options.log)
     for outcome in _run_all(run, seeds, options.jobs, level):
         outcomes.append(outcome)
@@ -52,7 +61,7 @@ def main() -> NoReturn:
     counts = total(outcomes)
     expected = (*_EXPECTED[level], *(EXPECTED_OF_KERNEL_SYNCS if options.kernel_syncs else ()))
     _print_totals(outcomes, counts, expected, time.monotonic() - began_s)
-    is_enough = len(outcomes) >= (options.sometimes_from or (1000 if options.cores else 100))
+    is_enough = len(outcomes) >= (options.sometimes_from or (1000 if level in _FAST else 100))
     missing = never(counts, expected) if is_enough else []
     for what in missing:
         print(f"never happened: {what}")
@@ -75,10 +84,16 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="transactions and groups over clusters of whole nodes under faults, judged as exactly once",
     )
+    parser.add_argument("--queues", action="store_true", help="queues under changes of leader, cores only")
+    parser.add_argument(
+        "--queue-cluster",
+        action="store_true",
+        help="queues over clusters of whole nodes and front ends under faults, judged by what their clients were told",
+    )
     parser.add_argument(
         "--kernel-syncs",
         action="store_true",
-        help="the machines sync a few files without a thread (not with --cores, which have no files)",
+        help="the machines sync a few files without a thread (not with --cores and --queues, which have no files)",
     )
     parser.add_argument("--jobs", type=int, default=1, help="processes (default %(default)s)")
     parser.add_argument("--fail-fast", action="store_true", help="stop at the first violation")
@@ -88,7 +103,7 @@ def _parser() -> argparse.ArgumentParser:
         "--sometimes-from",
         type=int,
         metavar="COUNT",
-        help="with so many seeds or more, everything that may happen must (default 100, or 1000 with --cores)",
+        help="with so many seeds or more, everything that may happen must (default 100, or 1000 with --cores and --queues)",
     )
     return parser
 
@@ -106,7 +121,7 @@ def _run_all(run: Callable[[int], Outcome], seeds: Iterable[int], jobs: int, lev
         yield from map(run, seeds)
         return
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(run, seeds, chunksize=8 if level == "cores" else 1)
+        yield from pool.map(run, seeds, chunksize=8 if level in _FAST else 1)
 
 
 def _run(seed: int, *, level: str, kernel_syncs: bool, show_log: bool) -> Outcome:
@@ -115,6 +130,10 @@ def _run(seed: int, *, level: str, kernel_syncs: bool, show_log: bool) -> Outcom
     match level:
         case "cores":
             return run_cores(seed)
+        case "queues":
+            return run_queues(seed)
+        case "queue-cluster":
+            return run_queue_cluster(seed, kernel_syncs=kernel_syncs)
         case "cluster":
             return run_cluster(seed, kernel_syncs=kernel_syncs)
         case "eos":

@@ -60,7 +60,6 @@ PRODUCER_MEANINGLESS: Final = frozenset(
 """Settings of Kafka's producer that decide how it sends, never what or where. How often it tries is bounded by
 `delivery.timeout.ms`."""
 
-_SECURITY: Final = ("ssl.", "sasl.")
 _log = structlog.get_logger()
 
 
@@ -71,7 +70,7 @@ def without_meaningless(
     for name, why in refused.items():
         if name in given:
             raise WrongUse(f"kafka.{name} cannot be set: {why}")
-    ignored = sorted(name for name in given if name in meaningless or name.startswith(_SECURITY))
+    ignored = sorted(name for name in given if name in meaningless)
     return {name: value for name, value in given.items() if name not in ignored}, ignored
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ropewalk.base.errors import InvalidSetting
 from ropewalk.base.ids import TopicPartition
@@ -25,6 +26,7 @@ from ropewalk.spark.connector_options import (
     without_meaningless,
 )
 from ropewalk.spark.refusals import WrongUse
+from ropewalk.spark.security import take_security
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -312,12 +314,10 @@ def _isolation(options: GivenOptions) -> Isolation:
 def _client_settings(options: GivenOptions) -> tuple[ClientSettings, list[str]]:
     """Settings of the client under Kafka's names, each with `kafka.` before it, and those that mean nothing here."""
     given = options.beginning_with(_CLIENT_PREFIX)
-    protocol = given.pop("security.protocol", "PLAINTEXT")
-    if protocol.upper() != "PLAINTEXT":
-        raise WrongUse(f"kafka.security.protocol is {protocol}; this release reads over PLAINTEXT only")
+    security, given, of_java = take_security(given)
     given, ignored = without_meaningless(given, CONSUMER_MEANINGLESS, CONSUMER_REFUSED)
     given.setdefault("max.partition.fetch.bytes", str(FETCH_BYTES))
     try:
-        return settings_from(given), ignored
+        return replace(settings_from(given), security=security), sorted([*ignored, *of_java])
     except InvalidSetting as error:
         raise WrongUse(f"kafka.{error}") from None

@@ -27,6 +27,7 @@ from ropewalk.client.calls.client import Client
 from ropewalk.client.calls.list_offsets import OffsetQuery
 from ropewalk.client.connections.address import parse_addresses
 from ropewalk.client.consumer import Consumer
+from ropewalk.client.queues.administration import Queues, open_queues
 from ropewalk.node import life
 from ropewalk.node.life import Node
 from ropewalk.records.record import Record
@@ -35,13 +36,15 @@ from ropewalk.runtime.disk import OsDisk
 from ropewalk.runtime.memory_disk import MemoryDisk
 from ropewalk.runtime.network import TcpNetwork
 from ropewalk.runtime.pool import ThreadPool
-from ropewalk.runtime.ports import SystemPorts
+from ropewalk.runtime.ports import SystemClientPorts, SystemPorts
 from ropewalk.testing.moved_clock import MovedClock
 from ropewalk.testing.reserved_port import ReservedPort
-from ropewalk.testing.settings import SettingValue, node_config, written_out
+from ropewalk.testing.settings import SettingValue, node_config, queue_attributes, written_out
 from ropewalk.wire.error_code import ErrorCode
 
 _MEMORY_PATH: Final = "/ropewalk"
+_QUEUES_MS: Final = 30_000
+"""For one thing that is asked of the node about queues."""
 
 
 class NotRunning(RuntimeError):
@@ -64,10 +67,11 @@ class AsyncCluster:
         self._clock = MovedClock()
         self._port: ReservedPort | None = None
         self._http_port: ReservedPort | None = None
+        self._sqs_port: ReservedPort | None = None
         self._running: _Running | None = None
 
     async def __aenter__(self) -> Self:
-        self._port, self._http_port = ReservedPort(), ReservedPort()
+        self._port, self._http_port, self._sqs_port = ReservedPort(), ReservedPort(), ReservedPort()
         try:
             await self._start()
         except BaseException:
@@ -96,6 +100,13 @@ class AsyncCluster:
             raise NotRunning("the cluster has no address yet: enter it first, with Cluster() as cluster")
         return f"http://{self._http_port.address}"
 
+    @property
+    def sqs(self) -> str:
+        """http://HOST:PORT, where the SQS API is; the same for as long as the cluster is open."""
+        if self._sqs_port is None:
+            raise NotRunning("the cluster has no address yet: enter it first, with Cluster() as cluster")
+        return f"http://{self._sqs_port.address}"
+
     async def restart(self) -> None:
         """Stop the node in order, unless it was killed, and start it again at the same address."""
         await self._stop()
@@ -118,7 +129,8 @@ class AsyncCluster:
         self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0, ms: float = 0
     ) -> None:
         """So much time has passed for the node, also when it is started again. What is kept by its age is gone at the node's next look:
-        `log.retention.check.interval.ms` for records, `offsets.retention.check.interval.ms` for groups' offsets."""
+        `log.retention.check.interval.ms` for records, `offsets.retention.check.interval.ms` for groups' offsets. Messages of queues become
+        visible, and what was to be remembered for a time is forgotten, at once."""
         self._clock.advance(
             timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=ms)
         )
@@ -158,6 +170,21 @@ class AsyncCluster:
         )
         return [name for name, error in outcomes.items() if error is not None]
 
+    async def create_queue(self, name: str, **attributes: SettingValue) -> str:
+        """The queue's address. Attributes are those of SQS, with underscores: `visibility_timeout=5`; a name that ends in .fifo makes a FIFO queue."""
+        async with self._queues() as queues:
+            return await queues.create(name, queue_attributes(name, attributes))
+
+    async def delete_queues(self, names: Iterable[str]) -> None:
+        async with self._queues() as queues:
+            for name in names:
+                await queues.delete(name)
+
+    async def queues(self) -> list[str]:
+        """The names of all queues, sorted."""
+        async with self._queues() as queues:
+            return await queues.names()
+
     async def records(self, topic: str, *, partition: int | None = None) -> list[Record]:
         """All that the topic holds at this moment, in order, partition by partition; or one partition's."""
         async with self._client() as client:
@@ -188,6 +215,7 @@ class AsyncCluster:
             self._settings,
             kafka=self.bootstrap,
             http=self.http.removeprefix("http://"),
+            sqs=self.sqs.removeprefix("http://"),
             data_path=self._data_path or _MEMORY_PATH,
         )
         disk = self._memory if self._data_path is None else OsDisk(self._data_path)
@@ -206,7 +234,7 @@ class AsyncCluster:
             await running.stop()
 
     def _release_ports(self) -> None:
-        for port in (self._port, self._http_port):
+        for port in (self._port, self._http_port, self._sqs_port):
             if port is not None:
                 port.release()
 
@@ -221,6 +249,19 @@ class AsyncCluster:
         addresses = parse_addresses(self.bootstrap)
         async with Client(TcpNetwork(), SystemClock(), random.SystemRandom(), addresses) as client:
             yield client
+        await _let_sockets_close()
+
+    @asynccontextmanager
+    async def _queues(self) -> AsyncIterator[Queues]:
+        self._the_running()
+        async with open_queues(
+            SystemClientPorts(),
+            endpoint=self.sqs,
+            bootstrap=None,
+            timeout_ms=_QUEUES_MS,
+            patience_ms=_QUEUES_MS,
+        ) as queues:
+            yield queues
         await _let_sockets_close()
 
 

@@ -63,6 +63,11 @@ class Cluster:
         """http://HOST:PORT, where `/metrics` and `/readyz` are; the same for as long as the cluster is open."""
         return self._cluster.http
 
+    @property
+    def sqs(self) -> str:
+        """http://HOST:PORT, where the SQS API is; the same for as long as the cluster is open."""
+        return self._cluster.sqs
+
     def restart(self) -> None:
         """Stop the node in order, unless it was killed, and start it again at the same address."""
         self._the_thread().run(self._cluster.restart())
@@ -105,6 +110,17 @@ class Cluster:
     def delete_groups(self, names: Iterable[str]) -> list[str]:
         """Delete groups and their offsets; answers those that still have members and are therefore kept."""
         return self._the_thread().run(self._cluster.delete_groups(names))
+
+    def create_queue(self, name: str, **attributes: SettingValue) -> str:
+        """The queue's address. Attributes are those of SQS, with underscores: `visibility_timeout=5`; a name that ends in .fifo makes a FIFO queue."""
+        return self._the_thread().run(self._cluster.create_queue(name, **attributes))
+
+    def delete_queues(self, names: Iterable[str]) -> None:
+        self._the_thread().run(self._cluster.delete_queues(names))
+
+    def queues(self) -> list[str]:
+        """The names of all queues, sorted."""
+        return self._the_thread().run(self._cluster.queues())
 
     def records(self, topic: str, *, partition: int | None = None) -> list[Record]:
         """All that the topic holds at this moment, in order, partition by partition; or one partition's."""

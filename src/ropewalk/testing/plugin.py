@@ -1,7 +1,9 @@
 """The pytest plugin: a node for the whole session, and a namespace on it for each test.
 
-    ropewalk          a `Namespace`: `ropewalk.bootstrap`, `ropewalk.topic("orders")`
+    ropewalk          a `Namespace`: `ropewalk.bootstrap`, `ropewalk.topic("orders")`, `ropewalk.queue("jobs")`
     kafka_bootstrap   the node's address, for code that wants nothing else
+    sqs_endpoint      the address of its SQS API
+    sqs_environment   the same, with keys that do, in the variables that AWS's libraries read
 
 The node starts when the first test asks for it. Workers of pytest-xdist are processes, so each has its own.
 """
@@ -41,6 +43,24 @@ def _ropewalk_cluster(pytestconfig: pytest.Config) -> "Iterator[Cluster]":
 def kafka_bootstrap(_ropewalk_cluster: "Cluster") -> str:
     """HOST:PORT of a node that speaks Kafka's protocol, shared by all tests of the session."""
     return _ropewalk_cluster.bootstrap
+
+
+@pytest.fixture(scope="session")
+def sqs_endpoint(_ropewalk_cluster: "Cluster") -> str:
+    """http://HOST:PORT of the SQS API of the same node."""
+    return _ropewalk_cluster.sqs
+
+
+@pytest.fixture
+def sqs_environment(sqs_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The same, and for as long as the test runs `boto3.client("sqs")` and its like find it without being told."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", sqs_endpoint)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    monkeypatch.delenv("AWS_SESSION_TOKEN", raising=False)
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.setenv(name, "us-east-1")
+    return sqs_endpoint
 
 
 @pytest.fixture

@@ -1,9 +1,10 @@
-"""A node's settings as a test writes them: Kafka's names with dots in a dictionary, with underscores as keywords."""
+"""A node's settings as a test writes them: Kafka's names with dots in a dictionary, with underscores as keywords; and a queue's attributes."""
 
 from collections.abc import Mapping
 from typing import Final
 
 from ropewalk.base.errors import InvalidSetting
+from ropewalk.metadata.queues import FIFO_SUFFIX
 from ropewalk.node.config import Config, load
 from ropewalk.node.options import NodeOptions
 
@@ -18,8 +19,11 @@ TEST_DEFAULTS: Final[Mapping[str, SettingValue]] = {
 
 _DECIDED_HERE: Final = {
     "kafka.listen": "a test's node listens on a free port of the loopback",
+    "listeners": "a test's node has one listener for Kafka's clients; kafka.security.protocol says what is spoken there",
     "kafka.advertise": "a test's node is reached where it listens",
     "http.listen": "a test's node listens on a free port of the loopback; ask the cluster's http",
+    "sqs.listen": "a test's node listens on a free port of the loopback; ask the cluster's sqs",
+    "sqs.advertise": "a test's node is reached where it listens",
     "node.data": "give the directory as data=",
 }
 
@@ -34,7 +38,7 @@ def written_out(settings: Mapping[str, SettingValue], named: Mapping[str, Settin
     return {name: _text(value) for name, value in {**settings, **with_dots}.items()}
 
 
-def node_config(settings: Mapping[str, str], *, kafka: str, http: str, data_path: str) -> Config:
+def node_config(settings: Mapping[str, str], *, kafka: str, http: str, sqs: str, data_path: str) -> Config:
     """Checked; raises `InvalidSetting`. The environment and configuration files have no say in a test."""
     for name in settings:
         if name in _DECIDED_HERE:
@@ -43,10 +47,23 @@ def node_config(settings: Mapping[str, str], *, kafka: str, http: str, data_path
     options = NodeOptions(
         kafka=kafka,
         http=http,
+        sqs=sqs,
         data=data_path,
         settings=tuple(f"{name}={value}" for name, value in merged.items()),
     )
     return load(options, environment={})
+
+
+def queue_attributes(name: str, named: Mapping[str, SettingValue]) -> dict[str, str]:
+    """As SQS spells them.
+
+    >>> queue_attributes("jobs.fifo", {"visibility_timeout": 5, "content_based_deduplication": True})
+    {'VisibilityTimeout': '5', 'ContentBasedDeduplication': 'true', 'FifoQueue': 'true'}
+    """
+    spelled = {
+        "".join(word.capitalize() for word in key.split("_")): _text(value) for key, value in named.items()
+    }
+    return {**spelled, "FifoQueue": "true"} if name.endswith(FIFO_SUFFIX) else spelled
 
 
 def _text(value: SettingValue) -> str:

@@ -20,6 +20,8 @@ _SPOKEN: Final = {
     b"POST": "it is a request in HTTP",
     b"PUT ": "it is a request in HTTP",
     b"OPTI": "it is a request in HTTP",
+    b"PROX": "it is a PROXY header, which is taken from proxy.protocol.networks alone",
+    b"\r\n\r\n": "it is a PROXY header, which is taken from proxy.protocol.networks alone",
     b"PRI ": "it is a request in HTTP/2",
     b"HTTP": "it is an answer in HTTP: that port is not for Kafka's protocol",
     b"SSH-": "it is the greeting of an SSH server",

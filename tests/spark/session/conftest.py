@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.spark.conftest import LIGHT_JVM
-
 pyspark = pytest.importorskip("pyspark")
+
+from tests.spark.quick_java import quick_java  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +24,7 @@ def spark() -> Iterator[Any]:
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.driver.memory", "1g")
-        .config("spark.driver.extraJavaOptions", LIGHT_JVM)
+        .config("spark.driver.extraJavaOptions", quick_java())
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .getOrCreate()

@@ -22,6 +22,8 @@ from tests.spark.conftest import Node
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.timeout(300)
+
 NAME = "counting"
 
 

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession  # noqa: E402
 
 from ropewalk.client.calls.partitioner import partition_for_key  # noqa: E402
 from tests.spark.conftest import Node  # noqa: E402
+from tests.spark.patience import patiently  # noqa: E402
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(180)]
 
@@ -92,7 +93,7 @@ def stream(
     spark: SparkSession, node: Node, source: str, checkpoint: Path, options: dict[str, str], tasks: int = 2
 ) -> None:
     """What is there, as one batch, keyed to so many tasks."""
-    query = (
+    writer = (
         spark.readStream.format("ropewalk")
         .option("bootstrap", node.bootstrap)
         .option("subscribe", source)
@@ -105,9 +106,8 @@ def stream(
         .option("checkpointLocation", str(checkpoint))
         .options(**options)
         .trigger(availableNow=True)
-        .start()
     )
-    query.awaitTermination()
+    patiently(lambda: writer.start().awaitTermination())
 
 
 def forget_last_commit(checkpoint: Path) -> None:

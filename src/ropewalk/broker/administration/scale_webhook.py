@@ -100,6 +100,7 @@ class ScaleWebhook:
         url = urlsplit(address)
         if url.scheme == "https" and self._tls is None:
             self._tls = await self._pool.run(ssl.create_default_context)
+        tls = self._tls if url.scheme == "https" else None
         target = (url.path or "/") + (f"?{url.query}" if url.query else "")
         head = (
             f"POST {target} HTTP/1.1\r\nHost: {url.netloc}\r\nUser-Agent: ropewalk\r\nContent-Type: application/json\r\n"
@@ -110,7 +111,7 @@ class ScaleWebhook:
                 self._network,
                 url.hostname or "",
                 url.port or _PORTS[url.scheme],
-                tls=self._tls if url.scheme == "https" else None,
+                tls=None if tls is None else lambda: tls,
                 answer_bytes_max=SCALE_NEWS_ANSWER_BYTES_MAX,
             )
             try:

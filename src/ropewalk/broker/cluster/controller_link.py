@@ -26,11 +26,12 @@ from ropewalk.base.limits import (
 )
 from ropewalk.broker.peers.calls.controller_call import ControllerCall
 from ropewalk.broker.peers.calls.find_controller import find_controller
-from ropewalk.broker.peers.peers import PEER_LISTENER, Lane, PeerLink, PeerLinks
+from ropewalk.broker.peers.peers import Lane, PeerLink, PeerLinks
 from ropewalk.client.connections.address import Address
 from ropewalk.client.connections.backoff import Backoff
 from ropewalk.client.errors import ApiNotOffered, ConnectionLost, Unreachable
 from ropewalk.metadata.image import Image
+from ropewalk.metadata.records import PEER_LISTENER
 
 T = TypeVar("T")
 

@@ -20,9 +20,9 @@ import structlog
 
 from ropewalk.base.errors import HistoryParted, NodeStopping, RopewalkError
 from ropewalk.base.levels import OURS, Software
-from ropewalk.metadata.image import Image, reigns_in
+from ropewalk.metadata.image import Image
 from ropewalk.metadata.levels import check_read
-from ropewalk.metadata.lineage import complaint, holds
+from ropewalk.metadata.lineage import complaint, holds, reigns_in
 from ropewalk.metadata.log import Snapshot
 from ropewalk.metadata.records import Fact, MetadataRecord, TopicDeleted
 from ropewalk.runtime.bell import Bell

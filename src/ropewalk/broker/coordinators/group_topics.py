@@ -1,11 +1,15 @@
 """The topics there are, as groups look at them. Patterns of clients match the topics that nodes write for themselves, too, as in Kafka."""
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from ropewalk.base.ids import TopicId
 from ropewalk.groups.consumer.subscriptions import TopicFacts
 from ropewalk.metadata.image import Image
-from ropewalk.metadata.records import Fact, PartitionCreated, TopicCreated, TopicDeleted
+from ropewalk.metadata.records import AclAdded, AclRemoved, Fact, PartitionCreated, TopicCreated, TopicDeleted
+
+_CHANGING: Final = (TopicCreated, PartitionCreated, TopicDeleted, AclAdded, AclRemoved)
+"""After these a pattern may match other topics, or ones that may be described."""
 
 
 class GroupTopics:
@@ -17,7 +21,7 @@ class GroupTopics:
 
     def follow(self, records: Sequence[Fact]) -> set[str]:
         """The image has changed by `records`. Answers the names of topics that are deleted; others may have them by now."""
-        if any(isinstance(record, TopicCreated | PartitionCreated | TopicDeleted) for record in records):
+        if any(isinstance(record, _CHANGING) for record in records):
             self.version += 1
         if self._names is None:
             self._names = {topic_id: topic.name for topic_id, topic in self._image.topics_by_id.items()}

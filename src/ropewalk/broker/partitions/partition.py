@@ -22,6 +22,7 @@ from ropewalk.base.errors import (
     InvalidTopicName,
     NodeStopping,
     OffsetNotAvailable,
+    PolicyViolation,
     RopewalkError,
     UnknownTopic,
 )
@@ -141,18 +142,27 @@ class Partition:
         self.opens_batches = rules.opens_records or rules.compression is not None
         """Whether `prepare` takes so long that it belongs in the disk pool."""
 
+        self._is_closed = rules.is_closed or self.name.topic in NODES_TOPICS
+
     def prepare(self, batch: memoryview) -> Prepared:
         """Check what a client sent against the topic's rules and give it the form the topic stores.
 
         Touches nothing but `batch`, so it may run in the disk pool.
         """
-        if self.name.topic in NODES_TOPICS:
-            raise InvalidTopicName(f"{self.name.topic} is written by the node alone")
+        if self._is_closed:
+            raise self._closed()
         now_ms = self._clock.now_ms()
         header = validate_produced(batch, self.rules, now_ms)
         if self.rules.rewrites:
             batch, header = conform(batch, header, self.rules, now_ms)
         return Prepared(batch, header)
+
+    def _closed(self) -> RopewalkError:
+        if self.name.topic in NODES_TOPICS:
+            return InvalidTopicName(f"{self.name.topic} is written by the node alone")
+        return PolicyViolation(
+            f"{self.name.topic} is the topic of a FIFO queue, and its messages are sent to the queue: nobody else keeps their order"
+        )
 
     def verification_needed(
         self, header: BatchHeader, *, bumps_epoch: bool = False

@@ -58,6 +58,8 @@ from ropewalk.log.snapshot import SnapshotWrite, write_snapshots
 from ropewalk.metadata.image import Image, Topic
 from ropewalk.metadata.image import Partition as PartitionFacts
 from ropewalk.metadata.records import (
+    AclAdded,
+    AclRemoved,
     BrokerLeaving,
     BrokerMaintenance,
     BrokerRegistered,
@@ -67,13 +69,22 @@ from ropewalk.metadata.records import (
     ClientQuotasChanged,
     ClusterCreated,
     ControllerChanged,
+    DecoyKeySet,
     Fact,
     HomeLeft,
     LevelChanged,
     LossRecorded,
+    MoveTaskCancelling,
+    MoveTaskEnded,
+    MoveTaskStarted,
     PartitionChanged,
     PartitionCreated,
     ProducerIdsAllocated,
+    QueueChanged,
+    QueueCreated,
+    QueueDeleted,
+    ScramCredentialRemoved,
+    ScramCredentialSet,
     TopicChanged,
     TopicCreated,
     TopicDeleted,
@@ -264,6 +275,8 @@ class Partitions:
                     _touch(touched, record.topic_id, record.index)
                 case TopicCreated() | TopicChanged() | TopicSettingsChanged() | TopicDeleted():
                     touched[record.topic_id] = None
+                case QueueCreated(topic_id=topic_id):  # who may write to it depends on it
+                    touched[topic_id] = None
                 case BrokerSettingsChanged():
                     touched.update(dict.fromkeys(self._image.topics_by_id))
                 case ControllerChanged(settings=settled):
@@ -283,6 +296,16 @@ class Partitions:
                     | LossRecorded()
                     | ProducerIdsAllocated()
                     | ClientQuotasChanged()
+                    | ScramCredentialSet()
+                    | ScramCredentialRemoved()
+                    | DecoyKeySet()
+                    | AclAdded()
+                    | AclRemoved()
+                    | QueueChanged()
+                    | QueueDeleted()
+                    | MoveTaskStarted()
+                    | MoveTaskCancelling()
+                    | MoveTaskEnded()
                 ):
                     pass
                 case _:

@@ -77,7 +77,7 @@ class Roles:
                 topic_id,
                 log,
                 leader_epoch=facts.leader_epoch,
-                rules=record_rules(settings),
+                rules=record_rules(settings, self._image.queues.by_topic(topic_id)),
                 durable_first=durable_first,
                 in_memory=in_memory,
                 commits=commits,
@@ -130,7 +130,7 @@ class Roles:
             if not self.leads(facts):
                 return False
             self._update_led(hosted, facts, settings)
-            hosted.set_rules(record_rules(settings))
+            hosted.set_rules(record_rules(settings, self._image.queues.by_topic(hosted.topic_id)))
         else:
             if self.leads(facts):
                 return False

@@ -1,6 +1,7 @@
 """What a topic's settings mean for its log and for the batches that enter it."""
 
 from ropewalk.log.settings import UNLIMITED, LogSettings
+from ropewalk.metadata.queues import Queue
 from ropewalk.metadata.settings.applied import BrokerSettings, TopicSettings
 from ropewalk.records.codec import Codec
 from ropewalk.records.validate import Rules, TimestampType
@@ -24,7 +25,9 @@ def log_settings(topic: TopicSettings, broker: BrokerSettings) -> LogSettings:
     )
 
 
-def record_rules(topic: TopicSettings) -> Rules:
+def record_rules(topic: TopicSettings, queue: Queue | None = None) -> Rules:
+    """`queue` is the one whose topic it is. A FIFO queue's leader decides on every message, so nobody else writes; an adopted topic has
+    its own producers, who know nothing of queues."""
     return Rules(
         bytes_max=topic.max_message_bytes,
         timestamp_type=TimestampType(topic.message_timestamp_type),
@@ -34,6 +37,7 @@ def record_rules(topic: TopicSettings) -> Rules:
         keys_required=topic.keys_required,
         compression=_codec(topic.compression_type),
         compression_level=topic.compression_level,
+        is_closed=queue is not None and queue.is_fifo and not queue.is_adopted,
     )
 
 

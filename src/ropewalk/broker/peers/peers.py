@@ -10,7 +10,7 @@ What a reader could get wrong
 import asyncio
 from collections.abc import Callable
 from enum import Enum
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import structlog
 
@@ -25,6 +25,7 @@ from ropewalk.client.connections.peer_connection import Credentials, PeerConnect
 from ropewalk.client.connections.single_flight import SingleFlight
 from ropewalk.client.errors import Unreachable
 from ropewalk.metadata.image import Image
+from ropewalk.metadata.records import PEER_LISTENER
 from ropewalk.security.cluster_secret import ClusterSecret
 from ropewalk.wire.api import Api
 from ropewalk.wire.types import Message
@@ -33,9 +34,6 @@ _log = structlog.get_logger()
 
 Q = TypeVar("Q", bound=Message)
 R = TypeVar("R", bound=Message)
-
-PEER_LISTENER: Final = "PEER"
-"""The name under which a node's internal listener stands among its endpoints."""
 
 
 class Lane(Enum):
@@ -46,6 +44,8 @@ class Lane(Enum):
     FORWARDS = "forwards"
     MARKERS = "markers"
     TRANSACTIONS = "transactions"
+    QUEUES = "queues"
+    QUEUE_DELIVERIES = "queue deliveries"
 
 
 class PeerLink:

@@ -26,10 +26,12 @@ from ropewalk.base.errors import (
     OffsetOutOfRange,
     RopewalkError,
     StorageFailed,
+    TopicNotAuthorized,
     UnknownEpoch,
 )
 from ropewalk.base.ids import LeaderEpoch, NodeId, Offset
 from ropewalk.base.ports import Pool
+from ropewalk.broker.access import Reader
 from ropewalk.broker.partitions.hosted import Hosted
 from ropewalk.broker.partitions.hosted_partitions import HostedPartitions
 from ropewalk.broker.partitions.partition import Partition
@@ -59,11 +61,12 @@ class Fetch:
         budget: ByteBudget,
         nearest: Nearest | None = None,
         throttle: LeaderThrottle | None = None,
+        reader: Reader | None = None,
     ) -> None:
         """`everyone`: the answer names every partition of the session, not only those with news.
 
         `nearest` names the replica that the reader should ask instead, if there is a better one. `throttle` holds back what
-        replicas out of sync are given.
+        replicas out of sync are given. `reader` says what may be read; without one, everything.
         """
         self._session = session
         self._hosted = hosted
@@ -75,6 +78,7 @@ class Fetch:
         self._budget = budget
         self._nearest = nearest
         self._throttle = throttle
+        self._reader = reader
         self._room: asyncio.Future[None] | None = None
         self._found_bytes = 0
         self._reserved_bytes = 0
@@ -92,6 +96,8 @@ class Fetch:
         """
         session = self._session
         session.begin(self)
+        if self._reader is not None and session.decided_by != self._reader.version:
+            self._decide_anew()
         if session.unreported:
             self._report()
         looked_at, is_enough = self._look()
@@ -111,6 +117,8 @@ class Fetch:
         session.fetch = None
         if self.is_abandoned:
             return []
+        if self._reader is not None and session.decided_by != self._reader.version:
+            _withhold(looked_at, self._reader)  # the disk was waited for
         for found in looked_at:
             if found.partition is not None:
                 found.partition.fetched_bytes += len(found.records)
@@ -143,12 +151,18 @@ class Fetch:
         session = self._session
         timer = loop.call_later(self._wait_ms / 1000, self.hurry)
         session.watch()
-        while True:
-            self._woken = loop.create_future()
-            await self._woken
-            looked_at, is_enough = self._look()
-            if is_enough or self._is_over():
-                break
+        if self._reader is not None:
+            self._reader.watch(self._decide_anew)
+        try:
+            while True:
+                self._woken = loop.create_future()
+                await self._woken
+                looked_at, is_enough = self._look()
+                if is_enough or self._is_over():
+                    break
+        finally:
+            if self._reader is not None:
+                self._reader.unwatch(self._decide_anew)
         timer.cancel()
         if not session.id:
             session.unwatch()
@@ -190,6 +204,13 @@ class Fetch:
             self._budget.take(self._reserved_bytes)
         await asyncio.gather(*(_read_cold(found, self._pool) for found in cold))
 
+    def _decide_anew(self) -> None:
+        """Other rules, or another reader: every partition is looked at again, also those that have no news."""
+        assert self._reader is not None, "only what readers may read changes"
+        self._session.decided_by = self._reader.version
+        self._session.mark_all()
+        self._wake()
+
     def _is_over(self) -> bool:
         """Whether to make do with what there is: the time is over, or nothing more will be heard."""
         return (
@@ -227,6 +248,8 @@ class Fetch:
             found = Found(interest, interest.partition)
             looked_at.append(found)
             try:
+                if self._reader is not None:
+                    self._reader.check(interest.topic)
                 partition = interest.partition
                 if partition is None:
                     found.partition = partition = interest.find(self._hosted)
@@ -275,6 +298,15 @@ class Fetch:
         """Whether the replica has to wait for its share of what those out of sync may be sent."""
         throttle = self._throttle
         return throttle is not None and throttle.is_spent and not _is_in_sync(interest, partition)
+
+
+def _withhold(looked_at: list[Found], reader: Reader) -> None:
+    """Take back what was read and may no more be."""
+    for found in looked_at:
+        try:
+            reader.check(found.interest.topic)
+        except TopicNotAuthorized as error:
+            found.records, found.aborted, found.error = b"", (), error
 
 
 def _check_reached(interest: Interest, partition: Hosted) -> None:

@@ -29,6 +29,7 @@ from ropewalk.broker.partitions.partition import Partition
 from ropewalk.log.aborted import AbortedLookup
 from ropewalk.log.epochs import EpochEnd
 from ropewalk.log.log import AbortedTransaction, Span
+from ropewalk.security.access import Asker
 
 TopicKey: TypeAlias = str | TopicId
 """A session calls its topics by name or by id, never by both."""
@@ -176,6 +177,7 @@ class FetchSession:
     __slots__ = (
         "_interests",
         "committed_only",
+        "decided_by",
         "due",
         "epoch",
         "fetch",
@@ -194,6 +196,9 @@ class FetchSession:
         """Of a partition that is named twice the last is taken."""
         self._interests = {(interest.topic, interest.index): interest for interest in interests}
         self.committed_only = committed_only
+        self.decided_by: tuple[Asker, int] | None = None
+        """Who was allowed by which rules to read what the session has told of; None where nobody asked."""
+
         self.is_watching = False
         self.topics_by_id = topics_by_id
         self.due: dict[Interest, None] = dict.fromkeys(self._interests.values())
@@ -241,6 +246,11 @@ class FetchSession:
             if interest.committed_only != committed_only:
                 interest.committed_only = committed_only
                 self.due[interest] = None
+
+    def mark_all(self) -> None:
+        """Everything is due: what was told of it may be told no more, or again."""
+        for interest in self._interests.values():
+            self.due.setdefault(interest)
 
     def forget(self, topic: TopicKey, index: int) -> None:
         """The reader wants to hear no more of a partition; it may never have been followed."""
@@ -301,7 +311,10 @@ class FetchSession:
             or interest.told_high_watermark != high_watermark
             or interest.told_start_offset != start_offset
         )
-        interest.told_high_watermark, interest.told_start_offset = high_watermark, start_offset
+        if found.sends_away:  # of that answer the reader takes nothing else
+            interest.told_high_watermark = interest.told_start_offset = _UNTOLD
+        else:
+            interest.told_high_watermark, interest.told_start_offset = high_watermark, start_offset
         if len(found.records) or found.sends_away:
             self.due.pop(interest, None)
             self.due[interest] = None

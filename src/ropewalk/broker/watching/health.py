@@ -70,10 +70,12 @@ class Health:
         membership: Membership | None = None,
         metadata_trouble: Callable[[], str | None] = lambda: None,
         lack: Callable[[], str | None] = lambda: None,
+        certificates: Callable[[], str | None] = lambda: None,
     ) -> None:
         """`failure` says what background work has failed with, if it has; `transaction_ms_max` how long a transaction may take.
         No membership for a node that is alone.
-        `metadata_trouble` says why the metadata cannot be reached, on a node that should; `lack` what of it the node has not followed."""
+        `metadata_trouble` says why the metadata cannot be reached, on a node that should; `lack` what of it the node has not followed; `certificates` what is
+        wrong with those it shows."""
         self.stage = Stage.OPENING
         self._partitions = partitions
         self._groups = groups
@@ -85,6 +87,7 @@ class Health:
         self._membership = membership
         self._metadata_trouble = metadata_trouble
         self._lack = lack
+        self._certificates = certificates
         self.complaints: tuple[Complaint, ...] = ()
         """What was wrong when it was looked at last."""
 
@@ -115,7 +118,7 @@ class Health:
         yield
 
     def _ready(self) -> list[Check]:
-        return [*self.live(), self._stage(), *self._place(), *self._shards(), self._disk()]
+        return [*self.live(), self._stage(), *self._place(), *self._shards(), self._disk(), *self._shown()]
 
     def _stage(self) -> Check:
         return Check("started", self.stage.value or None)
@@ -130,6 +133,10 @@ class Health:
             Check("following", self._lack(), is_tolerable=True),
             Check("clock", _difference(self._membership.clock_difference_ms), is_tolerable=True),
         ]
+
+    def _shown(self) -> list[Check]:
+        trouble = self._certificates()
+        return [] if trouble is None else [Check("certificates", trouble, is_tolerable=True)]
 
     def _shards(self) -> list[Check]:
         reading = "the state of {} is being read"

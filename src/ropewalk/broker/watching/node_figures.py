@@ -10,7 +10,7 @@ from ropewalk.broker.partitions.group_commit import GroupCommit
 from ropewalk.broker.partitions.partitions import Partitions
 from ropewalk.broker.upkeep.compactor import Compactor
 from ropewalk.metadata.image import Image
-from ropewalk.metadata.records import KAFKA_LISTENER, BrokerState
+from ropewalk.metadata.records import BrokerState
 
 
 class NodeFigures:
@@ -35,7 +35,7 @@ class NodeFigures:
         ]
         sheet.add(metrics.BROKERS, len(in_service))
         for broker in self._image.brokers.values():
-            if (endpoint := broker.endpoint(KAFKA_LISTENER)) is not None:
+            if (endpoint := broker.client_endpoint) is not None:
                 sheet.add(metrics.BROKER_INFO, 1, str(broker.node_id), f"{endpoint.host}:{endpoint.port}")
         sheet.add(metrics.PARTITIONS_UNOPENED, self._partitions.unopened_count)
         sheet.add_durations(metrics.SYNC_TIME, self._commits.durations)

@@ -27,7 +27,8 @@ from ropewalk.client.calls.group_offsets import Committed
 from ropewalk.client.calls.list_offsets import OffsetQuery
 from ropewalk.client.connections.address import parse_addresses
 from ropewalk.client.connections.cluster import TopicView
-from ropewalk.client.connections.settings import ClientSettings
+from ropewalk.client.connections.security import only_security
+from ropewalk.client.connections.settings import ClientSettings, SettingValue
 from ropewalk.client.errors import RemoteError
 from ropewalk.runtime.ports import SystemClientPorts
 from ropewalk.wire.error_code import ErrorCode
@@ -43,9 +44,15 @@ class Admin:
         client_id: str = "ropewalk",
         request_timeout_ms: int = 30_000,
         ports: ClientPorts | None = None,
+        **security: SettingValue,
     ) -> None:
+        """`security`: `security_protocol`, `ssl_ca_location`, `sasl_username` and all that producers take of these."""
         used = ports or SystemClientPorts()
-        settings = ClientSettings(client_id=client_id, request_timeout_ms=request_timeout_ms)
+        settings = ClientSettings(
+            client_id=client_id,
+            request_timeout_ms=request_timeout_ms,
+            security=only_security(security, "an Admin"),
+        )
         self._client = Client(used.network, used.clock, used.rng, parse_addresses(bootstrap), settings)
         self._admin = admin.Admin(self._client)
         self._groups = Groups(self._client)

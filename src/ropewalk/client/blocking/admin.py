@@ -12,6 +12,7 @@ from ropewalk.client.administration.for_applications import Admin as AsyncAdmin
 from ropewalk.client.administration.groups import DescribedGroup, ListedGroup
 from ropewalk.client.calls.group_offsets import Committed
 from ropewalk.client.connections.cluster import TopicView
+from ropewalk.client.connections.settings import SettingValue
 from ropewalk.client.errors import Misuse
 from ropewalk.runtime.loop_thread import LoopThread
 
@@ -20,9 +21,17 @@ _NO_SETTINGS: Mapping[str, str] = {}
 
 class Admin:
     def __init__(
-        self, bootstrap: str, *, client_id: str = "ropewalk", request_timeout_ms: int = 30_000
+        self,
+        bootstrap: str,
+        *,
+        client_id: str = "ropewalk",
+        request_timeout_ms: int = 30_000,
+        **security: SettingValue,
     ) -> None:
-        self._admin = AsyncAdmin(bootstrap, client_id=client_id, request_timeout_ms=request_timeout_ms)
+        """`security`: `security_protocol`, `ssl_ca_location`, `sasl_username` and all that producers take of these."""
+        self._admin = AsyncAdmin(
+            bootstrap, client_id=client_id, request_timeout_ms=request_timeout_ms, ports=None, **security
+        )
         self._thread: LoopThread | None = None
 
     def start(self) -> None:

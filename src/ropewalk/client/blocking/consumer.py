@@ -17,9 +17,9 @@ from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import TopicPartition
 from ropewalk.client.calls.group_offsets import Committed, GroupIdentity, OffsetToCommit
 from ropewalk.client.calls.list_offsets import ListedOffset
+from ropewalk.client.connections.settings import SettingValue
 from ropewalk.client.consuming.consumer import Consumer as AsyncConsumer
 from ropewalk.client.consuming.message import Message
-from ropewalk.client.consuming.settings import SettingValue
 from ropewalk.client.consuming.subscription import Callback
 from ropewalk.client.errors import Misuse
 from ropewalk.client.formats import Format

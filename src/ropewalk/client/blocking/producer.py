@@ -18,13 +18,13 @@ from ropewalk.base.errors import RopewalkError, TimedOut
 from ropewalk.base.ids import TopicPartition
 from ropewalk.client.calls.group_offsets import Committed, GroupIdentity, OffsetToCommit
 from ropewalk.client.connections.cluster import TopicView
+from ropewalk.client.connections.settings import SettingValue
 from ropewalk.client.errors import BufferFull, Misuse, TransactionFailed
 from ropewalk.client.formats import Format
 from ropewalk.client.producing.batch import Acknowledged, Delivery
 from ropewalk.client.producing.partitioners import Partitioner
 from ropewalk.client.producing.producer import NO_HEADERS, FinishedBatch, HeadersLike
 from ropewalk.client.producing.producer import Producer as AsyncProducer
-from ropewalk.client.producing.settings import SettingValue
 from ropewalk.client.producing.topics import Addressed
 from ropewalk.records.record import Record
 from ropewalk.runtime.loop_thread import LoopThread

@@ -22,6 +22,7 @@ from ropewalk.base.errors import RopewalkError, TimedOut
 from ropewalk.base.ids import TOPIC_ID_NONE, LeaderEpoch, NodeId, TopicId
 from ropewalk.base.ports import Clock, Network, Rng
 from ropewalk.client.connections.address import Address
+from ropewalk.client.connections.connecting import connector
 from ropewalk.client.connections.connection import Connection
 from ropewalk.client.connections.settings import ClientSettings
 from ropewalk.client.connections.single_flight import SingleFlight
@@ -85,7 +86,7 @@ class Cluster:
         settings: ClientSettings,
     ) -> None:
         assert bootstrap, "a cluster needs an address to start from"
-        self._network = network
+        self._open = connector(network, clock, rng, settings.security)
         self._clock = clock
         self._rng = rng
         self._bootstrap = bootstrap
@@ -234,12 +235,8 @@ class Cluster:
 
         async def open_connection() -> Connection:
             limit_ms = self._clock.monotonic_ms() + self._settings.connect_timeout_ms
-            made = await Connection.open(
-                self._network,
-                self._clock,
-                address,
-                client_id=self._settings.client_id,
-                deadline_ms=min(deadline_ms, limit_ms),
+            made = await self._open(
+                address, client_id=self._settings.client_id, deadline_ms=min(deadline_ms, limit_ms)
             )
             self._connections[address, lane] = made
             return made

@@ -10,10 +10,14 @@ What a reader could get wrong
     A request that misses its deadline ends the connection: every answer behind it is late as well, and a
     connection that swallows requests is better replaced.
     A long poll delays all answers behind it. Whoever polls should have a connection for it.
+    While somebody has the connection for itself (`alone`), as for another login, what others send is kept and sent after that.
 """
 
 import asyncio
+import ssl
 from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
@@ -21,7 +25,7 @@ from msgspec import Struct
 
 from ropewalk.base.errors import ProtocolError, RopewalkError, TimedOut
 from ropewalk.base.limits import CLIENT_REQUESTS_MAX, CLIENT_RESPONSE_BYTES_MAX
-from ropewalk.base.ports import Clock, Network
+from ropewalk.base.ports import Clock, Network, TlsContexts
 from ropewalk.client.connections.address import Address
 from ropewalk.client.connections.frame_buffer import FrameBuffer
 from ropewalk.client.connections.versions import (
@@ -30,12 +34,12 @@ from ropewalk.client.connections.versions import (
     older_for_discovery,
     read_discovery,
 )
-from ropewalk.client.errors import ConnectionLost, Unreachable
+from ropewalk.client.errors import ConnectionLost, NotAnswered, Unreachable
 from ropewalk.wire.api import API_VERSIONS_KEY, Api
 from ropewalk.wire.frames import frame
 from ropewalk.wire.headers import decode_response_header, encode_request_header
 from ropewalk.wire.messages import api_versions
-from ropewalk.wire.types import Message
+from ropewalk.wire.types import Buffer, Message
 
 Q = TypeVar("Q", bound=Message)
 R = TypeVar("R", bound=Message)
@@ -54,23 +58,42 @@ class Connection:
 
     @classmethod
     async def open(
-        cls, network: Network, clock: Clock, address: Address, *, client_id: str, deadline_ms: float
+        cls,
+        network: Network,
+        clock: Clock,
+        address: Address,
+        *,
+        client_id: str,
+        deadline_ms: float,
+        tls: TlsContexts | None = None,
     ) -> "Connection":
-        """Connect and learn what the broker offers. Raises `Unreachable` when either does not succeed."""
+        """Connect and learn what the broker offers. Raises `Unreachable` when either does not succeed.
+
+        With `tls` an `ssl.SSLError` is raised as it is: what it means depends on what the caller has set.
+        """
         connection = cls(address, clock, client_id)
         remaining_ms = deadline_ms - clock.monotonic_ms()
         try:
             async with asyncio.timeout(remaining_ms / 1000):
-                await network.connect(lambda: connection._socket, address.host, address.port)
+                await network.connect(lambda: connection._socket, address.host, address.port, tls=tls)
         except TimeoutError:
             raise Unreachable(address, f"no answer within {remaining_ms:.0f} ms") from None
+        except ssl.SSLError as error:
+            if not isinstance(error, ssl.SSLEOFError):
+                raise
+            raise NotAnswered(address, _LOST_IN_HANDSHAKE) from None
+        except ConnectionResetError as error:
+            raise NotAnswered(address, _LOST_IN_HANDSHAKE if tls is not None else _reason(error)) from None
         except OSError as error:
             raise Unreachable(address, _reason(error)) from None
         try:
             await connection._discover(deadline_ms)
         except (ConnectionLost, ProtocolError, TimedOut) as error:
             connection.close()
-            raise Unreachable(address, f"it does not answer as a Kafka broker: {error}") from None
+            if connection._socket.tls_error is not None:
+                raise connection._socket.tls_error from None
+            reason = f"it does not answer as a Kafka broker: {error}"
+            raise (Unreachable if isinstance(error, TimedOut) else NotAnswered)(address, reason) from None
         except BaseException:
             connection.close()
             raise
@@ -128,6 +151,34 @@ class Connection:
     def send_unanswered(self, api: Api[Q, R], version: int, request: Q) -> None:
         """Write `request` at once, whether or not the socket has room; nothing comes back."""
         self._socket.write(self._client_id, api, version, request)
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """Wait until all that was asked is answered. Until the end only `call_alone` reaches the broker; what others send follows after it.
+
+        Raises `ConnectionLost`.
+        """
+        self._socket.hold()
+        try:
+            await self._socket.wait_answered()
+            yield
+        finally:
+            self._socket.release()
+
+    async def call_alone(self, api: Api[Q, R], request: Q, *, deadline_ms: float) -> R:
+        """As `call`, within `alone` or before anybody else has the connection."""
+        version = self.versions.choose(api)
+        limit = self._limit(api, deadline_ms)
+        correlation_id = self._socket.write(self._client_id, api, version, request, is_alone=True)
+        return await self._socket.expect(api, version, correlation_id, limit, is_alone=True)
+
+    def hint_when_unanswered(self, hint: str) -> None:
+        """What to say beside it when the broker hangs up instead of answering the first request."""
+        self._socket.hint_when_unanswered = hint
+
+    def fail(self, error: RopewalkError) -> None:
+        """End it, and all who wait for an answer, for this reason."""
+        self._socket.end(error)
 
     async def _discover(self, deadline_ms: float) -> None:
         """Ask in the newest version. A broker that is older refuses, and says which it knows (KIP-511); then ask in that."""
@@ -197,6 +248,17 @@ class _Expected(Generic[R]):
             self.answer.set_exception(error)
 
 
+class _Held:
+    """Frames that wait, how many they are, and those of them that are answered."""
+
+    __slots__ = ("chunks", "count", "expected")
+
+    def __init__(self) -> None:
+        self.chunks: list[Buffer] = []
+        self.count = 0
+        self.expected: deque[_Expected[Any]] = deque()
+
+
 class _Socket(asyncio.BufferedProtocol):
     """The event loop's end: frames in and out, in order."""
 
@@ -211,10 +273,39 @@ class _Socket(asyncio.BufferedProtocol):
         self._is_paused = False
         self._waiting_to_write: deque[asyncio.Future[None]] = deque()
         self._waiting_for_end: list[asyncio.Future[None]] = []
+        self._held: _Held | None = None
+        """What was written while somebody had the connection for itself; None while nobody has."""
+        self._answered: asyncio.Future[None] | None = None
+        self._has_answered = False
+        """Anything but which versions it speaks."""
+        self.hint_when_unanswered = ""
+        self.tls_error: ssl.SSLError | None = None
+        """What the other side has said of the handshake after it: that of TLS 1.3 is over before a client's certificate was looked at."""
 
     @property
     def is_writable(self) -> bool:
-        return not self._is_paused and len(self._expected) < CLIENT_REQUESTS_MAX
+        held_count = 0 if self._held is None else self._held.count
+        return not self._is_paused and len(self._expected) + held_count < CLIENT_REQUESTS_MAX
+
+    def hold(self) -> None:
+        assert self._held is None, "one at a time has the connection for itself"
+        self._held = _Held()
+
+    def release(self) -> None:
+        held, self._held = self._held, None
+        if held is None or self._transport is None or not self.is_open:
+            return
+        self._expected += held.expected
+        if held.chunks:
+            self._transport.writelines(held.chunks)
+
+    async def wait_answered(self) -> None:
+        """Raises what the connection ended by, if it did."""
+        if self._expected:
+            self._answered = asyncio.get_running_loop().create_future()
+            await self._answered
+        if not self.is_open:
+            raise self._ended_by or ConnectionLost(f"the connection to {self._address} is not open")
 
     async def wait_writable(self, limit: _Limit) -> None:
         loop = asyncio.get_running_loop()
@@ -230,23 +321,40 @@ class _Socket(asyncio.BufferedProtocol):
     async def wait_end(self) -> None:
         if self.is_open:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting_for_end = [each for each in self._waiting_for_end if not each.done()]
             self._waiting_for_end.append(waiter)
             await waiter
 
-    def write(self, client_id: str, api: Api[Q, R], version: int, request: Q) -> int:
+    def write(
+        self, client_id: str, api: Api[Q, R], version: int, request: Q, *, is_alone: bool = False
+    ) -> int:
         """The correlation id under which the answer will come."""
         if not self.is_open or self._transport is None:
             raise self._ended_by or ConnectionLost(f"the connection to {self._address} is not open")
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         header = encode_request_header(api, version, self._correlation_id, client_id)
-        self._transport.writelines(frame([header, *api.encode_request(version, request)]))
+        chunks = frame([header, *api.encode_request(version, request)])
+        if self._held is not None and not is_alone:
+            self._held.chunks += chunks
+            self._held.count += 1
+        else:
+            self._transport.writelines(chunks)
         return self._correlation_id
 
-    def expect(self, api: Api[Q, R], version: int, correlation_id: int, limit: _Limit) -> "asyncio.Future[R]":
+    def expect(
+        self,
+        api: Api[Q, R],
+        version: int,
+        correlation_id: int,
+        limit: _Limit,
+        *,
+        is_alone: bool = False,
+    ) -> "asyncio.Future[R]":
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[R] = loop.create_future()
         handle = loop.call_at(limit.until_s, self._on_late, limit, answer)
-        self._expected.append(_Expected(api, version, correlation_id, answer, handle))
+        expected = self._expected if self._held is None or is_alone else self._held.expected
+        expected.append(_Expected(api, version, correlation_id, answer, handle))
         return answer
 
     def end(self, error: RopewalkError, *, orderly: bool = False) -> None:
@@ -258,8 +366,11 @@ class _Socket(asyncio.BufferedProtocol):
             self._transport.close()
         elif self._transport is not None:
             self._transport.abort()
-        while self._expected:
-            self._expected.popleft().fail(self._ended_by)
+        for expected in (self._expected, () if self._held is None else self._held.expected):
+            for each in expected:
+                each.fail(self._ended_by)
+        self._expected.clear()
+        self._wake_answered()
         self._wake_writers()
         waiting, self._waiting_for_end = self._waiting_for_end, []
         for waiter in waiting:
@@ -274,7 +385,11 @@ class _Socket(asyncio.BufferedProtocol):
             self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if isinstance(exc, ssl.SSLError):
+            self.tls_error = exc
         reason = _reason(exc) if isinstance(exc, OSError) else "closed by the broker"
+        if self._expected and not self._has_answered:
+            reason += self.hint_when_unanswered
         self.end(ConnectionLost(f"the connection to {self._address} ended: {reason}"))
 
     def pause_writing(self) -> None:
@@ -297,7 +412,11 @@ class _Socket(asyncio.BufferedProtocol):
     def _on_frame(self, payload: memoryview) -> None:
         if not self._expected:
             raise ProtocolError("an answer to nothing that was asked")
-        self._expected.popleft().take(payload)
+        expected = self._expected.popleft()
+        self._has_answered = self._has_answered or expected.api.key != API_VERSIONS_KEY
+        expected.take(payload)
+        if not self._expected:
+            self._wake_answered()
         if self._waiting_to_write and self.is_writable:
             self._wake_writers()
 
@@ -308,6 +427,11 @@ class _Socket(asyncio.BufferedProtocol):
             waiter.set_exception(TimedOut(text))
         self.end(ConnectionLost(text))
 
+    def _wake_answered(self) -> None:
+        waiter, self._answered = self._answered, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
     def _wake_writers(self) -> None:
         while self._waiting_to_write:
             waiter = self._waiting_to_write.popleft()
@@ -315,6 +439,7 @@ class _Socket(asyncio.BufferedProtocol):
                 waiter.set_result(None)
 
 
+_LOST_IN_HANDSHAKE = "it hung up in the handshake of TLS"
 _UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
 
 

@@ -5,8 +5,21 @@ from typing import Final
 
 from msgspec import Struct, convert
 from msgspec import ValidationError as _ValidationError
+from msgspec.structs import replace
 
 from ropewalk.base.errors import InvalidSetting
+from ropewalk.client.connections.secret import GivenSecret
+from ropewalk.client.connections.security import (
+    NO_SECURITY,
+    SECURITY_PROPERTIES,
+    ClientSecurity,
+    TokenFunction,
+    of_security,
+    security_from,
+)
+
+SettingValue = str | int | float | bool | TokenFunction | ClientSecurity | None
+"""Of producers, consumers and others, by keyword."""
 
 
 class ClientSettings(Struct, frozen=True, gc=False):
@@ -24,6 +37,7 @@ class ClientSettings(Struct, frozen=True, gc=False):
     """Records of one partition gathered into one batch; below a broker's usual limit of 1,048,588."""
     client_rack: str = ""
     """Where this client is. A leader that knows of a copy there has it read from that one."""
+    security: ClientSecurity = NO_SECURITY
 
 
 _FIELDS: Final = {
@@ -41,12 +55,14 @@ _FIELDS: Final = {
 }
 
 
-def settings_from(properties: Mapping[str, str]) -> ClientSettings:
+def settings_from(properties: Mapping[str, str | GivenSecret]) -> ClientSettings:
     """Refuses a name it does not know, and says which it does, with `InvalidSetting`."""
-    values: dict[str, str] = {}
+    values: dict[str, str | GivenSecret] = {}
+    secured, properties = of_security(properties)
     for name, value in properties.items():
         if name not in _FIELDS:
-            raise InvalidSetting(f"{name} is not a client setting; there are {', '.join(sorted(_FIELDS))}")
+            known = ", ".join(sorted((*_FIELDS, *SECURITY_PROPERTIES)))
+            raise InvalidSetting(f"{name} is not a client setting; there are {known}")
         values[_FIELDS[name]] = value
     try:
         settings = convert(values, ClientSettings, strict=False)
@@ -56,10 +72,10 @@ def settings_from(properties: Mapping[str, str]) -> ClientSettings:
         value = getattr(settings, field)
         if isinstance(value, int) and value <= 0:
             raise InvalidSetting(f"{name} is {value}, must be positive")
-    return settings
+    return replace(settings, security=security_from(secured)) if secured else settings
 
 
-def _offender(properties: Mapping[str, str], message: str) -> str:
+def _offender(properties: Mapping[str, str | GivenSecret], message: str) -> str:
     """msgspec names the field as `$.field`; the user knows it by Kafka's name."""
     for name in properties:
         if f"$.{_FIELDS[name]}" in message:

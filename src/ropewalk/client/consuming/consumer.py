@@ -30,13 +30,14 @@ from ropewalk.client.calls.group_offsets import Committed, GroupIdentity, Offset
 from ropewalk.client.calls.list_offsets import ListedOffset, OffsetQuery
 from ropewalk.client.connections.address import parse_addresses
 from ropewalk.client.connections.coordinators import Coordinators
+from ropewalk.client.connections.settings import SettingValue
 from ropewalk.client.consuming.assignment import Assignment
 from ropewalk.client.consuming.classic import ClassicMember
 from ropewalk.client.consuming.committing import Commit, Commits
 from ropewalk.client.consuming.fetcher import Fetcher
 from ropewalk.client.consuming.managed import ManagedMember
 from ropewalk.client.consuming.message import Message
-from ropewalk.client.consuming.settings import SettingValue, consumer_settings
+from ropewalk.client.consuming.settings import consumer_settings
 from ropewalk.client.consuming.starting import Positions
 from ropewalk.client.consuming.subscription import Callback, Change, Membership, subscription
 from ropewalk.client.errors import Misuse

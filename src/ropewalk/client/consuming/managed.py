@@ -22,7 +22,7 @@ from ropewalk.client.connections.connection import Connection
 from ropewalk.client.connections.coordinators import Coordinators
 from ropewalk.client.consuming.settings import ConsumerSettings
 from ropewalk.client.consuming.subscription import Change, Subscription
-from ropewalk.client.errors import RemoteError, is_retriable
+from ropewalk.client.errors import LASTING, RemoteError, is_retriable
 from ropewalk.runtime.tasks import Supervisor
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import consumer_group_heartbeat as wire
@@ -184,7 +184,9 @@ class ManagedMember:
     def _on_error(self, error: RopewalkError) -> None:
         code = error.code if isinstance(error, RemoteError) else None
         self._says_all = True
-        if code in _FENCED or code is None or code is ErrorCode.STALE_MEMBER_EPOCH:
+        if isinstance(error, LASTING):
+            self._failure = error
+        elif code in _FENCED or code is None or code is ErrorCode.STALE_MEMBER_EPOCH:
             if self._epoch != _JOINING:
                 self._bell.set()  # join again; but who is refused as it joins does not ask again at once
             self._epoch = _JOINING

@@ -1,15 +1,15 @@
 """What a consumer can be told: the names of Kafka's clients, with underscores, and mostly their defaults."""
 
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct, convert
 from msgspec import ValidationError as _ValidationError
+from msgspec.structs import replace
 
 from ropewalk.base.errors import InvalidSetting
 from ropewalk.client.calls.list_offsets import Isolation
-from ropewalk.client.connections.settings import ClientSettings
-
-SettingValue = str | int | float | bool | None
+from ropewalk.client.connections.security import NO_SECURITY, SECURITY_NAMES, ClientSecurity, take_security
+from ropewalk.client.connections.settings import ClientSettings, SettingValue
 
 AssignorName = Literal["range", "roundrobin", "sticky", "cooperative-sticky"]
 
@@ -46,6 +46,8 @@ class ConsumerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     metadata_max_age_ms: int = 300_000
     connect_timeout_ms: int = 10_000
     client_rack: str = ""
+    security: ClientSecurity = NO_SECURITY
+    """As a whole; one by one its settings are `security_protocol`, `ssl_ca_location`, `sasl_username` and so on."""
 
     @property
     def isolation(self) -> Isolation:
@@ -62,17 +64,20 @@ class ConsumerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             fetch_max_bytes=self.fetch_max_bytes,
             fetch_partition_max_bytes=self.max_partition_fetch_bytes,
             fetch_max_wait_ms=self.fetch_max_wait_ms,
+            security=self.security,
         )
+
+
+_KNOWN: Final = (*ConsumerSettings.__struct_fields__[:-1], *SECURITY_NAMES)
 
 
 def consumer_settings(named: dict[str, SettingValue]) -> ConsumerSettings:
     """Checked; raises `InvalidSetting` with the setting's name."""
+    security, others = take_security(named)
     try:
-        settings = convert(named, ConsumerSettings, strict=False)
+        settings = replace(convert(others, ConsumerSettings, strict=False), security=security)
     except _ValidationError as error:
-        raise InvalidSetting(
-            f"{error} (a consumer knows {', '.join(ConsumerSettings.__struct_fields__)})"
-        ) from None
+        raise InvalidSetting(f"{error} (a consumer knows {', '.join(_KNOWN)})") from None
     for name in ConsumerSettings.__struct_fields__:
         value = getattr(settings, name)
         if type(value) is int and not 0 < value < 2**31:

@@ -26,10 +26,18 @@ async def wait_processed(
     until_ms = None if timeout_ms is None else clock.monotonic_ms() + timeout_ms
     pause_ms = _PAUSE_MS_MIN
     missing = dict(ends)
+    seen: Mapping[TopicPartition, group_offsets.Committed] | None = None
     while missing:
         allowed_ms = session.deadline_ms()
         deadline_ms = allowed_ms if until_ms is None else min(until_ms, allowed_ms)
-        committed = await group_offsets.fetch(coordinators, group, deadline_ms=deadline_ms)
+        try:
+            committed = await group_offsets.fetch(coordinators, group, deadline_ms=deadline_ms)
+        except TimedOut:
+            if seen is None or until_ms is None or clock.monotonic_ms() < until_ms:
+                raise
+            # What the group lacks says more than that the last question had no time left for its answer.
+            raise _timed_out(group, missing, seen, timeout_ms) from None
+        seen = committed
         missing = {
             partition: end
             for partition, end in missing.items()
@@ -40,10 +48,19 @@ async def wait_processed(
         pause_ms = min(2 * pause_ms, _PAUSE_MS_MAX)
         waited_ms = pause_ms * session.rng.uniform(0.8, 1.2)
         if until_ms is not None and clock.monotonic_ms() + waited_ms >= until_ms:
-            partition, end = min(missing.items())
-            reached = committed[partition].offset if partition in committed else "nothing"
-            raise TimedOut(
-                f"{group} has not processed {len(missing)} partitions within {timeout_ms} ms; "
-                f"of {partition} it has committed {reached}, {end} is wanted"
-            )
+            raise _timed_out(group, missing, committed, timeout_ms)
         await asyncio.sleep(waited_ms / 1000)
+
+
+def _timed_out(
+    group: str,
+    missing: Mapping[TopicPartition, int],
+    committed: Mapping[TopicPartition, group_offsets.Committed],
+    timeout_ms: int | None,
+) -> TimedOut:
+    partition, end = min(missing.items())
+    reached = committed[partition].offset if partition in committed else "nothing"
+    return TimedOut(
+        f"{group} has not processed {len(missing)} partitions within {timeout_ms} ms; "
+        f"of {partition} it has committed {reached}, {end} is wanted"
+    )

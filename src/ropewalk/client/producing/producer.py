@@ -26,6 +26,7 @@ from ropewalk.client.calls.group_offsets import Committed, GroupIdentity, Offset
 from ropewalk.client.connections.address import parse_addresses
 from ropewalk.client.connections.cluster import TopicView
 from ropewalk.client.connections.coordinators import Coordinators
+from ropewalk.client.connections.settings import SettingValue
 from ropewalk.client.errors import BufferFull, DeliveryFailed, Misuse, RecordTooLarge, TransactionFailed
 from ropewalk.client.formats import Format
 from ropewalk.client.producing.batch import Acknowledged, Batch, Delivery
@@ -33,7 +34,7 @@ from ropewalk.client.producing.outbox import Outbox
 from ropewalk.client.producing.partitioners import ByLoad, Keyed, Partitioner, RoundRobin, Salted
 from ropewalk.client.producing.processed import wait_processed
 from ropewalk.client.producing.sender import Sender
-from ropewalk.client.producing.settings import SettingValue, producer_settings
+from ropewalk.client.producing.settings import producer_settings
 from ropewalk.client.producing.topics import Addressed, Topics
 from ropewalk.client.producing.transaction import Transactions
 from ropewalk.records.packing import Headers, entry_bytes

@@ -12,13 +12,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final, Protocol
 
-from ropewalk.base.errors import ProtocolError, RopewalkError
+from ropewalk.base.errors import ProtocolError, RopewalkError, TimedOut
 from ropewalk.base.ids import NodeId, TopicId, TopicPartition
 from ropewalk.client.calls.produce import Acks, Produced, init_producer_id
 from ropewalk.client.connections.cluster import TopicView
 from ropewalk.client.connections.connection import Connection
 from ropewalk.client.connections.session import Session, version_max_for
-from ropewalk.client.errors import STALE_METADATA, ConnectionLost, RemoteError, is_retriable
+from ropewalk.client.errors import LASTING, STALE_METADATA, ConnectionLost, RemoteError, is_retriable
 from ropewalk.client.producing.batch import Batch
 from ropewalk.client.producing.outbox import Outbox, PartitionQueue
 from ropewalk.client.producing.settings import ProducerSettings
@@ -267,7 +267,9 @@ class Sender:
             await work()
             self._errands.pop(errand, None)
         except RopewalkError as error:
-            if not is_retriable(error) and errand == "identity":
+            # Whoever did not answer in time hangs, perhaps; the next one that is asked may answer.
+            may_pass = is_retriable(error) or isinstance(error, TimedOut)
+            if (errand == "identity" and not may_pass) or isinstance(error, LASTING):
                 self._outbox.give_up_all(error)
             failure_count = self._errands.get(errand, 0) + 1
             self._errands[errand] = failure_count

@@ -4,13 +4,13 @@ from typing import Final, Literal
 
 from msgspec import Struct, convert
 from msgspec import ValidationError as _ValidationError
+from msgspec.structs import replace
 
 from ropewalk.base.errors import InvalidSetting
 from ropewalk.client.calls.produce import Acks
-from ropewalk.client.connections.settings import ClientSettings
+from ropewalk.client.connections.security import NO_SECURITY, SECURITY_NAMES, ClientSecurity, take_security
+from ropewalk.client.connections.settings import ClientSettings, SettingValue
 from ropewalk.records.codec import Codec
-
-SettingValue = str | int | float | bool | None
 
 _ACKS: Final = {"all": Acks.ALL, "-1": Acks.ALL, "1": Acks.LEADER, "0": Acks.NONE}
 _UNBOUNDED_MS: Final = 2**31 - 1
@@ -46,6 +46,8 @@ class ProducerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Whether a topic that is not there may be made on first use, if the broker allows it."""
     transactional_id: str | None = None
     transaction_timeout_ms: int = 60_000
+    security: ClientSecurity = NO_SECURITY
+    """As a whole; one by one its settings are `security_protocol`, `ssl_ca_location`, `sasl_username` and so on."""
 
     @property
     def acknowledgement(self) -> Acks:
@@ -68,19 +70,22 @@ class ProducerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             retry_backoff_max_ms=self.retry_backoff_max_ms,
             metadata_max_age_ms=self.metadata_max_age_ms,
             batch_bytes=self.batch_size,
+            security=self.security,
         )
+
+
+_KNOWN: Final = (*ProducerSettings.__struct_fields__[:-1], *SECURITY_NAMES)
 
 
 def producer_settings(named: dict[str, SettingValue]) -> ProducerSettings:
     """Checked; raises `InvalidSetting` with the setting's name."""
-    if isinstance(named.get("acks"), int):
-        named = {**named, "acks": str(named["acks"])}
+    security, others = take_security(named)
+    if isinstance(others.get("acks"), int):
+        others = {**others, "acks": str(others["acks"])}
     try:
-        settings = convert(named, ProducerSettings, strict=False)
+        settings = replace(convert(others, ProducerSettings, strict=False), security=security)
     except _ValidationError as error:
-        raise InvalidSetting(
-            f"{error} (a producer knows {', '.join(ProducerSettings.__struct_fields__)})"
-        ) from None
+        raise InvalidSetting(f"{error} (a producer knows {', '.join(_KNOWN)})") from None
     if settings.acks not in _ACKS:
         raise InvalidSetting(f"acks is {settings.acks!r}, must be one of all, 1 and 0")
     for name in (

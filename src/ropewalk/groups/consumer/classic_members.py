@@ -83,7 +83,7 @@ class ClassicMembers:
             revision.record(MemberRecorded(group.group_id, member_id, details))
         revision.forget_unused_pattern(known.pattern)
         is_changed = known.topics != details.topics or known.pattern is not None or revision.group.epoch == 0
-        self._targets.follow(revision, now_ms, is_changed=is_changed)
+        self._targets.follow(revision, now_ms, is_changed=is_changed, may_describe=command.may_describe)
         owned = self._migration.share_of(owned_in(subscription))
         current = self._heartbeats.come_closer(revision, member_id, owned, now_ms)
         self._fencing.refresh_session(revision.group, member_id, now_ms)
@@ -95,12 +95,14 @@ class ClassicMembers:
     def turns_classic(self, group: ConsumerGroup, command: Join) -> bool:
         """Whether with this join nobody would be left who speaks the consumer protocol."""
         former_id = command.member_id or group.member_of_instance(command.instance_id)
+        if command.member_id and command.instance_id is not None:
+            group.check_member(command.member_id, command.instance_id)
         after = group.copy()
         if former_id not in after.members:
             return False
         details = after.members[former_id]
-        if details.classic is not None:
-            return False
+        if details.classic is not None or not _takes_protocols(group, command):
+            return False  # `join` says why
         after.members[former_id] = self.as_classic(details, command)
         return self._migration.can_downgrade(group, after)
 

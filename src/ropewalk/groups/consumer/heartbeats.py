@@ -106,7 +106,7 @@ class Heartbeats:
             revision.forget_unused_pattern(known.pattern)
         had = revision.group.current(member_id)
         is_behind = beat.epoch < had.epoch
-        self._targets.follow(revision, now_ms, is_changed=is_changed)
+        self._targets.follow(revision, now_ms, is_changed=is_changed, may_describe=beat.may_describe)
         current = self.come_closer(revision, member_id, beat.owned, now_ms)
         if is_behind and beat.owned is None and current.state is MemberState.UNREVOKED:
             # It may never have heard of what it is to give up, and would not know that it must say so.

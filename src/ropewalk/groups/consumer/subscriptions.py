@@ -11,6 +11,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from ropewalk.base.ids import TopicId
+from ropewalk.groups.commands import MayDescribe
 from ropewalk.groups.consumer.events import Details, PatternRecorded
 from ropewalk.groups.consumer.group import ConsumerGroup
 from ropewalk.groups.consumer.patterns import matching
@@ -36,12 +37,14 @@ class Topics(Protocol):
     def names(self) -> Iterable[str]: ...
 
 
-def resolve_patterns(revision: Revision, topics: Topics, now_ms: int) -> None:
-    """Look again which topics match, and record what is not known yet."""
+def resolve_patterns(
+    revision: Revision, topics: Topics, now_ms: int, may_describe: MayDescribe | None = None
+) -> None:
+    """Look again which topics match, of those that may be described, and record what is not known yet."""
     group = revision.group
     patterns = {details.pattern: None for details in group.members.values() if details.pattern is not None}
     for pattern in patterns:
-        matched = matching(pattern, topics.names())
+        matched = matching(pattern, filter(may_describe, topics.names()) if may_describe else topics.names())
         known = group.patterns.get(pattern)
         if known is None or known.topics != matched:
             revision.record(PatternRecorded(group.group_id, pattern, matched, topics.version, now_ms))

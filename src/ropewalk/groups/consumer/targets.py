@@ -5,6 +5,7 @@ from collections import Counter
 from ropewalk.base.ids import TopicId
 from ropewalk.groups.assignors.catalogue import ASSIGNORS
 from ropewalk.groups.assignors.model import Candidate
+from ropewalk.groups.commands import MayDescribe
 from ropewalk.groups.consumer.events import (
     EpochRecorded,
     Part,
@@ -27,12 +28,22 @@ class Targets:
     def forget(self, group_id: str) -> None:
         self._seen.pop(group_id, None)
 
-    def follow(self, revision: Revision, now_ms: int, *, is_changed: bool) -> None:
-        """Bring the group's epoch and its targets up to date; `is_changed`: so are the subscriptions."""
+    def follow(
+        self,
+        revision: Revision,
+        now_ms: int,
+        *,
+        is_changed: bool,
+        may_describe: MayDescribe | None = None,
+    ) -> None:
+        """Bring the group's epoch and its targets up to date; `is_changed`: so are the subscriptions.
+
+        With `may_describe`, patterns match what the member that is heard of may describe, whoever brought them, as in Kafka.
+        """
         group = revision.group
         if is_changed or self._seen.get(group.group_id) != self._topics.version:
             self._seen[group.group_id] = self._topics.version
-            resolve_patterns(revision, self._topics, now_ms)
+            resolve_patterns(revision, self._topics, now_ms, may_describe)
             topics_hash = hash_topics(revision.group, self._topics)
             if is_changed or topics_hash != group.topics_hash:
                 self.raise_epoch(revision, topics_hash)

@@ -3,7 +3,7 @@
 Behaviour worth knowing
     A classic group is GROUP_ID_NOT_FOUND here; tools then ask DescribeGroups about it.
     Partitions of topics that are gone are left out.
-    Nobody is authorised or refused yet, so every operation that exists is allowed to whoever asks.
+    Where nothing is checked, every operation that exists is allowed to whoever asks; else a guard says which are (`kafka/rights`).
 """
 
 from ropewalk.base.errors import RopewalkError

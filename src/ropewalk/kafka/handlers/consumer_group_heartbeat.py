@@ -15,6 +15,7 @@ from ropewalk.groups.assignors.model import Share
 from ropewalk.groups.commands import ConsumerHeartbeat
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
+from ropewalk.kafka.rights.rights import Rights
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.consumer_group_heartbeat import (
     Assignment,
@@ -28,7 +29,7 @@ _AS_BEFORE: Final = -1
 
 
 async def handle(
-    request: ConsumerGroupHeartbeatRequest, caller: Caller, *, groups: Groups
+    request: ConsumerGroupHeartbeatRequest, caller: Caller, *, groups: Groups, rights: Rights | None = None
 ) -> ConsumerGroupHeartbeatResponse:
     timeout_ms = request.rebalance_timeout_ms
     command = ConsumerHeartbeat(
@@ -45,6 +46,7 @@ async def handle(
         client_id=caller.client_id or "",
         client_host=f"/{caller.host}",
         makes_own_id=caller.version >= _OWN_ID_SINCE,
+        may_describe=None if rights is None else rights.describing(caller),
     )
     try:
         taken = await groups.ask(request.group_id, command).answer

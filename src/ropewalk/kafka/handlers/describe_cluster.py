@@ -33,14 +33,13 @@ _BROKERS: Final = 1
 async def handle(
     request: DescribeClusterRequest, caller: Caller, *, image: Image, account: Callable[[], NodeAccount]
 ) -> DescribeClusterResponse:
-    del caller
     if request.endpoint_type != _BROKERS:
         return DescribeClusterResponse(
             throttle_ms=0,
             error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
             error_message="controllers have no listener for clients here",
         )
-    known = registered_brokers(image) if request.include_fenced_brokers else reachable_brokers(image)
+    brokers_known = registered_brokers if request.include_fenced_brokers else reachable_brokers
     brokers = tuple(
         DescribeClusterBroker(
             broker.node_id,
@@ -49,13 +48,13 @@ async def handle(
             broker.rack,
             is_fenced=broker.state is BrokerState.FENCED,
         )
-        for broker, endpoint in known
+        for broker, endpoint in brokers_known(image, caller.listener)
     )
     response = DescribeClusterResponse(
         throttle_ms=0,
         error_code=ErrorCode.NONE,
         cluster_id=image.cluster_id or "",
-        controller_id=controller_for_clients(image),
+        controller_id=controller_for_clients(image, caller.listener),
         brokers=brokers,
         cluster_authorized_operations=CLUSTER_OPERATIONS
         if request.include_cluster_authorized_operations

@@ -2,7 +2,7 @@
 
 Behaviour worth knowing
     A group that does not exist is `Dead` and no error, except from v6 on.
-    Nobody is authorised or refused yet, so every operation that exists is allowed to whoever asks.
+    Where nothing is checked, every operation that exists is allowed to whoever asks; else a guard says which are (`kafka/rights`).
 """
 
 from typing import Final

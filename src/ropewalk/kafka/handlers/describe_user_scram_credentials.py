@@ -1,8 +1,17 @@
-"""DescribeUserScramCredentials: nobody has any; `kafka-configs` asks when it lists the quotas of users."""
+"""DescribeUserScramCredentials: by which mechanisms users can log in, and with how many iterations.
+
+Behaviour worth knowing
+    Salts and keys are told to nobody.
+    Asking for nobody in particular asks for all; naming a user twice is an error of that user alone.
+"""
+
+from collections import Counter
 
 from ropewalk.kafka.caller import Caller
+from ropewalk.metadata.image import Image
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.describe_user_scram_credentials import (
+    CredentialInfo,
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
     DescribeUserScramCredentialsResult,
@@ -10,17 +19,27 @@ from ropewalk.wire.messages.describe_user_scram_credentials import (
 
 
 async def handle(
-    request: DescribeUserScramCredentialsRequest, caller: Caller
+    request: DescribeUserScramCredentialsRequest, caller: Caller, *, image: Image
 ) -> DescribeUserScramCredentialsResponse:
-    del caller
+    named = Counter([user.name for user in request.users] if request.users else image.users)
+    results: list[DescribeUserScramCredentialsResult] = []
+    for name, count in named.items():
+        await caller.next_item()
+        results.append(_described(image, name, count))
     return DescribeUserScramCredentialsResponse(
-        throttle_ms=0,
-        error_code=ErrorCode.NONE,
-        error_message=None,
-        results=tuple(
-            DescribeUserScramCredentialsResult(
-                user.name, ErrorCode.RESOURCE_NOT_FOUND, f"{user.name!r:.200} has no credentials", ()
-            )
-            for user in request.users or ()
-        ),
+        throttle_ms=0, error_code=ErrorCode.NONE, error_message=None, results=tuple(results)
     )
+
+
+def _described(image: Image, name: str, count: int) -> DescribeUserScramCredentialsResult:
+    if count > 1:
+        return DescribeUserScramCredentialsResult(
+            name, ErrorCode.DUPLICATE_RESOURCE, f"user {name!r:.200} is named {count} times", ()
+        )
+    held = image.users.of(name)
+    if not held:
+        return DescribeUserScramCredentialsResult(
+            name, ErrorCode.RESOURCE_NOT_FOUND, f"{name!r:.200} has no credentials", ()
+        )
+    infos = tuple(CredentialInfo(mechanism, credential.iterations) for mechanism, credential in held.items())
+    return DescribeUserScramCredentialsResult(name, ErrorCode.NONE, None, infos)

@@ -24,6 +24,7 @@ from ropewalk.base.budget import ByteBudget
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import Offset, TopicId
 from ropewalk.base.ports import Clock, Pool
+from ropewalk.broker.access import Reader
 from ropewalk.broker.partitions.hosted_partitions import HostedPartitions
 from ropewalk.broker.reading.fetch import Fetch, Nearest
 from ropewalk.broker.reading.fetch_session import FetchSession, Found, Interest, ReplicaReader, TopicKey
@@ -32,6 +33,7 @@ from ropewalk.broker.reading.leader_throttle import LeaderThrottle
 from ropewalk.broker.reading.nearest import NearestReplicas
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
+from ropewalk.kafka.rights.rights import Rights
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.fetch import (
     AbortedTransaction,
@@ -58,6 +60,7 @@ async def handle(
     clock: Clock,
     bytes_max: int,
     nearest: NearestReplicas,
+    rights: Rights | None = None,
 ) -> FetchResponse | None:
     if request.replica_id != _CONSUMER or request.replica_state.replica_id != _CONSUMER:
         caller.report("a Fetch with a replica id, which only nodes may send, and on their own listener")
@@ -73,6 +76,7 @@ async def handle(
         clock=clock,
         bytes_max=bytes_max,
         nearest=nearest.seen_from(request.rack_id),
+        reader=None if rights is None else Reader(rights.access, rights.asker(caller), rights.image),
     )
 
 
@@ -89,6 +93,7 @@ async def answer(
     bytes_max: int,
     nearest: Nearest | None = None,
     throttle: LeaderThrottle | None = None,
+    reader: Reader | None = None,
 ) -> FetchResponse | None:
     """For a consumer, or for the replica that the caller has proved to be."""
     is_whole = request.session_epoch in (EPOCH_FIRST, EPOCH_NONE)
@@ -106,6 +111,7 @@ async def answer(
             budget=budget,
             nearest=nearest,
             throttle=throttle,
+            reader=reader,
         )
         with caller.hold_while(fetch):
             answered = await fetch.run()

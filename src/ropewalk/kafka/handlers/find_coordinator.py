@@ -12,10 +12,10 @@ from typing import Final, Protocol
 from ropewalk.base.errors import InvalidRequest, RopewalkError, ShardUnavailable
 from ropewalk.base.ids import NodeId
 from ropewalk.groups.errors import InvalidGroupId
+from ropewalk.kafka.brokers import Reach
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
-from ropewalk.metadata.image import Image
-from ropewalk.metadata.records import KAFKA_LISTENER
+from ropewalk.metadata.image import Broker, Image
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.find_coordinator import (
     Coordinator,
@@ -44,15 +44,16 @@ async def handle(
     groups: Coordinators,
     transactions: Coordinators,
     image: Image,
+    reach: Reach = Broker.endpoint,
 ) -> FindCoordinatorResponse:
     coordinators = transactions if request.key_type == _KeyType.TRANSACTION else groups
     if caller.version >= _MANY_SINCE:
         found: list[Coordinator] = []
         for key in dict.fromkeys(request.coordinator_keys):
             await caller.next_item()
-            found.append(await _find(key, request.key_type, caller, coordinators, image))
+            found.append(await _find(key, request.key_type, caller, coordinators, image, reach))
         return FindCoordinatorResponse(coordinators=tuple(found))
-    one = await _find(request.key, request.key_type, caller, coordinators, image)
+    one = await _find(request.key, request.key_type, caller, coordinators, image, reach)
     return FindCoordinatorResponse(
         error_code=one.error_code,
         error_message=one.error_message,
@@ -63,14 +64,14 @@ async def handle(
 
 
 async def _find(
-    key: str, key_type: int, caller: Caller, coordinators: Coordinators, image: Image
+    key: str, key_type: int, caller: Caller, coordinators: Coordinators, image: Image, reach: Reach
 ) -> Coordinator:
     try:
         _check(key, key_type)
         with caller.hold():
             node_id = await coordinators.coordinator(key)
         broker = image.brokers.get(node_id)
-        endpoint = None if broker is None else broker.endpoint(KAFKA_LISTENER)
+        endpoint = None if broker is None else reach(broker, caller.listener)
         if endpoint is None:
             raise ShardUnavailable(f"node {node_id}, which looks after {key!r}, is not there")
         return Coordinator(key, node_id, endpoint.host, endpoint.port)

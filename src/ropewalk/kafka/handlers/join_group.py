@@ -16,6 +16,7 @@ from ropewalk.groups.commands import Join, Protocol
 from ropewalk.groups.errors import MemberIdRequired
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
+from ropewalk.kafka.rights.rights import Rights
 from ropewalk.wire.messages.join_group import (
     JoinGroupRequest,
     JoinGroupResponse,
@@ -27,7 +28,9 @@ _NULL_PROTOCOL_SINCE: Final = 7
 _SKIP_ASSIGNMENT_SINCE: Final = 9
 
 
-async def handle(request: JoinGroupRequest, caller: Caller, *, groups: Groups) -> JoinGroupResponse:
+async def handle(
+    request: JoinGroupRequest, caller: Caller, *, groups: Groups, rights: Rights | None = None
+) -> JoinGroupResponse:
     command = Join(
         group_id=request.group_id,
         session_timeout_ms=request.session_timeout_ms,
@@ -40,6 +43,7 @@ async def handle(request: JoinGroupRequest, caller: Caller, *, groups: Groups) -
         client_host=f"/{caller.host}",
         requires_known_member=caller.version >= _MEMBER_ID_REQUIRED_SINCE,
         understands_skip_assignment=caller.version >= _SKIP_ASSIGNMENT_SINCE,
+        may_describe=None if rights is None else rights.describing(caller),
     )
     try:
         asked = groups.ask(request.group_id, command)

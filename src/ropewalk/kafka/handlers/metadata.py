@@ -59,7 +59,7 @@ async def handle(
         CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else OPERATIONS_NOT_ASKED
     )
     if asked is None or (caller.version == 0 and not asked):
-        return await described.all(operations, cluster_operations)
+        return await described.all(operations, cluster_operations, caller.listener)
     may_create = request.allow_auto_topic_creation and creation.creates_automatically
     found: list[MetadataResponseTopic] = []
     for topic in dict.fromkeys(asked):
@@ -67,7 +67,7 @@ async def handle(
         found.append(
             await _find(topic, image, caller, creation if may_create else None, operations, described)
         )
-    return structs.replace(described.cluster(cluster_operations), topics=tuple(found))
+    return structs.replace(described.cluster(cluster_operations, caller.listener), topics=tuple(found))
 
 
 async def _find(
@@ -97,4 +97,4 @@ async def _find(
 
 async def _create(name: str, caller: Caller, creation: AutoCreation) -> None:
     with suppress(TopicExists):  # another client was quicker, which is as good
-        await creation.create_automatically(name, Sender(caller.principal, caller.client_id, caller.host))
+        await creation.create_automatically(name, caller.sender())

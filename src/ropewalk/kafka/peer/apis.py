@@ -8,20 +8,33 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, Protocol
 
+from ropewalk.base.ports import Pool
+from ropewalk.broker.queues.arrivals import Arrivals
+from ropewalk.broker.queues.credits import Credits, Find
 from ropewalk.broker.reading.fetch_sessions import FetchSessions
 from ropewalk.kafka.handlers import api_versions
 from ropewalk.kafka.peer.handlers import (
     allocate_producer_ids,
     alter_partition,
+    change_queue,
     cluster_health,
     fetch_metadata,
     find_controller,
     forward,
     hurry_fetch,
+    queue_credits,
+    queue_deliveries,
+    queue_look,
+    queue_reset,
+    queue_send,
+    queue_settle,
+    queue_ship,
+    queue_task,
     register_node,
 )
 from ropewalk.kafka.peer.handlers.allocate_producer_ids import Allocations
 from ropewalk.kafka.peer.handlers.alter_partition import Alterations
+from ropewalk.kafka.peer.handlers.change_queue import QueueDecisions
 from ropewalk.kafka.peer.handlers.cluster_health import Account
 from ropewalk.kafka.peer.handlers.fetch_metadata import MetadataFeed
 from ropewalk.kafka.peer.handlers.forward import Deciding
@@ -40,6 +53,7 @@ from ropewalk.wire.messages.offset_for_leader_epoch import API as OFFSET_FOR_LEA
 from ropewalk.wire.messages.write_txn_markers import API as WRITE_TXN_MARKERS
 from ropewalk.wire.peer.allocate_producer_ids import API as ALLOCATE_PRODUCER_IDS
 from ropewalk.wire.peer.alter_partition import API as ALTER_PARTITION
+from ropewalk.wire.peer.change_queue import API as CHANGE_QUEUE
 from ropewalk.wire.peer.cluster_health import API as CLUSTER_HEALTH
 from ropewalk.wire.peer.fetch_metadata import API as FETCH_METADATA
 from ropewalk.wire.peer.find_controller import API as FIND_CONTROLLER
@@ -48,6 +62,14 @@ from ropewalk.wire.peer.hello import API as HELLO
 from ropewalk.wire.peer.hurry_fetch import API as HURRY_FETCH
 from ropewalk.wire.peer.node_heartbeat import API as NODE_HEARTBEAT
 from ropewalk.wire.peer.prove import API as PROVE
+from ropewalk.wire.peer.queue_credits import API as QUEUE_CREDITS
+from ropewalk.wire.peer.queue_deliveries import API as QUEUE_DELIVERIES
+from ropewalk.wire.peer.queue_look import API as QUEUE_LOOK
+from ropewalk.wire.peer.queue_reset import API as QUEUE_RESET
+from ropewalk.wire.peer.queue_send import API as QUEUE_SEND
+from ropewalk.wire.peer.queue_settle import API as QUEUE_SETTLE
+from ropewalk.wire.peer.queue_ship import API as QUEUE_SHIP
+from ropewalk.wire.peer.queue_task import API as QUEUE_TASK
 from ropewalk.wire.peer.register_node import API as REGISTER_NODE
 
 PEER_APIS: Final[tuple[Api[Any, Any], ...]] = (
@@ -68,11 +90,42 @@ PEER_APIS: Final[tuple[Api[Any, Any], ...]] = (
     FORWARD,
     HURRY_FETCH,
     CLUSTER_HEALTH,
+    QUEUE_CREDITS,
+    QUEUE_DELIVERIES,
+    QUEUE_LOOK,
+    QUEUE_RESET,
+    QUEUE_SEND,
+    QUEUE_SETTLE,
+    QUEUE_SHIP,
+    QUEUE_TASK,
+    CHANGE_QUEUE,
 )
 
 
 class Controller(Registrations, Sessions, Alterations, Allocations, Protocol):
     """What the active controller answers to nodes; on others it raises `NotController`."""
+
+
+class QueueHandlers:
+    """What front ends ask of the leaders of queues."""
+
+    def __init__(self, find: Find, credits: Credits, arrivals: Arrivals, pool: Pool) -> None:
+        self._arrivals = arrivals
+        self._find = find
+        self._credits = credits
+        self._pool = pool
+
+    def handlers(self) -> dict[int, Handle]:
+        return {
+            QUEUE_SEND.key: partial(queue_send.handle, find=self._find),
+            QUEUE_SETTLE.key: partial(queue_settle.handle, find=self._find),
+            QUEUE_SHIP.key: partial(queue_ship.handle, arrivals=self._arrivals),
+            QUEUE_TASK.key: partial(queue_task.handle, find=self._find),
+            QUEUE_LOOK.key: partial(queue_look.handle, find=self._find, pool=self._pool),
+            QUEUE_RESET.key: partial(queue_reset.handle, find=self._find, pool=self._pool),
+            QUEUE_CREDITS.key: partial(queue_credits.handle, credits=self._credits),
+            QUEUE_DELIVERIES.key: partial(queue_deliveries.handle, credits=self._credits),
+        }
 
 
 def serve_peers(
@@ -89,7 +142,9 @@ def serve_peers(
     write_markers: Handle,
     hears_controller: Callable[[], bool],
     health: Account,
+    queues: QueueDecisions,
     has_parted: Callable[[], bool],
+    queue_handlers: QueueHandlers,
 ) -> dict[int, ServedApi]:
     """`clients` is what the client listener serves without forwarding; `forwarded` are the keys that may come from other nodes.
     `fetch` answers replicas, whose sessions are `replica_sessions`; `add_partitions` leaders and `write_markers` coordinators."""
@@ -112,7 +167,9 @@ def serve_peers(
         FETCH_METADATA.key: partial(fetch_metadata.handle, feed=feed, errands=errands),
         ALLOCATE_PRODUCER_IDS.key: partial(allocate_producer_ids.handle, allocations=controller),
         CLUSTER_HEALTH.key: partial(cluster_health.handle, health=health, errands=errands),
+        CHANGE_QUEUE.key: partial(change_queue.handle, queues=queues),
         HURRY_FETCH.key: partial(hurry_fetch.handle, sessions=replica_sessions),
+        **queue_handlers.handlers(),
         FORWARD.key: partial(
             forward.handle,
             cluster=cluster,

@@ -44,4 +44,4 @@ async def listen_to_peers(
         admission.admit(connection)
         return connection
 
-    return KafkaListener(await network.listen(accept, host, port), connections, budget)
+    return KafkaListener((await network.listen(accept, host, port),), connections, budget)

@@ -14,7 +14,7 @@ from ropewalk.base.errors import NodeStopping, Throttled, TimedOut
 from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import PEER_CONNECT_MS_MAX, PROXY_ANSWER_MS_MAX
 from ropewalk.base.ports import Clock
-from ropewalk.broker.peers.calls.forward import Sender, pass_on
+from ropewalk.broker.peers.calls.forward import pass_on
 from ropewalk.broker.peers.peers import PeerLink, PeerLinks
 from ropewalk.client.connections.connection import Connection
 from ropewalk.client.errors import ConnectionLost, Unreachable
@@ -74,9 +74,8 @@ class Backends:
         self, connection: Connection, api: Api[Q, R], request: Q, caller: Caller, *, wait_ms: int = 0
     ) -> "asyncio.Future[ForwardResponse]":
         """Written before this returns. `wait_ms` is how long the client itself allows the answer to take."""
-        sender = Sender(caller.principal, caller.client_id, caller.host)
         deadline_ms = self._clock.monotonic_ms() + max(0, wait_ms) + PROXY_ANSWER_MS_MAX
-        sent = pass_on(connection, api, caller.version, request, sender, deadline_ms=deadline_ms)
+        sent = pass_on(connection, api, caller.version, request, caller.sender(), deadline_ms=deadline_ms)
         sent.add_done_callback(_forget)
         return sent
 

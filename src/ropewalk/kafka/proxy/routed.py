@@ -51,6 +51,8 @@ from ropewalk.wire.messages import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
+    sasl_authenticate,
+    sasl_handshake,
     sync_group,
     txn_offset_commit,
     write_txn_markers,
@@ -269,6 +271,8 @@ _FROM_THE_IMAGE: Final = "every node knows it from the metadata"
 _IN_ITS_OWN_NAME: Final = "the front end names itself for every node that a client would connect to"
 ANSWERED_HERE: Final[Mapping[int, str]] = {
     api_versions.API.key: "it is about the connection",
+    sasl_handshake.API.key: "it is about the connection",
+    sasl_authenticate.API.key: "it is about the connection",
     metadata.API.key: _IN_ITS_OWN_NAME,
     describe_cluster.API.key: _IN_ITS_OWN_NAME,
     describe_topic_partitions.API.key: _IN_ITS_OWN_NAME,
@@ -279,7 +283,7 @@ ANSWERED_HERE: Final[Mapping[int, str]] = {
     describe_log_dirs.API.key: "it is about the disk of the node that a client sees, which is this one",
     alter_replica_log_dirs.API.key: "it is about the directories of the node that a client sees, which is this one",
     list_config_resources.API.key: _FROM_THE_IMAGE,
-    describe_acls.API.key: "no node has any",
-    describe_user_scram_credentials.API.key: "no node has any",
+    describe_acls.API.key: _FROM_THE_IMAGE,
+    describe_user_scram_credentials.API.key: _FROM_THE_IMAGE,
 }
 """By API key, why a front end is as good as any node to answer it."""

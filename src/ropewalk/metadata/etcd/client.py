@@ -13,7 +13,6 @@ What a reader could get wrong
 """
 
 import asyncio
-import ssl
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
@@ -30,7 +29,7 @@ from ropewalk.base.limits import (
     ETCD_CONNECTIONS_IDLE_MAX,
     ETCD_TELL_MS_MAX,
 )
-from ropewalk.base.ports import Clock, Network
+from ropewalk.base.ports import Clock, Network, TlsContexts
 from ropewalk.http1.client import ClientConnection, Reply
 from ropewalk.metadata.etcd import messages
 from ropewalk.metadata.etcd.messages import Failure, Message, StreamAnswer, WatchAnswer, decode
@@ -103,7 +102,7 @@ class Access(Struct, frozen=True):
     """How etcd is reached, and as whom."""
 
     members: tuple[Member, ...]
-    tls: ssl.SSLContext | None = None
+    tls: TlsContexts | None = None
     user: str = ""
     password: str = ""
 

@@ -38,6 +38,9 @@ class TopicSettings(Struct, frozen=True, kw_only=True):
     partitions_auto_byte_rate: int
     partitions_auto_max: int | None
     """None where the topic does not grow by itself."""
+    queue_delete: Literal["erase", "keep"]
+    queue_retry_backoff_ms: int
+    queue_retry_backoff_max_ms: int
     records_validate: Literal["header", "full"]
     replica_straggler_ms: int
     retention_bytes: int
@@ -74,12 +77,15 @@ class TopicSettings(Struct, frozen=True, kw_only=True):
 class BrokerSettings(Struct, frozen=True, kw_only=True):
     auto_create_topics_enable: bool
     auto_leader_rebalance_enable: bool
+    cluster_delete_by: str
     cluster_scale_cpu_percent: int
     cluster_scale_disk_percent: int
     cluster_scale_replicas_percent: int
     cluster_scale_sustained_ms: int
     cluster_scale_webhook: str | None
+    connection_failed_authentication_delay_ms: int
     connections_max_idle_ms: int
+    connections_max_reauth_ms: int
     controlled_shutdown_enable: bool
     default_replication_factor: int
     delete_topic_enable: bool
@@ -120,7 +126,11 @@ class BrokerSettings(Struct, frozen=True, kw_only=True):
     replica_fetch_wait_max_ms: int
     replica_lag_time_max_ms: int
     replica_selector_class: str | None
+    sasl_enabled_mechanisms: tuple[str, ...]
     socket_request_max_bytes: int
+    sqs_account: str
+    sqs_delete_wait_ms: int
+    sqs_fifo_partitions: int
     transaction_max_timeout_ms: int
     transaction_state_log_min_isr: int
     transaction_state_log_num_partitions: int
@@ -170,7 +180,12 @@ class AppliedSettings:
 
     def _forget_if_changed(self) -> None:
         former, sources = self._sources, self._view.broker_sources()
-        if sources[3] != former[3] or any(sources[each] is not former[each] for each in range(3)):
+        if (  # asked for every partition of an election: without a call for each
+            sources[3] != former[3]
+            or sources[0] is not former[0]
+            or sources[1] is not former[1]
+            or sources[2] is not former[2]
+        ):
             self._sources = sources
             self._broker = None
             self._topics.clear()

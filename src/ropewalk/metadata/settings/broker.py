@@ -1,6 +1,6 @@
 """The catalogue of broker settings.
 
-Six kinds make it up: settings of the node itself, listed here; those of replication; those of growth; those of transactions; defaults of topics, derived from the topic
+Nine kinds make it up: settings of the node itself, listed here; those of TLS; those of replication; those of growth; those of transactions; those of queues; those of rights; defaults of topics, derived from the topic
 catalogue; and settings that Kafka has and this version does not act on. Most are read when the node starts and
 cannot be changed while it runs.
 """
@@ -10,9 +10,12 @@ from typing import Final
 
 from ropewalk.metadata.settings.features import FEATURE_SETTINGS
 from ropewalk.metadata.settings.inherited import INHERITED_SETTINGS
+from ropewalk.metadata.settings.queues import QUEUE_SETTINGS
 from ropewalk.metadata.settings.replication import REPLICATION_SETTINGS
+from ropewalk.metadata.settings.rights import RIGHTS_SETTINGS
 from ropewalk.metadata.settings.scaling import SCALING_SETTINGS
 from ropewalk.metadata.settings.setting import Change, Kind, Setting
+from ropewalk.metadata.settings.tls import TLS_SETTINGS
 from ropewalk.metadata.settings.topic_defaults import TOPIC_DEFAULT_SETTINGS
 from ropewalk.metadata.settings.transactions import TRANSACTION_SETTINGS
 
@@ -53,21 +56,21 @@ _CATALOGUE: Final = (
         "listeners",
         Kind.LIST,
         "PLAINTEXT://127.0.0.1:9092",
-        "Addresses the node listens on.",
+        "Where Kafka clients connect, as NAME://HOST:PORT each. Instead of it kafka.listen names one address.",
         change=Change.READ_ONLY,
     ),
     Setting(
         "advertised.listeners",
         Kind.LIST,
         None,
-        "Addresses that clients are told to use.",
+        "The NAME://HOST:PORT that clients of each listener are told to use, where it differs from the one listened on.",
         change=Change.READ_ONLY,
     ),
     Setting(
         "listener.security.protocol.map",
         Kind.STRING,
         "PLAINTEXT:PLAINTEXT",
-        "The security protocol of each listener name.",
+        "The security protocol of each listener, as NAME:PROTOCOL; a protocol's own name stands for itself.",
         change=Change.READ_ONLY,
     ),
     Setting(
@@ -137,6 +140,32 @@ _CATALOGUE: Final = (
         Kind.LONG,
         "600000",
         "How long a connection may be silent before it is closed.",
+        change=Change.READ_ONLY,
+    ),
+    Setting(
+        "sasl.enabled.mechanisms",
+        Kind.LIST,
+        "SCRAM-SHA-256,SCRAM-SHA-512,PLAIN",
+        "Ways in which clients of a SASL listener may say who they are. All compare with the same credentials; none is offered where others "
+        "could listen, which is without TLS from another machine.",
+        choices=("SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN"),
+        change=Change.READ_ONLY,
+    ),
+    Setting(
+        "connections.max.reauth.ms",
+        Kind.LONG,
+        "0",
+        "How long a login lasts before the client must log in again on the same connection; 0: as long as the connection.",
+        minimum=0,
+        change=Change.READ_ONLY,
+    ),
+    Setting(
+        "connection.failed.authentication.delay.ms",
+        Kind.INT,
+        "100",
+        "How long a failed login waits for its answer: whoever tries passwords has as many tries as this allows, for each connection.",
+        minimum=0,
+        maximum=60_000,
         change=Change.READ_ONLY,
     ),
     Setting(
@@ -329,10 +358,13 @@ _CATALOGUE: Final = (
 
 BROKER_SETTINGS: Final[Mapping[str, Setting]] = {
     **{setting.name: setting for setting in _CATALOGUE},
+    **TLS_SETTINGS,
     **REPLICATION_SETTINGS,
     **SCALING_SETTINGS,
     **FEATURE_SETTINGS,
     **TRANSACTION_SETTINGS,
+    **QUEUE_SETTINGS,
+    **RIGHTS_SETTINGS,
     **TOPIC_DEFAULT_SETTINGS,
     **INHERITED_SETTINGS,
 }

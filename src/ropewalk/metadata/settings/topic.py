@@ -10,6 +10,7 @@ What a reader could get wrong
 from collections.abc import Mapping
 from typing import Final
 
+from ropewalk.base.limits import QUEUE_VISIBILITY_MS_MAX
 from ropewalk.metadata.settings.setting import LONG_MAX, Change, Kind, Setting, Synonym
 
 MS_PER_MINUTE: Final = 60_000
@@ -248,6 +249,30 @@ _CATALOGUE: Final = (
         "Whether a new segment's file is given its full size at once.",
         synonyms=(Synonym("log.preallocate"),),
         without_effect=True,
+    ),
+    Setting(
+        "queue.delete",
+        Kind.STRING,
+        "keep",
+        "What becomes of deleted messages of the topic's queue: `erase` lets the log begin behind them, `keep` leaves them for Kafka's "
+        "consumers, and for `rewind`, until retention takes them. Topics that are made for a queue have `erase`.",
+        choices=("erase", "keep"),
+    ),
+    Setting(
+        "queue.retry.backoff.ms",
+        Kind.LONG,
+        "0",
+        "How long a message of the topic's queue rests after it was received in vain, and twice as long after every further time; 0 for not at all.",
+        minimum=0,
+        maximum=QUEUE_VISIBILITY_MS_MAX,
+    ),
+    Setting(
+        "queue.retry.backoff.max.ms",
+        Kind.LONG,
+        "900000",
+        "The longest that a message rests after it was received in vain, however often that was.",
+        minimum=0,
+        maximum=QUEUE_VISIBILITY_MS_MAX,
     ),
     Setting(
         "records.validate",

@@ -19,7 +19,7 @@
 
 It is pure: a history in, violations out, and it knows nothing of how a node works. What a topic promises is said by
 the event of its creation; without one it promises all. A topic that does not survive power cuts is judged anew after
-each of them, and when a process begins after the disk did not take what the page cache had.
+each of them, and when a process has begun after, or while, the disk did not take what the page cache had.
 """
 
 from collections import Counter, defaultdict

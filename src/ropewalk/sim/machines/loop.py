@@ -19,7 +19,7 @@ import random
 from asyncio import events
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import Context, copy_context
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar, cast
 
 from ropewalk.sim.machines.exertion import STEP_S, Exertion
 from ropewalk.sim.machines.fence import RealWorldTouched, sealed
@@ -265,7 +265,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     async def create_connection(  # type: ignore[override]
         self, protocol_factory: Callable[[], asyncio.BaseProtocol], host: str, port: int, **_: object
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
-        return await self.network.here().connect(protocol_factory, host, port)
+        transport, protocol = await self.network.here().connect(protocol_factory, host, port)
+        return cast(asyncio.Transport, transport), protocol
 
     def is_running(self) -> bool:
         return self._running

@@ -8,13 +8,16 @@ under the host's name.
 import asyncio
 import errno
 import random
-import ssl
 from collections.abc import Callable
 from contextvars import Context, copy_context
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from ropewalk.base.ports import Networks, TlsContexts
+from ropewalk.runtime.proxied import ProxiedListening
+from ropewalk.runtime.tls import TlsListening, with_tls
 from ropewalk.sim.machines.process import CURRENT, Process
 from ropewalk.sim.machines.trace import Trace
 from ropewalk.sim.machines.transport import SimulatedTransport
@@ -217,10 +220,23 @@ class HostNetwork:
         self._fabric = fabric
         self._name = name
 
-    async def listen(self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int) -> HostListener:
+    async def listen(
+        self,
+        factory: Callable[[], asyncio.BaseProtocol],
+        host: str,
+        port: int,
+        *,
+        tls: TlsContexts | None = None,
+        proxies: Networks = (),
+    ) -> HostListener:
         if host not in OWN_HOST_NAMES and host != self._name:
             raise OSError(errno.EADDRNOTAVAIL, f"{host} is not an address of {self._name}")
-        listener = HostListener(self._fabric, factory, (self._name, port or self._fabric.draw_port()))
+        made: Callable[[], asyncio.BaseProtocol] = factory
+        if tls is not None:
+            made = TlsListening(tls).wrap(made)
+        if proxies:
+            made = ProxiedListening(proxies).wrap(made)
+        listener = HostListener(self._fabric, made, (self._name, port or self._fabric.draw_port()))
         self._fabric.add_listener(listener)
         return listener
 
@@ -230,9 +246,14 @@ class HostNetwork:
         host: str,
         port: int,
         *,
-        tls: ssl.SSLContext | None = None,
+        tls: TlsContexts | None = None,
+    ) -> tuple[asyncio.BaseTransport, asyncio.BaseProtocol]:
+        connect = partial(self._connect, host=host, port=port)
+        return await (connect(factory) if tls is None else with_tls(connect, factory, tls(), host))
+
+    async def _connect(
+        self, factory: Callable[[], asyncio.BaseProtocol], *, host: str, port: int
     ) -> tuple[SimulatedTransport, asyncio.BaseProtocol]:
-        assert tls is None, "there is nobody to hide from on a simulated wire"
         target = self._name if host in OWN_HOST_NAMES else host
         listener = await self._knock(target, port)
         local = (self._name, self._fabric.draw_port())

@@ -1,7 +1,7 @@
 """What became of one seed, whatever was run with it."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 
@@ -61,6 +61,17 @@ def total(outcomes: list[Outcome]) -> Counter[str]:
     for outcome in outcomes:
         counts.update(outcome.sometimes)
     return counts
+
+
+def complaint_of(play: Callable[[], None], violation: type[Exception]) -> str | None:
+    """What a run on a bare event queue is to be blamed for, of which a `violation` says all itself; None: nothing."""
+    try:
+        play()
+    except violation as found:
+        return str(found)
+    except Exception as error:  # noqa: BLE001  # whatever a run dies of is its result
+        return f"crashed: {describe(error)}"
+    return None
 
 
 def describe(error: BaseException) -> str:

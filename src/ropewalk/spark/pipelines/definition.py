@@ -26,6 +26,7 @@ from ropewalk.spark.options import parse_source
 from ropewalk.spark.pipelines.nearest import nearest
 from ropewalk.spark.pipelines.settings import read_settings, words_to_settings
 from ropewalk.spark.refusals import WrongUse
+from ropewalk.spark.security import with_environment
 from ropewalk.spark.storage import Storage, is_object_store, resolve
 
 DEFAULT_FILE: Final = "pipelines.toml"
@@ -124,7 +125,7 @@ def define(
         name=called,
         kind=kind,
         bootstrap=bootstrap,
-        source=_source(table, given, bootstrap),
+        source=_source(table, given, bootstrap, environment or {}),
         checkpoint=_checkpoint(given.checkpoint or table.checkpoint, settings, called, state),
         once=given.once if given.once is not None else bool(table.once),
         interval=interval,
@@ -164,7 +165,7 @@ def _known_kind(
         raise WrongUse(f"{error}{jobs_known}") from None
 
 
-def _source(table: Table, given: Table, bootstrap: str) -> dict[str, str]:
+def _source(table: Table, given: Table, bootstrap: str, environment: Mapping[str, str]) -> dict[str, str]:
     """What is read, from the beginning unless told otherwise: a pipeline that is set up late takes what is there."""
     options: dict[str, str] = {"startingOffsets": "earliest"}
     for more in (_texts(table.source), _texts(given.source)):
@@ -179,6 +180,7 @@ def _source(table: Table, given: Table, bootstrap: str) -> dict[str, str]:
         options["subscribePattern"] = said.pattern
     if not {"subscribe", "subscribePattern", "assign"} & options.keys():
         raise WrongUse("say what to read: --topic NAME, --pattern REGEX, or topics in the file")
+    options = with_environment(options, environment)
     parse_source({"bootstrap": bootstrap, **options}, streaming=True)
     return options
 

@@ -28,6 +28,7 @@ from ropewalk.spark.pipelines.sink_names import sink_name
 from ropewalk.spark.pipelines.status import held
 from ropewalk.spark.ranges import Offsets, TopicIds, made_anew
 from ropewalk.spark.refusals import NoTable, WrongUse
+from ropewalk.spark.security import security_options
 from ropewalk.spark.sink.marker_store import MarkerStore
 from ropewalk.spark.sink.options import parse_sink
 
@@ -172,10 +173,11 @@ def _marked(job: Job, state_directory: str) -> Report:
         "exactlyOnce": "true",
         "name": sink_name(state_directory, job.name, is_named=job.is_named),
         "tasks": str(getattr(job.settings, "tasks", 1)),
+        **security_options(job.source),
     }
     options = parse_sink(given, streaming=False)
     assert options.exactly_once is not None
-    with Producer(job.bootstrap) as producer:
+    with Producer(job.bootstrap, security=options.settings.security) as producer:
         store = MarkerStore(producer, options)
         markers = [store.read(task) for task in range(options.exactly_once.tasks)]
     ends: Offsets = {}

@@ -35,6 +35,7 @@ from ropewalk.spark.pipelines.sink_names import sink_name
 from ropewalk.spark.pipelines.status import State, Status, held, write_status
 from ropewalk.spark.pipelines.status_topic import StatusTopic
 from ropewalk.spark.refusals import PipelineFailed
+from ropewalk.spark.security import security_of
 from ropewalk.spark.storage import as_written, is_object_store
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def run(job: Job, pipeline: type[Pipeline], watching: Watching) -> Outcome:
     with held(watching.state_directory, job.name), contextlib.ExitStack() as open_:
         log = None if watching.verbose else os.path.join(watching.state_directory, f"{job.name}.log")
         sink = sink_name(watching.state_directory, job.name, is_named=job.is_named)
-        heard = open_.enter_context(StatusTopic(job.bootstrap))
+        heard = open_.enter_context(StatusTopic(job.bootstrap, security_of(job.source)))
         report = Report(job, watching, log, heard)
         if watching.metrics_port is not None:
             open_.enter_context(serving(watching.metrics_port, report.metrics))

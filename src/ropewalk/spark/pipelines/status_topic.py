@@ -10,6 +10,7 @@ What a reader could get wrong
     Whoever asks for the topic first makes it; what it is like is the cluster's decision.
 """
 
+import os
 import socket
 import threading
 from collections.abc import Iterable
@@ -32,12 +33,14 @@ from ropewalk.base.limits import (
 )
 from ropewalk.client.blocking.admin import Admin
 from ropewalk.client.blocking.producer import Producer
+from ropewalk.client.connections.security import NO_SECURITY, ClientSecurity
 from ropewalk.spark.brokers import Brokers
 from ropewalk.spark.columns import Column
 from ropewalk.spark.options import LATEST, AtOffsets, parse_source
 from ropewalk.spark.pipelines.status import State, Status
 from ropewalk.spark.ranges import FROM_THE_START, Range
 from ropewalk.spark.refusals import Refusal, WrongUse
+from ropewalk.spark.security import with_environment
 
 TOPIC: Final = "__pipelines"
 _ERROR: Final = "/error"
@@ -54,8 +57,9 @@ class LastError(Struct, frozen=True):
 class StatusTopic:
     """Tells the cluster of one job. Use it as a context: at its end the last state is written, if brokers answer."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, security: ClientSecurity = NO_SECURITY) -> None:
         self._bootstrap = bootstrap
+        self._security = security
         self._newest: Status | None = None
         self._changed = threading.Event()
         self._is_over = False
@@ -112,13 +116,16 @@ class StatusTopic:
 
     def _connected(self) -> Producer:
         if self._producer is None:
-            with Admin(self._bootstrap, request_timeout_ms=PIPELINE_STATUS_PATIENCE_MS) as admin:
+            with Admin(
+                self._bootstrap, request_timeout_ms=PIPELINE_STATUS_PATIENCE_MS, security=self._security
+            ) as admin:
                 admin.create_topic(TOPIC, exists_ok=True)
             made = Producer(
                 self._bootstrap,
                 max_block_ms=PIPELINE_STATUS_PATIENCE_MS,
                 request_timeout_ms=PIPELINE_STATUS_PATIENCE_MS,
                 delivery_timeout_ms=PIPELINE_STATUS_PATIENCE_MS,
+                security=self._security,
             )
             made.start()
             self._producer = made
@@ -151,7 +158,8 @@ def records_of(status: Status, now: datetime) -> list[tuple[bytes, bytes]]:
 
 def read_topic(bootstrap: str, now: datetime) -> list[Status]:
     """Of all jobs that the cluster has heard of, by name. None where there is no such topic yet."""
-    options = parse_source({"bootstrap": bootstrap, "subscribe": TOPIC}, streaming=False)
+    said = with_environment({"bootstrap": bootstrap, "subscribe": TOPIC}, os.environ)
+    options = parse_source(said, streaming=False)
     found: list[tuple[bytes, bytes]] = []
     with Brokers(options) as brokers:
         view = brokers.wait(brokers.client.metadata((TOPIC,)))

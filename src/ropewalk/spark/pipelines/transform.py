@@ -45,6 +45,7 @@ from ropewalk.spark.pipelines.table_output import TableOutput, refuse_partition_
 from ropewalk.spark.pipelines.transform_settings import TransformSettings
 from ropewalk.spark.ranges import Offsets
 from ropewalk.spark.refusals import WrongUse
+from ropewalk.spark.security import security_properties
 from ropewalk.spark.storage import as_written
 from ropewalk.spark.values.decoding import ResolvedFormat, resolve
 
@@ -268,7 +269,12 @@ def _output(work: Work, rows: "DataFrame", sink: str) -> Output:
         return TableOutput(settings.table, spec, FILE_BYTES_TARGET, keeper)
     as_records(rows, settings.key)
     return TopicOutput(
-        work.bootstrap, settings.to_topic, sink, settings.key, settings.tasks, settings.producer
+        work.bootstrap,
+        settings.to_topic,
+        sink,
+        settings.key,
+        settings.tasks,
+        {**security_properties(work.source), **settings.producer},
     )
 
 

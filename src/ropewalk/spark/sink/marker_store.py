@@ -44,7 +44,7 @@ class MarkerStore:
             raise WrongUse(f"there is no topic {topic}; create it first")
         self._id = identity(found[topic])
         if MARKERS_TOPIC not in found:
-            with Admin(options.bootstrap) as admin:
+            with Admin(options.bootstrap, security=options.settings.security) as admin:
                 admin.create_topic(MARKERS_TOPIC, settings=_SETTINGS, exists_ok=True)
 
     def read(self, task: int) -> Marker | None:

@@ -22,11 +22,13 @@ from typing import Final
 from msgspec import Struct
 
 from ropewalk.base.errors import InvalidSetting
-from ropewalk.client.producing.settings import ProducerSettings, SettingValue, producer_settings
+from ropewalk.client.connections.settings import SettingValue
+from ropewalk.client.producing.settings import ProducerSettings, producer_settings
 from ropewalk.spark.connector_options import PRODUCER_MEANINGLESS, without_meaningless
 from ropewalk.spark.options import GivenOptions, take_bootstrap
 from ropewalk.spark.ranges import TopicIds
 from ropewalk.spark.refusals import WrongUse
+from ropewalk.spark.security import take_security
 from ropewalk.spark.sink.marker import Ranges, parse_ids, parse_ranges
 
 TRANSACTION_MS: Final = 900_000
@@ -138,9 +140,7 @@ def _refuse_without_exactly_once(options: GivenOptions) -> None:
 def _producer_settings(options: GivenOptions) -> tuple[ProducerSettings, list[str]]:
     """And the names of those that mean nothing here."""
     given = options.beginning_with(_PREFIX)
-    protocol = given.pop("security.protocol", "PLAINTEXT")
-    if protocol.upper() != "PLAINTEXT":
-        raise WrongUse(f"kafka.security.protocol is {protocol}; this release writes over PLAINTEXT only")
+    security, given, of_java = take_security(given)
     if given.pop("acks", "all") not in ("all", "-1") or given.pop("enable.idempotence", "true") != "true":
         raise WrongUse(
             "the sink is idempotent and waits for all replicas in sync: leave kafka.acks and kafka.enable.idempotence out"
@@ -157,6 +157,7 @@ def _producer_settings(options: GivenOptions) -> tuple[ProducerSettings, list[st
             )
         settings[_NAMES[name]] = value
     try:
-        return producer_settings({**settings, "may_create_topics": False}), ignored
+        made = producer_settings({**settings, "may_create_topics": False, "security": security})
+        return made, sorted([*ignored, *of_java])
     except InvalidSetting as error:
         raise WrongUse(f"kafka.…: {error}") from None

@@ -3,11 +3,11 @@
 The body is the request's in Kafka's encoding without a header, and so is the answer's.
 """
 
-from typing import Final
+from typing import Annotated, Final
 
 from ropewalk.wire.api import Api
 from ropewalk.wire.peer.controller_answer import ControllerAnswer
-from ropewalk.wire.types import Int16, Int32, Int64, Message
+from ropewalk.wire.types import Int16, Int32, Int64, Message, tagged
 
 
 class ForwardRequest(Message, frozen=True):
@@ -19,6 +19,12 @@ class ForwardRequest(Message, frozen=True):
     throttled: str | None
     """Why the client may not change anything at present; None if it may."""
     body: bytes
+    groups: Annotated[tuple[str, ...], tagged(20)] = ()
+    """Of the principal, with which rights may have been given to it as well."""
+    method: Annotated[str, tagged(21)] = "anonymous"
+    """How the principal came to be known."""
+    listener: Annotated[str, tagged(22)] = ""
+    """By which of the node's addresses the client came; empty: none was said."""
 
 
 class ForwardResponse(ControllerAnswer, frozen=True):

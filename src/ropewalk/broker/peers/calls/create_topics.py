@@ -22,6 +22,7 @@ _REFUSALS: Final = Refusals(
     errors.InvalidReplicationFactor,
     errors.InvalidSetting,
     errors.PolicyViolation,
+    errors.TopicNotAuthorized,
     errors.Throttled,
     errors.StorageFailed,
     errors.TimedOut,

@@ -10,6 +10,7 @@ from typing import Final, Generic, TypeVar
 
 from msgspec import Struct
 
+from ropewalk.broker.access import NODE
 from ropewalk.broker.peers.calls.controller_call import ControllerCall, controller_call
 from ropewalk.broker.peers.calls.refusals import Refusals
 from ropewalk.broker.peers.peers import Lane
@@ -31,9 +32,14 @@ class Sender(Struct, frozen=True):
     host: str
     throttled: str | None = None
     """Why it may not change anything at present."""
+    groups: tuple[str, ...] = ()
+    method: str = "anonymous"
+    """How the name came to be known."""
+    listener: str = ""
+    """By which of a node's addresses the client came."""
 
 
-ITSELF: Final = Sender("User:ropewalk", None, "")
+ITSELF: Final = Sender(NODE, None, "", method="node")
 """What a node asks for on its own account: the topics in which it keeps state."""
 
 
@@ -48,16 +54,16 @@ def forward(api: Api[Q, R], version: int, request: Q, sender: Sender) -> Control
     def understand(answer: wire.ForwardResponse) -> Forwarded[R]:
         return Forwarded(decoded(api, version, answer), answer.mutation_count, answer.metadata_offset)
 
-    wrapped = _wrapped(api, version, request, sender)
-    return controller_call(wire.API, wrapped, understand, lane=Lane.FORWARDS, refusals=Refusals())
+    request_of_node = wrapped(api, version, request, sender)
+    return controller_call(wire.API, request_of_node, understand, lane=Lane.FORWARDS, refusals=Refusals())
 
 
 def pass_on(
     connection: Connection, api: Api[Q, R], version: int, request: Q, sender: Sender, *, deadline_ms: float
 ) -> "asyncio.Future[wire.ForwardResponse]":
     """Written before this returns; `decoded` makes an answer of what comes."""
-    wrapped = _wrapped(api, version, request, sender)
-    return connection.send(wire.API, wire.API.version_max, wrapped, deadline_ms=deadline_ms)
+    request_of_node = wrapped(api, version, request, sender)
+    return connection.send(wire.API, wire.API.version_max, request_of_node, deadline_ms=deadline_ms)
 
 
 def decoded(api: Api[Q, R], version: int, answer: wire.ForwardResponse) -> R:
@@ -65,7 +71,8 @@ def decoded(api: Api[Q, R], version: int, answer: wire.ForwardResponse) -> R:
     return api.decode_response(version, body, 0, len(body))
 
 
-def _wrapped(api: Api[Q, R], version: int, request: Q, sender: Sender) -> wire.ForwardRequest:
+def wrapped(api: Api[Q, R], version: int, request: Q, sender: Sender) -> wire.ForwardRequest:
+    """As it travels."""
     return wire.ForwardRequest(
         api_key=api.key,
         api_version=version,
@@ -73,5 +80,8 @@ def _wrapped(api: Api[Q, R], version: int, request: Q, sender: Sender) -> wire.F
         client_id=sender.client_id,
         host=sender.host,
         throttled=sender.throttled,
+        groups=sender.groups,
+        method=sender.method,
+        listener=sender.listener,
         body=b"".join(api.encode_request(version, request)),
     )

@@ -6,9 +6,9 @@ Behaviour worth knowing
 
 from collections.abc import Callable
 
-from ropewalk.broker.peers.peers import PEER_LISTENER
 from ropewalk.kafka.caller import Caller
 from ropewalk.metadata.image import Image
+from ropewalk.metadata.records import PEER_LISTENER
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.peer.find_controller import FindControllerRequest, FindControllerResponse, PeerNode
 

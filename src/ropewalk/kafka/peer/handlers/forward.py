@@ -16,6 +16,7 @@ from ropewalk.base.flow import Waiting
 from ropewalk.base.ids import NodeId
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
+from ropewalk.kafka.identity import Identity
 from ropewalk.kafka.served import ServedApi
 from ropewalk.metadata.image import Image
 from ropewalk.wire.error_code import ErrorCode
@@ -60,7 +61,8 @@ async def handle(
         host=request.host,
         version=request.api_version,
         meter=meter,
-        principal=request.principal,
+        identity=_identity(request),
+        listener=request.listener,
     )
     answer = await served.handle(asked, client)
     assert answer is not None, f"{served.api.name} is always answered"
@@ -77,7 +79,8 @@ async def _for_one_client(request: ForwardRequest, caller: Caller, served: Serve
     """The connection carries the requests of one client only, so they hold each other back as the client's own would."""
     asked = _decoded(request, served)
     client = caller.on_behalf(
-        principal=request.principal,
+        identity=_identity(request),
+        listener=request.listener,
         client_id=request.client_id,
         host=request.host,
         version=request.api_version,
@@ -87,6 +90,11 @@ async def _for_one_client(request: ForwardRequest, caller: Caller, served: Serve
         return ForwardResponse(ErrorCode.NONE)
     body = b"".join(served.api.encode_response(request.api_version, answer))
     return ForwardResponse(ErrorCode.NONE, body=body)
+
+
+def _identity(request: ForwardRequest) -> Identity:
+    """As the node found it that the client is connected to. When it ends is seen to there."""
+    return Identity(request.principal, request.groups, request.method)
 
 
 def _decoded(request: ForwardRequest, served: ServedApi) -> Message:

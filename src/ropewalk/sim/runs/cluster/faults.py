@@ -47,8 +47,10 @@ class ClusterNemesis:
         *,
         strikes_coordinators: bool = False,
         spoils_disks: bool = False,
+        clock_error_ms_max: int | None = None,
     ) -> None:
         """`image` is the cluster as it is, whoever may know of it; `emptied` is told whose disk was replaced."""
+        self._clock_error_ms_max = clock_error_ms_max
         self._workload = workload
         self._world = workload.world
         self._members = members
@@ -382,6 +384,9 @@ class ClusterNemesis:
         if abs(jump_ms) >= _DAY_MS:
             self._note("the clock jumped by days")
         clock.offset_ms += jump_ms
+        if self._clock_error_ms_max is not None:
+            bound_ms = self._clock_error_ms_max
+            clock.offset_ms = min(max(clock.offset_ms, -bound_ms), bound_ms)
         self._workload.journal.note(ClockJumped())
 
         def set_right() -> None:

@@ -24,6 +24,7 @@ from ropewalk.sim.machines.world import Machine, NodePorts, World
 from ropewalk.sim.runs.cluster.guide import KAFKA_PORT
 
 PEER_PORT: Final = 9192
+SQS_PORT: Final = 9324
 SEED_COUNT: Final = 3
 RACK_COUNT: Final = 3
 SCRUBS_MAX: Final = 300
@@ -161,12 +162,14 @@ class Members:
         watched_facts: Callable[[Software], Facts],
         bounds: MetadataBounds,
         has_racks: bool = False,
-        has_front_end: bool = False,
+        front_end_count: int = 0,
+        serves_queues: bool = False,
     ) -> None:
-        """`differing` are settings of single nodes. A front end is the last one, beside `count` others."""
+        """`differing` are settings of single nodes. Front ends are the last ones, beside `count` others."""
         self._world = world
         self.note = world.sometimes.note
         self._broker_count = count
+        self._serves_queues = serves_queues
         self.etcd = etcd
         self.racks = tuple(f"rack{number}" for number in range(RACK_COUNT)) if has_racks else ()
         """Where the nodes stand, each in the one of its number; none where nobody says so."""
@@ -179,7 +182,7 @@ class Members:
                 watched_facts,
                 bounds,
             )
-            for number in range(count + has_front_end)
+            for number in range(count + front_end_count)
         }
 
     @property
@@ -221,11 +224,12 @@ class Members:
             node_id=number,
             kafka=f"{name}:{KAFKA_PORT}",
             http="none",
+            sqs=f"{name}:{SQS_PORT}" if self._serves_queues else "none",
             peer=f"{name}:{PEER_PORT}",
             data="/data",
             roles=("frontend",) if is_front_end else roles,
             seeds=tuple(f"node{seed}:{PEER_PORT}" for seed in range(SEED_COUNT) if seed != number),
-            settings=(*_SETTINGS, *home, *self._rack_settings(number), *settings),
+            settings=(*_SETTINGS, "sqs.insecure=true", *home, *self._rack_settings(number), *settings),
         )
 
     def _rack_settings(self, number: int) -> tuple[str, ...]:

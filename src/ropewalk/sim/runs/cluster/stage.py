@@ -40,6 +40,9 @@ FORCE_S: Final = 15.0
 
 UPGRADED_SHARE: Final = 0.35
 
+CLOCK_ERROR_MS_MAX: Final = 60_000
+"""Where it matters how wrong clocks are."""
+
 _DRIFT: Final = 0.03
 """By which part of a second clocks differ from each other, every second."""
 
@@ -62,8 +65,10 @@ class Stage:
         may_have_front_end: bool = False,
         spoils_disks: bool = False,
         may_upgrade: bool = False,
+        serves_queues: bool = False,
     ) -> None:
-        """`may_lose` tells by a topic's name whether it may lose records when the power fails."""
+        """`may_lose` tells by a topic's name whether it may lose records when the power fails. Where queues are served all nodes have that
+        door, some have no other work, and no clock is so wrong that messages expire or ids are forgotten."""
         self.world = world
         self.rng = rng = world.rng_for("scenario")
         self.workload = Workload(world, ("node0", KAFKA_PORT), until_s=FORM_S)
@@ -87,7 +92,8 @@ class Stage:
             differing=self._differing(),
             etcd=self._etcd,
             has_racks=may_have_racks and rng.random() < 0.4,
-            has_front_end=may_have_front_end and world.rng_for("front end").random() < 0.4,
+            front_end_count=self._draw_front_ends(may_have_front_end, serves_queues),
+            serves_queues=serves_queues,
             watched_facts=partial(WatchedFacts, self.judge),
             bounds=_drawn_bounds(rng),
         )
@@ -108,7 +114,14 @@ class Stage:
             self.rot,
             strikes_coordinators=strikes_coordinators,
             spoils_disks=spoils_disks,
+            clock_error_ms_max=CLOCK_ERROR_MS_MAX if serves_queues else None,
         )
+
+    def _draw_front_ends(self, may_have_one: bool, serves_queues: bool) -> int:
+        rng = self.world.rng_for("front end")
+        if serves_queues:
+            return rng.choice([0, 1, 2, 2])
+        return int(may_have_one and rng.random() < 0.4)
 
     def _differing(self) -> dict[int, tuple[str, ...]]:
         """Files of nodes that will not settle the cluster's settings, and say something else about them."""

@@ -210,17 +210,21 @@ class Nemesis:
             self._end(process)
 
     def _is_spare(self, node_id: NodeId, only: Key | None) -> bool:
-        """Whether everybody else who is counted on is whole: two disks at a time are more than two copies survive."""
+        """Whether everybody else who is counted on is whole: two disks at a time are more than two copies survive.
+
+        A replica that nobody counts on yet may be let in by what its leader heard of it before.
+        """
         for topic in self._around.home.image.topics.values():
             for partition in topic.partitions:
                 key: Key = (topic.topic_id, partition.index)
                 counted = (*partition.isr, *partition.eligible)
-                if only not in (None, key) or node_id not in (*counted, partition.last_leader):
+                if only not in (None, key) or node_id not in (*partition.replicas, partition.last_leader):
                     continue
                 if only is None and partition.replication_factor == 1 and not partition.is_moving:
                     continue  # nobody promised that it survives its only disk
                 others = [other for other in counted if other != node_id]
-                if not others or not all(self._is_whole(other, key) for other in others):
+                is_counted = node_id in (*counted, partition.last_leader)
+                if (is_counted and not others) or not all(self._is_whole(other, key) for other in others):
                     return False
         return True
 

@@ -27,7 +27,7 @@ from ropewalk.sim.runs.cores.process import Surroundings, Timing
 from ropewalk.sim.runs.cores.queue import EventQueue
 from ropewalk.sim.runs.cores.rest import check_rest
 from ropewalk.sim.runs.cores.sometimes import EXPECTED
-from ropewalk.sim.runs.outcome import Outcome
+from ropewalk.sim.runs.outcome import Outcome, complaint_of
 
 WORK_S: Final = 60
 HEAL_S: Final = 60
@@ -49,13 +49,7 @@ SECOND_US: Final = 1_000_000
 
 def run_seed(seed: int) -> Outcome:
     scenario = Scenario(seed)
-    complaint = None
-    try:
-        scenario.play()
-    except Violation as violation:
-        complaint = str(violation)
-    except Exception as error:  # noqa: BLE001  # whatever a run dies of is its result
-        complaint = f"crashed: {error!r} ({' < '.join(_where(error))})"
+    complaint = complaint_of(scenario.play, Violation)
     at_s = scenario.queue.now_us / SECOND_US
     return Outcome(
         seed,
@@ -222,16 +216,3 @@ def _configuration(rng: random.Random) -> dict[str, str]:
 
 def _shown(fact: object) -> str:
     return fact.hex()[:6] if isinstance(fact, bytes) else str(fact)
-
-
-def _where(error: Exception) -> tuple[str, ...]:
-    """The innermost places that the error came through."""
-    lines = []
-    traceback = error.__traceback__
-    while traceback is not None:
-        code = traceback.tb_frame.f_code
-        lines.append(
-            f"{code.co_filename.rpartition('ropewalk/')[2]}:{traceback.tb_lineno} {code.co_qualname}"
-        )
-        traceback = traceback.tb_next
-    return tuple(reversed(lines[-4:]))

@@ -30,7 +30,9 @@ _SETTINGS: Final = (
 
 
 async def boot(ports: NodePorts) -> RunningNode:
-    options = NodeOptions(kafka=f"{NODE_NAME}:{NODE_PORT}", http="none", data="/data", settings=_SETTINGS)
+    options = NodeOptions(
+        kafka=f"{NODE_NAME}:{NODE_PORT}", http="none", sqs="none", data="/data", settings=_SETTINGS
+    )
     node = await life.start(load(options, {}), ports)
     node.failed.add_done_callback(_leave)
     return node

@@ -55,7 +55,8 @@ class Keeper:
     async def start(self) -> bool:
         """One attempt; False if the node is not there afterwards."""
         sync_failure_count = self._machine.platters.sync_failure_count
-        if self._machine.platters.has_failed:
+        had_failed = self._machine.platters.has_failed
+        if had_failed:
             self._journal.note(WriteBackFailed())
         try:
             self._node = await self._machine.start(self._boot)
@@ -67,6 +68,8 @@ class Keeper:
             elif not self._machine.platters.is_short_of_room or self._has_reserve():
                 self._journal.note(StartFailed(self._machine.name, repr(error)))
             return False
+        if self._machine.platters.has_failed and not had_failed:  # perhaps before the logs were looked at
+            self._journal.note(WriteBackFailed())
         return True
 
     def _has_reserve(self) -> bool:

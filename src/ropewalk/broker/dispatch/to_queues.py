@@ -1,0 +1,347 @@
+"""From a door to the leaders of a queue's partitions, and back.
+
+What a reader could get wrong
+    Everything here may be awaited where there is no task: it waits for futures and nothing else.
+    A short poll asks one partition after the other, beginning with another one each time, and all of them before it is answered empty: nothing is
+    acquired twice over. A long poll waits at all of them, and what comes twice is released uncounted (`queues/long_poll.py`).
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Protocol, TypeVar
+
+from ropewalk.base.errors import QueueNotReady, RopewalkError
+from ropewalk.base.flow import Waiting
+from ropewalk.base.ids import NodeId, OwnerId, TopicPartition
+from ropewalk.base.limits import QUEUE_FAR_RECEIVE_MS_MAX, QUEUE_LOOK_AGAIN_MS, QUEUE_PEEK_BYTES_MAX
+from ropewalk.base.ports import Pool
+from ropewalk.base.sharding import shard_of
+from ropewalk.broker.dispatch.dispatch import Dispatch
+from ropewalk.broker.dispatch.far_queues import FarQueues
+from ropewalk.broker.queues.asked_partition import AskedPartition
+from ropewalk.broker.queues.long_poll import LongPoll, Taken
+from ropewalk.broker.queues.looking import record_bytes
+from ropewalk.broker.queues.near_partition import NearPartition
+from ropewalk.broker.queues.queues import Queues
+from ropewalk.broker.queues.receive_counts import ReceiveCounts
+from ropewalk.broker.queues.tasks import moved_count_of
+from ropewalk.metadata.queues import Queue
+from ropewalk.queues.answers import Done
+from ropewalk.queues.commands import Receive
+from ropewalk.queues.messages import Delivered, Outgoing, Receipt, Seen, Sent, Totals
+from ropewalk.queues.state import TaskShare
+
+T = TypeVar("T")
+
+
+class Hold(Protocol):
+    """Tells whoever waits when the client goes."""
+
+    def begin_wait(self, waiting: Waiting) -> None: ...
+
+    def end_wait(self, waiting: Waiting) -> None: ...
+
+
+class ToQueues:
+    def __init__(self, queues: Queues, far: FarQueues, dispatch: Dispatch, pool: Pool) -> None:
+        self._queues = queues
+        self._far = far
+        self._dispatch = dispatch
+        self._pool = pool
+        self._turns = count()
+        self.counts = ReceiveCounts()
+
+    def on_leaders_changed(self) -> None:
+        """The image may name other leaders: receives that were left with former ones go over to these."""
+        self._far.polls.on_leaders_changed(self._leads)
+
+    async def send(self, queue: Queue, messages: Sequence[Outgoing]) -> Sequence[Sent | RopewalkError]:
+        """Of a FIFO queue those of one group keep their order."""
+        if not queue.is_fifo:
+            return await self._least_loaded(queue).send(messages)
+        partition_count = self._partition_count(queue)
+
+        def ask(
+            end: AskedPartition, positions: Sequence[int]
+        ) -> "asyncio.Future[list[Sent | RopewalkError]]":
+            return end.send([messages[each] for each in positions])
+
+        outcomes: list[Sent | RopewalkError] = [QueueNotReady("it was not sent")] * len(messages)
+        asked = self._ask_each(
+            queue, [shard_of(message.group, partition_count) for message in messages], ask, outcomes
+        )
+        for positions, answer in asked:
+            try:
+                _put(outcomes, positions, await answer)
+            except RopewalkError as error:
+                _put(outcomes, positions, [error] * len(positions))
+        return outcomes
+
+    async def receive(
+        self,
+        queue: Queue,
+        *,
+        count_max: int,
+        visibility_ms: int,
+        wait_ms: int,
+        request_id: bytes = b"",
+        hold: Hold,
+    ) -> Sequence[Delivered]:
+        """Empty where nothing came in time. What was taken for a client that has gone meanwhile is released."""
+        deadline_ms = self._queues.now_ms() + wait_ms
+        while True:
+            rest_ms = max(deadline_ms - self._queues.now_ms(), 0)
+            command = Receive(count_max, visibility_ms, rest_ms, request_id)
+            try:
+                delivered = await self._receive(queue, command, hold)
+            except QueueNotReady:
+                rest_ms = deadline_ms - self._queues.now_ms()
+                if rest_ms <= 0:
+                    raise
+                # Nobody leads it for the moment, or somebody else does by now.
+                if await self._changed(min(rest_ms, QUEUE_LOOK_AGAIN_MS), hold):
+                    continue
+                delivered = ()
+            self.counts.note(queue.queue_id, delivered)
+            return delivered
+
+    async def delete(self, queue: Queue, receipts: Sequence[Receipt]) -> Sequence[RopewalkError | None]:
+        def ask(end: AskedPartition, positions: Sequence[int]) -> "asyncio.Future[Done]":
+            return end.delete([receipts[each] for each in positions])
+
+        return await self._settle(queue, [receipt.partition for receipt in receipts], ask)
+
+    async def change_visibility(
+        self, queue: Queue, changes: Sequence[tuple[Receipt, int]]
+    ) -> Sequence[RopewalkError | None]:
+        """Each with the new visibility in milliseconds."""
+
+        def ask(end: AskedPartition, positions: Sequence[int]) -> "asyncio.Future[Done]":
+            return end.change([changes[each] for each in positions])
+
+        return await self._settle(queue, [receipt.partition for receipt, _ in changes], ask)
+
+    async def purge(self, queue: Queue) -> None:
+        """Raises `PurgeInProgress` within a minute of the last: the leader of the first partition remembers."""
+        for end in self._all(queue):
+            await end.purge()
+
+    async def rewind(self, queue: Queue, *, to_ms: int) -> None:
+        """As if nothing that was sent since had been received or deleted, as far as it is in the log; what was sent before is gone."""
+        for end in self._all(queue):
+            await end.rewind(to_ms)
+
+    async def totals(self, queue: Queue) -> Totals:
+        ends = self._all(queue)
+        totals = [await end.totals() for end in ends]
+        oldest = [each.oldest_sent_at_ms for each in totals if each.oldest_sent_at_ms is not None]
+        return Totals(
+            sum([each.visible_count for each in totals]),
+            sum([each.in_flight_count for each in totals]),
+            sum([each.delayed_count for each in totals]),
+            min(oldest, default=None),
+            tuple([figures for each in totals for figures in each.partitions]),
+        )
+
+    async def share(self, queue: Queue, index: int) -> TaskShare | None:
+        """Of the latest move task that came to a partition; None: none did."""
+        return await self._end(queue, index).share()
+
+    async def moved_count(self, queue: Queue, task_id: bytes) -> int:
+        """For a move task, as far as those can be asked who move."""
+        shares: list[TaskShare | None] = []
+        for index in range(self._partition_count(queue)):
+            try:
+                shares.append(await self.share(queue, index))
+            except RopewalkError:  # nobody leads it for the moment
+                continue
+        return moved_count_of(shares, task_id)
+
+    async def peek(self, queue: Queue, *, count_max: int) -> Sequence[Seen]:
+        """The first ones that are not settled, as many as one look may show."""
+        seen: list[Seen] = []
+        shown_bytes = 0
+        for end in self._all(queue):
+            for each in await end.peek(count_max - len(seen)):
+                if shown_bytes < QUEUE_PEEK_BYTES_MAX:
+                    seen.append(each)
+                    shown_bytes += record_bytes(each.record)
+            if len(seen) >= count_max or shown_bytes >= QUEUE_PEEK_BYTES_MAX:
+                break
+        return seen
+
+    async def look_at(self, queue: Queue, partition: int, offset: int) -> Seen | None:
+        """One message, whatever has become of it; None where it is no longer in the log."""
+        if not 0 <= partition < self._partition_count(queue):
+            return None
+        return next(iter(await self._end(queue, partition).look_at(offset)), None)
+
+    async def _receive(self, queue: Queue, command: Receive, hold: Hold) -> Sequence[Delivered]:
+        ends = self._in_turn(queue)
+        if len(ends) > 1:
+            short = Receive(command.count_max, command.visibility_ms, 0, command.request_id)
+            failure: RopewalkError | None = None
+            for end in ends:
+                try:
+                    delivered = await self._poll([end], short, hold)
+                except RopewalkError as error:  # the others may have something
+                    failure = error
+                    continue
+                if delivered or delivered is None:
+                    return delivered or ()
+            if command.wait_ms <= 0:
+                if failure is not None:  # nobody knows whether there is anything
+                    raise failure
+                return ()
+        return await self._poll(ends, command, hold) or ()
+
+    async def _poll(
+        self, ends: Sequence[AskedPartition], command: Receive, hold: Hold
+    ) -> Sequence[Delivered] | None:
+        """None where the client has gone."""
+        poll = LongPoll()
+        poll.wait_at(ends, command)
+        if poll.taken.done():
+            return await self._delivered(poll, hold, poll.taken.result())
+        guard = None
+        # A leader that hangs keeps nobody waiting for longer than was asked for.
+        if any(end.is_far for end in ends):
+            late_ms = command.wait_ms + QUEUE_FAR_RECEIVE_MS_MAX
+            guard = asyncio.get_running_loop().call_later(late_ms / 1000, poll.hurry)
+        hold.begin_wait(poll)
+        try:
+            taken = await poll.taken
+        finally:
+            hold.end_wait(poll)
+            if guard is not None:
+                guard.cancel()
+        return await self._delivered(poll, hold, taken)
+
+    async def _delivered(self, poll: LongPoll, hold: Hold, taken: Taken | None) -> Sequence[Delivered] | None:
+        if poll.has_gone():
+            if taken is not None:
+                taken.end.release(taken.received)
+            return None
+        if taken is None:
+            return ()
+        at_hand = taken.end.at_hand(taken.received)
+        if at_hand is not None:
+            return at_hand
+        hold.begin_wait(poll)
+        try:
+            delivered = await taken.end.deliver(taken.received)
+        except RopewalkError:
+            taken.end.release(taken.received)
+            raise
+        finally:
+            hold.end_wait(poll)
+        if poll.has_gone():
+            taken.end.release(taken.received)
+            return None
+        return delivered
+
+    async def _settle(
+        self,
+        queue: Queue,
+        partitions: Sequence[int],
+        ask: "Callable[[AskedPartition, Sequence[int]], asyncio.Future[Done]]",
+    ) -> Sequence[RopewalkError | None]:
+        """One outcome for each, in their order."""
+        outcomes: list[RopewalkError | None] = [None] * len(partitions)
+        for positions, answer in self._ask_each(queue, partitions, ask, outcomes):
+            try:
+                _put(outcomes, positions, (await answer).refusals)
+            except RopewalkError as error:
+                _put(outcomes, positions, [error] * len(positions))
+        return outcomes
+
+    def _ask_each(
+        self,
+        queue: Queue,
+        partitions: Sequence[int],
+        ask: "Callable[[AskedPartition, Sequence[int]], asyncio.Future[T]]",
+        outcomes: list[Sent | RopewalkError] | list[RopewalkError | None],
+    ) -> "list[tuple[list[int], asyncio.Future[T]]]":
+        """`partitions` has one for each item; those of one partition are asked together. What is refused at once is put among the outcomes."""
+        by_partition: dict[int, list[int]] = {}
+        for position, index in enumerate(partitions):
+            by_partition.setdefault(index, []).append(position)
+        asked: list[tuple[list[int], asyncio.Future[T]]] = []
+        for index, positions in by_partition.items():
+            try:
+                asked.append((positions, ask(self._end(queue, index), positions)))
+            except RopewalkError as error:
+                for position in positions:
+                    outcomes[position] = error
+        return asked
+
+    async def _changed(self, within_ms: float, hold: Hold) -> bool:
+        """After a while, or when something has changed that may bring the queue back; not if the client has gone."""
+        poll = LongPoll()
+        timer = asyncio.get_running_loop().call_later(within_ms / 1000, _let_go, poll)
+        self._queues.tell_when_changed(poll.taken)
+        hold.begin_wait(poll)
+        try:
+            await poll.taken
+        finally:
+            hold.end_wait(poll)
+            timer.cancel()
+        return not poll.is_over
+
+    def _in_turn(self, queue: Queue) -> list[AskedPartition]:
+        """Its partitions that somebody leads, beginning with another one each time. Raises `QueueNotReady` where there is none."""
+        partition_count = self._partition_count(queue)
+        if partition_count == 1:
+            return [self._end(queue, 0)]
+        ends: list[AskedPartition] = []
+        failure: QueueNotReady | None = None
+        start = next(self._turns)
+        for number in range(partition_count):
+            try:
+                ends.append(self._end(queue, (start + number) % partition_count))
+            except QueueNotReady as error:
+                failure = error
+        if not ends and failure is not None:
+            raise failure
+        return ends
+
+    def _all(self, queue: Queue) -> list[AskedPartition]:
+        """Raises `QueueNotReady` where nobody leads one of them."""
+        return [self._end(queue, index) for index in range(self._partition_count(queue))]
+
+    def _end(self, queue: Queue, index: int) -> AskedPartition:
+        hosted = self._queues.here(queue, index)
+        if hosted is not None:
+            return NearPartition(hosted, self._pool)
+        leader = self._dispatch.leader(TopicPartition(queue.topic, index))
+        if leader is None or leader == self._dispatch.node_id:
+            return NearPartition(self._queues.find(queue, index), self._pool)
+        return self._far.at(leader, queue, index)
+
+    def _leads(self, node_id: NodeId, queue_id: OwnerId, index: int) -> bool:
+        queue = self._queues.image.queues.by_id(queue_id)
+        return queue is not None and self._dispatch.leader(TopicPartition(queue.topic, index)) == node_id
+
+    def _least_loaded(self, queue: Queue) -> AskedPartition:
+        ends = self._in_turn(queue)
+        if len(ends) == 1:
+            return ends[0]
+        serving = [each for each in ends if each.is_serving]
+        return min(serving or ends, key=lambda each: each.pending_bytes)
+
+    def _partition_count(self, queue: Queue) -> int:
+        topic = self._queues.image.topics_by_id.get(queue.topic_id)
+        if topic is None:
+            raise QueueNotReady(f"queue {queue.name} has no topic here")
+        return len(topic.partitions)
+
+
+def _let_go(poll: LongPoll) -> None:
+    if not poll.taken.done():
+        poll.taken.set_result(None)
+
+
+def _put(outcomes: list[T], positions: Sequence[int], told: Sequence[T]) -> None:
+    for position, outcome in zip(positions, told, strict=True):
+        outcomes[position] = outcome

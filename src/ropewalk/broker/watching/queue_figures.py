@@ -1,0 +1,74 @@
+"""Figures of queues: their messages by state, what keeps their logs from becoming shorter, and what receivers were given.
+
+What a reader could get wrong
+    A node tells of the partitions it leads, and of the receives that came through it: sums over all nodes count each once.
+    The bytes behind a floor are estimated from offsets, since finding a place in a log takes a look at its index.
+"""
+
+from collections.abc import Iterator
+
+from ropewalk.base import metrics
+from ropewalk.base.limits import SCRAPE_SLICE_COUNT
+from ropewalk.base.metrics import Sheet
+from ropewalk.base.ports import Clock
+from ropewalk.broker.dispatch.to_queues import ToQueues
+from ropewalk.broker.queues.figures import totals_of
+from ropewalk.broker.queues.hosted_queue import HostedQueue
+from ropewalk.broker.queues.queues import Queues
+from ropewalk.metadata.queues import Queue
+
+
+class QueueFigures:
+    def __init__(self, queues: Queues, to_queues: ToQueues, clock: Clock) -> None:
+        self._queues = queues
+        self._to_queues = to_queues
+        self._clock = clock
+
+    def collect(self, sheet: Sheet) -> Iterator[None]:
+        there = list(self._queues.image.queues)
+        self._to_queues.counts.keep_only({queue.queue_id for queue in there})
+        for position, queue in enumerate(there, 1):
+            self._add(sheet, queue)
+            if position % SCRAPE_SLICE_COUNT == 0:
+                yield
+        if there:
+            sheet.add(metrics.QUEUE_LOADS, self._queues.load_count)
+            sheet.add(metrics.QUEUE_LOAD_SECONDS, self._queues.load_ms / 1000)
+            sheet.add(metrics.QUEUE_DEAD_MOVED, self._queues.moves.moved_count)
+            sheet.add(metrics.QUEUE_REDRIVEN, self._queues.moves.redriven_count)
+            sheet.add(metrics.QUEUE_DEAD_REFUSED, self._queues.moves.refused_count)
+        yield
+
+    def _add(self, sheet: Sheet, queue: Queue) -> None:
+        serving = [each for each in self._queues.of_queue(queue) if each.is_serving]
+        if serving:
+            self._add_state(sheet, queue.name, serving)
+        counted = self._to_queues.counts.of(queue.queue_id)
+        if counted is not None:
+            sheet.add(metrics.QUEUE_RECEIVED, counted.received_count, queue.name)
+            sheet.add(metrics.QUEUE_REDELIVERED, counted.redelivered_count, queue.name)
+            sheet.add(metrics.QUEUE_EMPTY_RECEIVES, counted.empty_count, queue.name)
+
+    def _add_state(self, sheet: Sheet, name: str, serving: list[HostedQueue]) -> None:
+        totals = totals_of(serving)
+        sheet.add(metrics.QUEUE_MESSAGES, totals.visible_count, name, "visible")
+        sheet.add(metrics.QUEUE_MESSAGES, totals.in_flight_count, name, "inflight")
+        sheet.add(metrics.QUEUE_MESSAGES, totals.delayed_count, name, "delayed")
+        oldest_ms = totals.oldest_sent_at_ms
+        age_ms = 0 if oldest_ms is None else max(self._clock.now_ms() - oldest_ms, 0)
+        sheet.add(metrics.QUEUE_OLDEST_AGE, age_ms / 1000, name)
+        figures = totals.partitions
+        sheet.add(metrics.QUEUE_HOLES, sum(each.hole_count for each in figures), name)
+        sheet.add(metrics.QUEUE_FLOOR_LAG, sum(map(_floor_lag_bytes, serving)), name)
+        sheet.add(metrics.QUEUE_WINDOWS_FULL, sum(each.is_window_full for each in figures), name)
+        sheet.add(
+            metrics.QUEUE_MOVES_WAITING, sum(each.dying_count + each.moving_count for each in figures), name
+        )
+        sheet.add(metrics.QUEUE_POLLS_WAITING, sum(each.waiting_count for each in figures), name)
+
+
+def _floor_lag_bytes(hosted: HostedQueue) -> int:
+    log = hosted.partition.log
+    offsets = log.end_offset - log.start_offset
+    behind = log.end_offset - max(hosted.serving().state.floor, log.start_offset)
+    return 0 if offsets <= 0 or behind <= 0 else log.size_bytes * behind // offsets

@@ -1,0 +1,86 @@
+"""The file of access keys: which there are, their secrets, and who may administrate.
+
+    [AKIAIOSFODNN7EXAMPLE]
+    secret = "…"
+    admin = true
+
+What a reader could get wrong
+    Nobody but its owner may read or write the file: whoever knows a secret is who it says. A file that others may read is refused.
+"""
+
+import os
+import stat
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from ropewalk.base.errors import InvalidSetting
+from ropewalk.base.limits import SQS_CREDENTIALS_BYTES_MAX
+from ropewalk.sqs.authentication import Key
+
+SETTING: Final = "sqs.credentials"
+_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+
+
+class Stamp(Struct, frozen=True):
+    """What tells one state of the file from another."""
+
+    inode: int
+    size_bytes: int
+    modified_ns: int
+
+
+class _Entry(Struct, frozen=True, forbid_unknown_fields=True):
+    secret: str
+    admin: bool = False
+
+
+def stamp_of(path: str) -> Stamp | None:
+    """None where there is no such file, or it cannot be looked at."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return Stamp(found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def read_keys(path: str) -> Mapping[str, Key]:
+    """Waits for the disk. Raises `InvalidSetting` for a file that is not as it must be."""
+    try:
+        with Path(path).open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            content = file.read(SQS_CREDENTIALS_BYTES_MAX + 1)
+    except OSError as error:
+        raise InvalidSetting(f"{SETTING}: {path} cannot be read: {error.strerror or error}") from error
+    if mode & _OTHERS:
+        raise InvalidSetting(
+            f"{SETTING}: others than its owner may use {path} (mode {stat.S_IMODE(mode):04o}); run chmod 600 {path}"
+        )
+    if len(content) > SQS_CREDENTIALS_BYTES_MAX:
+        raise InvalidSetting(f"{SETTING}: {path} is larger than {SQS_CREDENTIALS_BYTES_MAX} bytes")
+    return parse_keys(content, path)
+
+
+def parse_keys(content: bytes, path: str) -> Mapping[str, Key]:
+    """Raises `InvalidSetting`. No message quotes a secret."""
+    try:
+        table = tomllib.loads(content.decode())
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidSetting(f"{SETTING}: {path} is no TOML: {error}") from None
+    keys: dict[str, Key] = {}
+    for access_key, value in table.items():
+        entry = {"secret": value} if isinstance(value, str) else value
+        try:
+            read = msgspec.convert(entry, _Entry)
+        except msgspec.ValidationError as error:
+            raise InvalidSetting(f"{SETTING}: {path}: {access_key}: {error}") from None
+        if not read.secret or not access_key:
+            raise InvalidSetting(f"{SETTING}: {path}: {access_key} has no secret")
+        keys[access_key] = Key(read.secret, read.admin)
+    if not keys:
+        raise InvalidSetting(f"{SETTING}: {path} names no access key")
+    return keys
