@@ -37,6 +37,8 @@ def kinds_here() -> tuple[str, ...]:
 PATIENCE_S: Final = 90
 """How long a group may take to agree; the longest honest wait is a session's end, six seconds. Twenty Java clients on a busy machine take more."""
 
+LOOK_AGAIN_S: Final = 0.2
+
 Partition = tuple[str, int]
 Position = tuple[str, int, int]
 
@@ -49,7 +51,8 @@ _names = itertools.count()
 def wait_until(
     condition: Callable[[], bool], what: str | Callable[[], str], *, within_s: float = PATIENCE_S
 ) -> None:
-    """Returns when `condition` holds; it is looked at again whenever any member of any crew says something.
+    """Returns when `condition` holds; it is looked at again whenever any member of any crew says something, and
+    every `LOOK_AGAIN_S`: what a broker shows changes without a word from anybody.
 
     `what` was waited for in vain: words, or how to find them when the time is over.
     """
@@ -57,7 +60,7 @@ def wait_until(
     with _changed:
         while not condition():
             assert not _failures, _failures
-            _changed.wait(max(0.0, deadline_s - time.monotonic()))
+            _changed.wait(min(LOOK_AGAIN_S, max(0.0, deadline_s - time.monotonic())))
             if time.monotonic() > deadline_s and not condition():
                 said = what if isinstance(what, str) else what()
                 raise AssertionError(f"not within {within_s} s: {said}")
