@@ -10,7 +10,6 @@ from ropewalk.base.ids import NodeId
 from ropewalk.broker.administration.acl_changes import AclChanges
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.forwarded import FORWARDED
-from ropewalk.kafka.identity import Identity
 from ropewalk.kafka.peer.handlers import forward
 from ropewalk.kafka.proxy.routed import ROUTED
 from ropewalk.kafka.served import ServedApi
@@ -18,6 +17,7 @@ from ropewalk.metadata.records import KAFKA_LISTENER
 from ropewalk.metadata.settings.rights import STANDARD_AUTHORIZER
 from ropewalk.node.kafka_door import serve_here
 from ropewalk.security.access import Filter, Operation, Pattern, Permission, ResourceType, Rule
+from ropewalk.security.identity import Identity
 from ropewalk.wire.api import AnyApi
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.peer.forward import ForwardRequest

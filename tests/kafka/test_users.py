@@ -8,10 +8,10 @@ import pytest
 from ropewalk.base.ids import NodeId
 from ropewalk.broker.peers.calls.forward import wrapped
 from ropewalk.kafka.caller import Caller, Holdable
-from ropewalk.kafka.identity import Identity
 from ropewalk.kafka.peer.handlers import forward
 from ropewalk.kafka.served import ServedApi
 from ropewalk.metadata.image import Image
+from ropewalk.security.identity import Identity
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import alter_user_scram_credentials as alter
 from ropewalk.wire.messages import describe_user_scram_credentials as describe

@@ -8,8 +8,8 @@ from ropewalk.base.flow import Waiting
 from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import REQUEST_ITEMS_PER_TURN
 from ropewalk.broker.peers.calls.forward import Sender
-from ropewalk.kafka.identity import ANONYMOUS_IDENTITY, Identity
 from ropewalk.runtime.steps import turn
+from ropewalk.security.identity import ANONYMOUS_IDENTITY, Identity
 
 
 class Disconnect(Exception):

@@ -33,12 +33,12 @@ from ropewalk.base.ports import Clock
 from ropewalk.kafka.caller import Caller, Disconnect
 from ropewalk.kafka.connections import Connections
 from ropewalk.kafka.encoded import Encoded
-from ropewalk.kafka.identity import ANONYMOUS_IDENTITY, Identity
 from ropewalk.kafka.meter import Meter
 from ropewalk.kafka.receive_buffer import ReceiveBuffer
 from ropewalk.kafka.served import ServedApi
 from ropewalk.kafka.terms import ListenerTerms
 from ropewalk.runtime.steps import begin
+from ropewalk.security.identity import ANONYMOUS_IDENTITY, Identity
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.headers import decode_request_header, encode_response_header
 from ropewalk.wire.messages import api_versions, sasl_authenticate

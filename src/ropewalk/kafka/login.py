@@ -24,7 +24,7 @@ from ropewalk.base.limits import LOGIN_AGAIN_MS_MIN, LOGIN_FAREWELL_MS, LOGIN_ST
 from ropewalk.kafka.caller import Caller, Disconnect
 from ropewalk.kafka.connection import Connection
 from ropewalk.kafka.exchanges import MECHANISMS, Exchange, Proved, offered
-from ropewalk.kafka.identity import Identity
+from ropewalk.security.identity import Identity
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from ropewalk.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from ropewalk.base.ports import TlsContexts
-from ropewalk.kafka.identity import Identity
 from ropewalk.metadata.records import KAFKA_LISTENER
+from ropewalk.security.identity import Identity
 from ropewalk.security.protocols import SecurityProtocol
 
 if TYPE_CHECKING:

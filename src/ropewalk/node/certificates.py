@@ -22,8 +22,8 @@ from ropewalk.base.errors import InvalidSetting
 from ropewalk.base.limits import CERTIFICATES_LOOK_MS
 from ropewalk.base.metrics import Sheet
 from ropewalk.base.ports import Clock, Pool, Ports, TlsContexts
-from ropewalk.kafka.identity import Identity
 from ropewalk.node.config import Config
+from ropewalk.security.identity import Identity
 
 if TYPE_CHECKING:
     import ssl

@@ -16,9 +16,9 @@ from ropewalk.base.flow import Waiting
 from ropewalk.base.ids import NodeId
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
-from ropewalk.kafka.identity import Identity
 from ropewalk.kafka.served import ServedApi
 from ropewalk.metadata.image import Image
+from ropewalk.security.identity import Identity
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.produce import API as PRODUCE
 from ropewalk.wire.peer.forward import ForwardRequest, ForwardResponse
