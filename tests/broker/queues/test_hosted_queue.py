@@ -3,8 +3,9 @@
 import asyncio
 
 import pytest
+from msgspec import structs
 
-from ropewalk.base.errors import QueueNotReady, RopewalkError, ShardUnavailable
+from ropewalk.base.errors import BatchTooLarge, QueueNotReady, RopewalkError, ShardUnavailable
 from ropewalk.base.ids import Offset, ProducerEpoch, ProducerId
 from ropewalk.base.limits import QUEUE_READ_AHEAD_BYTES_MAX
 from ropewalk.broker.partitions.acknowledgements import Acks
@@ -388,6 +389,58 @@ def test_a_message_too_large_for_the_topic_is_refused_alone() -> None:
         assert isinstance(outcomes[1], Sent)
 
     hosting(story)
+
+
+def test_a_message_that_fits_no_segment_is_refused_alone() -> None:
+    async def story(host: Host) -> None:
+        with_segments_of(host, 100_000)
+        outcomes = await host.told(host.sending("x" * 100_000, "y" * 60_000, "z" * 60_000))
+        assert isinstance(outcomes[0], BatchTooLarge)
+        assert all(isinstance(each, Sent) for each in outcomes[1:])
+        assert not host.thrown_away
+        assert [len(each) for each in bodies_of(await host.receive())] == [60_000, 60_000]
+
+    hosting(story)
+
+
+def test_a_snapshot_is_written_in_pieces_that_fit_a_segment() -> None:
+    async def story(host: Host) -> None:
+        with_segments_of(host, 4_096)
+        for start in range(0, 1_000, 50):
+            await host.send(*[f"{number}" for number in range(start, start + 50)])
+        for _ in range(100):
+            assert len(await host.receive(visibility_ms=600_000)) == 10
+        host.hosted.write_snapshot()
+        await host.commit()
+        assert host.shapes().count("snapshot") == 2, "the first of all, and this one, which is whole"
+        assert not host.thrown_away
+        await host.replace()
+        await host.commit()
+        assert not await host.receive(), "everything is in flight"
+
+    hosting(story)
+
+
+def test_a_delta_that_fits_no_segment_becomes_a_snapshot() -> None:
+    async def story(host: Host) -> None:
+        await host.send(*[f"{number}" for number in range(1_000)])
+        for _ in range(100):
+            await host.receive(visibility_ms=1_000)
+        with_segments_of(host, 4_096)
+        await host.pass_time(2_000)
+        host.hosted.change(host.queue, structs.replace(host.settings, retry_backoff_ms=900_000))
+        await host.pass_time(2_000)
+        assert not host.thrown_away
+        await host.replace()
+        await host.commit()
+        assert core_of(host).figures().resting_count == 1_000
+        assert not await host.receive(), "all of them rest"
+
+    hosting(story)
+
+
+def with_segments_of(host: Host, size_bytes: int) -> None:
+    host.partition.log.settings = structs.replace(host.partition.log.settings, segment_bytes=size_bytes)
 
 
 def test_what_is_sent_while_the_node_stops_is_refused_and_nothing_is_written() -> None:

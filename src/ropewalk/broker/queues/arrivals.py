@@ -8,12 +8,13 @@ What a reader could get wrong
 from collections.abc import Callable
 
 from ropewalk.base.errors import BatchExceedsSegment, BatchTooLarge, OutOfOrderSequence, ProducerFenced
+from ropewalk.base.limits import QUEUE_BATCH_BYTES
 from ropewalk.broker.partitions.acknowledgements import Acks
 from ropewalk.broker.partitions.partition import Partition, Prepared
 from ropewalk.broker.partitions.partitions import Partitions
 from ropewalk.broker.queues.dead_letters import batches_of
 from ropewalk.queues.messages import Arrival, Arrived, Shipment
-from ropewalk.records.batch import SEQUENCE_MAX, decode_header
+from ropewalk.records.batch import HEADER_BYTES, SEQUENCE_MAX, decode_header
 
 _REFUSED_FOR_GOOD = (BatchExceedsSegment, BatchTooLarge)
 """Nothing is in the log, and nothing will be."""
@@ -47,6 +48,7 @@ class Arrivals:
             producer_id=shipment.producer_id,
             producer_epoch=shipment.producer_epoch,
             sequence=(shipment.sequence + shipment.first_index + skipped_count) & SEQUENCE_MAX,
+            bytes_max=min(QUEUE_BATCH_BYTES, target.log.settings.segment_bytes - HEADER_BYTES),
         ):
             view = memoryview(batch)
             target.append(Prepared(view, decode_header(view)), Acks.ALL, 0)

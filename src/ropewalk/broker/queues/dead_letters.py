@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ropewalk.base.ids import ProducerEpoch, ProducerId
-from ropewalk.base.limits import QUEUE_BATCH_BYTES
 from ropewalk.broker.queues.headers import (
     DELAY_MS,
     MESSAGE_ID,
@@ -64,14 +63,14 @@ def redriven(record: Record, source: Queue, target: Queue | None, *, sent_at_ms:
 
 
 def batches_of(
-    entries: Sequence[Entry], *, producer_id: int, producer_epoch: int, sequence: int
+    entries: Sequence[Entry], *, producer_id: int, producer_epoch: int, sequence: int, bytes_max: int
 ) -> Iterator[bytearray]:
-    """In order, each with the sequences that follow the one before."""
+    """In order, each with the sequences that follow the one before. Larger than `bytes_max` is only one of a single message."""
     batch: list[Entry] = []
     batch_bytes = 0
     for entry in entries:
         size_bytes = entry_bytes(entry[0], entry[1], entry[3])
-        if batch and batch_bytes + size_bytes > QUEUE_BATCH_BYTES:
+        if batch and batch_bytes + size_bytes > bytes_max:
             yield _packed(batch, producer_id, producer_epoch, sequence)
             sequence = (sequence + len(batch)) & SEQUENCE_MAX
             batch, batch_bytes = [], 0

@@ -433,6 +433,9 @@ class HostedQueue:
             return False
         start_offset = self.partition.log.end_offset
         delta = core.take_delta(now_ms)
+        if len(delta) > turn.state_size_max(self.partition):  # the snapshot has all of it
+            self._append_snapshot(core)
+            return True
         turn.append_delta(self.partition, self.queue.queue_id, delta, now_ms)
         self._on_state_appended(start_offset)
         self.snapshots.on_delta(len(delta))
@@ -442,7 +445,10 @@ class HostedQueue:
         now_ms = self._time.now_ms()
         start_offset = self.partition.log.end_offset
         size_bytes = turn.append_snapshot(
-            self.partition, self.queue.queue_id, core.take_snapshot(now_ms), now_ms
+            self.partition,
+            self.queue.queue_id,
+            core.take_snapshot(now_ms, turn.state_size_max(self.partition)),
+            now_ms,
         )
         self._on_state_appended(start_offset)
         self.snapshots.on_written(size_bytes)

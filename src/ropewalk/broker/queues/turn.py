@@ -2,12 +2,14 @@
 
 What a reader could get wrong
     The messages of a turn are several batches only where one would be too large. Nobody else appends between them.
+    A segment may be as small as a message may be large (`segment.bytes`), so that is asked, too: what fits none would fail the whole turn.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from ropewalk.base.ids import OwnerId
-from ropewalk.base.limits import QUEUE_BATCH_BYTES, QUEUE_BATCH_RECORDS_MAX
+from ropewalk.base.limits import QUEUE_BATCH_BYTES, QUEUE_BATCH_RECORDS_MAX, QUEUE_SNAPSHOT_PIECE_BYTES
 from ropewalk.broker.partitions.acknowledgements import Acks
 from ropewalk.broker.partitions.partition import Partition, Prepared
 from ropewalk.queues.messages import Outgoing
@@ -16,6 +18,9 @@ from ropewalk.records.codec import Codec
 from ropewalk.records.conform import conform
 from ropewalk.records.control import BEGINS_HERE, NOT_WHOLE, OWNER_GONE, build_state
 from ropewalk.records.packing import Entry, Headers, entry_bytes, pack
+
+_STATE_OVERHEAD_BYTES: Final = 256
+"""More than a state batch takes besides its value: its header, its key, and the record's lengths."""
 
 
 def entries_of(messages: Sequence[Outgoing]) -> list[tuple[Entry, int]]:
@@ -40,7 +45,12 @@ def size_of(entry: Entry) -> int:
 
 def size_max(partition: Partition) -> int:
     """Of a message that the topic takes."""
-    return partition.rules.bytes_max - HEADER_BYTES
+    return min(partition.rules.bytes_max, partition.log.settings.segment_bytes) - HEADER_BYTES
+
+
+def state_size_max(partition: Partition) -> int:
+    """Of a delta, or of a piece of a snapshot."""
+    return min(QUEUE_SNAPSHOT_PIECE_BYTES, partition.log.settings.segment_bytes - _STATE_OVERHEAD_BYTES)
 
 
 def append_messages(partition: Partition, entries: Sequence[Entry], size_bytes: int, now_ms: int) -> None:
