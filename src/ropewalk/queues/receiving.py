@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from ropewalk.base.limits import QUEUE_RECEIVE_MESSAGES_MAX
+from ropewalk.base.limits import QUEUE_DEDUPLICATION_MS, QUEUE_RECEIVE_MESSAGES_MAX
 from ropewalk.queues.answers import Given, Received
 from ropewalk.queues.commands import Receive
 from ropewalk.queues.errors import TooManyInFlight
@@ -47,9 +47,9 @@ class Chosen(Struct, frozen=True):
 
 
 def repeated(state: QueueState, command: Receive, log_ms: int) -> Batch | None:
-    """The messages of the receive with the same id, if it still has all of them and nobody has changed their visibility."""
+    """The messages of the receive with the same id within five minutes, if it still has all of them and nobody has changed their visibility."""
     kept = state.receives.get(command.request_id) if command.request_id else None
-    if kept is None or kept.until_ms <= log_ms:
+    if kept is None or min(kept.until_ms, kept.at_ms + QUEUE_DEDUPLICATION_MS) <= log_ms:
         return None
     sent_at_ms = []
     for offset in kept.offsets:

@@ -19,7 +19,7 @@ from ropewalk.broker.dispatch.dispatch import Dispatch
 from ropewalk.broker.dispatch.queue_polls import Left, QueuePolls
 from ropewalk.broker.peers.calls.call import Call
 from ropewalk.broker.peers.calls.queue_look import queue_peek, queue_totals
-from ropewalk.broker.peers.calls.queue_reset import queue_reset
+from ropewalk.broker.peers.calls.queue_reset import may_purge, queue_reset
 from ropewalk.broker.peers.calls.queue_send import queue_send
 from ropewalk.broker.peers.calls.queue_settle import queue_settle
 from ropewalk.broker.peers.calls.queue_ship import queue_ship
@@ -139,6 +139,9 @@ class FarPartition:
         if receipts:
             with suppress(RopewalkError):  # too much is under way: they come back when their time is over
                 self._far.begin(self._ask(queue_settle(self._queue_id, self.index, releases=receipts)))
+
+    def check_may_purge(self) -> "asyncio.Future[None]":
+        return self._far.begin(self._ask(may_purge(self._queue_id, self.index)))
 
     def purge(self) -> "asyncio.Future[None]":
         return self._far.begin(self._ask(queue_reset(self._queue_id, self.index)))

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Protocol, TypeVar
+from zlib import crc32
 
 from ropewalk.base.errors import QueueNotReady, RopewalkError
 from ropewalk.base.flow import Waiting
@@ -123,8 +124,14 @@ class ToQueues:
         return await self._settle(queue, [receipt.partition for receipt, _ in changes], ask)
 
     async def purge(self, queue: Queue) -> None:
-        """Raises `PurgeInProgress` within a minute of the last: the leader of the first partition remembers."""
-        for end in self._all(queue):
+        """Raises `PurgeInProgress` within a minute of the last: the leader of the first partition remembers.
+
+        That one is asked first and purged last. So what failed in between is done anew, and whole, when the client comes again.
+        """
+        first, *others = self._all(queue)
+        if others:
+            await first.check_may_purge()
+        for end in (*others, first):
             await end.purge()
 
     async def rewind(self, queue: Queue, *, to_ms: int) -> None:
@@ -178,7 +185,8 @@ class ToQueues:
         return next(iter(await self._end(queue, partition).look_at(offset)), None)
 
     async def _receive(self, queue: Queue, command: Receive, hold: Hold) -> Sequence[Delivered]:
-        ends = self._in_turn(queue)
+        # Whoever repeats a receive under its id asks in the same order again.
+        ends = self._in_turn(queue, crc32(command.request_id) if command.request_id else next(self._turns))
         if len(ends) > 1:
             short = Receive(command.count_max, command.visibility_ms, 0, command.request_id)
             failure: RopewalkError | None = None
@@ -289,14 +297,13 @@ class ToQueues:
             timer.cancel()
         return not poll.is_over
 
-    def _in_turn(self, queue: Queue) -> list[AskedPartition]:
-        """Its partitions that somebody leads, beginning with another one each time. Raises `QueueNotReady` where there is none."""
+    def _in_turn(self, queue: Queue, start: int) -> list[AskedPartition]:
+        """Its partitions that somebody leads, one after the other from the one that `start` chooses. Raises `QueueNotReady` where there is none."""
         partition_count = self._partition_count(queue)
         if partition_count == 1:
             return [self._end(queue, 0)]
         ends: list[AskedPartition] = []
         failure: QueueNotReady | None = None
-        start = next(self._turns)
         for number in range(partition_count):
             try:
                 ends.append(self._end(queue, (start + number) % partition_count))
@@ -324,7 +331,7 @@ class ToQueues:
         return queue is not None and self._dispatch.leader(TopicPartition(queue.topic, index)) == node_id
 
     def _least_loaded(self, queue: Queue) -> AskedPartition:
-        ends = self._in_turn(queue)
+        ends = self._in_turn(queue, next(self._turns))
         if len(ends) == 1:
             return ends[0]
         serving = [each for each in ends if each.is_serving]

@@ -44,6 +44,9 @@ class AskedPartition(Protocol):
 
     def deliver(self, received: Received) -> Awaitable[list[Delivered]]: ...
 
+    def check_may_purge(self) -> Awaitable[None]:
+        """Raises `PurgeInProgress` where the first partition remembers a purge of the last minute. Nothing is done."""
+
     def purge(self) -> Awaitable[None]: ...
 
     def rewind(self, to_ms: int) -> Awaitable[None]: ...

@@ -63,13 +63,16 @@ class NearPartition:
     async def deliver(self, received: Received) -> list[Delivered]:
         return await self._hosted.deliver(received)
 
-    async def purge(self) -> None:
+    async def check_may_purge(self) -> None:
         """The log of the first partition remembers when it was purged, for all of them and whoever leads."""
         hosted = self._hosted
         since_ms = hosted.now_ms() - hosted.serving().state.purged_at_ms
         if hosted.index == 0 and 0 <= since_ms < QUEUE_PURGE_REST_MS:
             raise PurgeInProgress(f"queue {hosted.queue.name} was purged within the last minute")
-        await hosted.purge().answer
+
+    async def purge(self) -> None:
+        await self.check_may_purge()
+        await self._hosted.purge().answer
 
     async def rewind(self, to_ms: int) -> None:
         """As if nothing that was sent since had been received or deleted, as far as it is in the log; what was sent before is gone."""

@@ -1,4 +1,4 @@
-"""QueueReset (key 10026): a partition of a queue is purged, or rewound to a time."""
+"""QueueReset (key 10026): a partition of a queue is purged, or rewound to a time; or it is asked whether the queue may be purged."""
 
 from typing import Final
 
@@ -12,6 +12,8 @@ class QueueResetRequest(Message, frozen=True):
     partition: Int32
     rewind_to_ms: Int64
     """-1: it is purged."""
+    only_asks: bool = False
+    """Nothing is done: whether it would be refused to purge the queue now."""
 
 
 class QueueResetResponse(Message, frozen=True):

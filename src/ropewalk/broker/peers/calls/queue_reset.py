@@ -11,3 +11,9 @@ def queue_reset(queue_id: OwnerId, partition: int, *, rewind_to_ms: int | None =
     """Without a time it is purged."""
     request = wire.QueueResetRequest(queue_id, partition, -1 if rewind_to_ms is None else rewind_to_ms)
     return call(wire.API, request, lambda response: check(response.refusal), lane=Lane.QUEUES)
+
+
+def may_purge(queue_id: OwnerId, partition: int) -> Call[None]:
+    """Nothing is done; raises what a purge is refused with."""
+    request = wire.QueueResetRequest(queue_id, partition, -1, only_asks=True)
+    return call(wire.API, request, lambda response: check(response.refusal), lane=Lane.QUEUES)

@@ -14,7 +14,9 @@ async def handle(request: QueueResetRequest, caller: Caller, *, find: Find, pool
     del caller  # any node of the cluster
     try:
         near = NearPartition(find(OwnerId(bytes(request.queue_id)), request.partition), pool)
-        if request.rewind_to_ms >= 0:
+        if request.only_asks:
+            await near.check_may_purge()
+        elif request.rewind_to_ms >= 0:
             await near.rewind(request.rewind_to_ms)
         else:
             await near.purge()
