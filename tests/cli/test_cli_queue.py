@@ -136,6 +136,13 @@ def test_why_a_message_is_not_given_out_is_told_in_a_sentence(
     assert "has no message of that id" in ropewalk("queue", "why", "jobs.fifo", "m-9").stderr
 
 
+def test_of_a_dead_letter_it_is_told_where_it_is(door: LoopbackQueues, ropewalk: Ropewalk) -> None:
+    dead = add(door, "dead")
+    add(door, "jobs", RedrivePolicy=json.dumps({"deadLetterTargetArn": dead.arn, "maxReceiveCount": 2}))
+    ropewalk("queue", "send", "dead", "hemp")
+    assert ropewalk("queue", "why", "jobs", "m-1").stdout == "m-1 is dead: in dead\n"
+
+
 def test_dead_letters_go_back_and_elsewhere(door: LoopbackQueues, ropewalk: Ropewalk) -> None:
     add(door, "dead")
     add(door, "jobs")

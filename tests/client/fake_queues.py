@@ -240,16 +240,25 @@ class FakeQueues:
 
     def _do_ExplainMessage(self, fields: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
         now_ms = self.clock.now_ms()
+        behind = None
         for message in self._queue(fields["QueueUrl"]).messages:
+            is_hidden = message.visible_at_ms > now_ms
             if message.message_id == fields["MessageId"]:
-                is_hidden = message.visible_at_ms > now_ms
                 return {
+                    "BehindMessageId": behind,
                     "State": "in flight" if is_hidden else "visible",
                     "ReceiveCount": message.receive_count,
                     "Attempt": message.receive_count,
                     "MessageGroupId": message.entry.get("MessageGroupId"),
                     "VisibleTimestamp": message.visible_at_ms if is_hidden else None,
                 }
+            behind = behind or (message.message_id if is_hidden else None)
+        if any(
+            message.message_id == fields["MessageId"]
+            for each in self.queues.values()
+            for message in each.messages
+        ):
+            return {"State": "settled"}  # it went to another queue
         raise Refused("ResourceNotFoundException", "The queue's log has no message of that id.", 404)
 
     def _do_RewindQueue(self, fields: dict[str, Any]) -> None:  # noqa: N802

@@ -16,6 +16,7 @@ from ropewalk.broker.queues.headers import DEDUPLICATION_ID, MESSAGE_ID, RECEIVE
 from ropewalk.broker.queues.hosted_queue import Asked
 from ropewalk.broker.queues.message_ids import make_message_id, topic_digest
 from ropewalk.broker.queues.opened import header_of
+from ropewalk.client.administration.admin import Admin, NewTopic
 from ropewalk.metadata.queues import Queue
 from ropewalk.queues.commands import EndMove
 from ropewalk.queues.messages import Delivered, Outgoing, Receipt, Sent
@@ -317,6 +318,75 @@ def test_a_purge_is_refused_within_a_minute_of_the_last() -> None:
     in_a_cluster(story, nodes=1)
 
 
+def test_a_purge_that_failed_half_way_is_done_when_it_is_asked_for_again() -> None:
+    async def story(nodes: Nodes) -> None:
+        queue = await make_queue(nodes, "jobs", partitions=3)
+        way = await through(nodes, queue)
+        hindered = nodes[0].queues.find(queue, 1)
+        purge = hindered.purge
+
+        def refuse() -> Asked[Any]:
+            raise Throttled("not now")
+
+        setattr(hindered, "purge", refuse)  # noqa: B010
+        await way.send(queue, [outgoing("one")])
+        with pytest.raises(Throttled):
+            await way.purge(queue)
+        setattr(hindered, "purge", purge)  # noqa: B010
+        for number in range(9):
+            await way.send(queue, [outgoing(f"m{number}")])
+        await way.purge(queue)
+        assert not await receive(nodes, queue)
+        with pytest.raises(PurgeInProgress):
+            await way.purge(queue)
+
+    in_a_cluster(story, nodes=1)
+
+
+async def make_queue_led_by_another_than_the_first(nodes: Nodes, attributes: dict[str, str]) -> Queue:
+    """So that nobody at its leader waits for what the first node changes."""
+    for number in range(8):
+        queue = await make_queue(nodes, f"jobs{number}", attributes=attributes)
+        if leader_of(nodes, queue) != 0:
+            return queue
+    raise AssertionError("the first node leads everything")
+
+
+def test_dead_letters_stay_when_their_target_is_deleted_and_its_topic_is_not() -> None:
+    async def story(nodes: Nodes) -> None:
+        async with nodes.client() as client:
+            await Admin(client).create_topics([NewTopic("dead", 1, 1)])
+        changes = nodes[0].queue_changes
+        await changes.create("dead", attributes={}, tags={}, owner=None, topic="dead")
+        queue = await make_queue_led_by_another_than_the_first(nodes, {"RedrivePolicy": POLICY})
+        way = await through(nodes, queue)
+        await way.send(queue, [outgoing("poison")])
+        await die(nodes, queue)
+        assert not await receive(nodes, queue), "it has gone where it should"
+        await changes.delete("dead")
+        await way.send(queue, [outgoing("poison")])
+        await die(nodes, queue)
+        assert bodies(await receive(nodes, queue, visibility_ms=1_000)) == ["poison"], "once more than it may"
+        await changes.create("dead", attributes={}, tags={}, owner=None, topic="dead")
+        await asyncio.sleep(5)
+        assert not await receive(nodes, queue)
+
+    in_a_cluster(story)
+
+
+def test_dead_letters_have_no_target_when_kafka_deletes_its_topic() -> None:
+    async def story(nodes: Nodes) -> None:
+        await make_queue(nodes, "dead")
+        queue = await make_queue_led_by_another_than_the_first(nodes, {"RedrivePolicy": POLICY})
+        hosted = nodes[leader_of(nodes, queue)].queues.find(queue, 0)
+        assert hosted.settings.dead_letters is not None
+        async with nodes.client() as client:
+            await Admin(client).delete_topics(["dead"])
+        await nodes.until(lambda: hosted.settings.dead_letters is None)
+
+    in_a_cluster(story)
+
+
 def test_whoever_leads_knows_when_a_queue_was_purged() -> None:
     async def story(nodes: Nodes) -> None:
         queue = await make_queue(nodes, "jobs")
@@ -409,5 +479,23 @@ def test_what_is_deleted_leaves_the_log_and_never_the_last_snapshot() -> None:
         await way.send(queue, [outgoing("after")])
         nodes.members[leader_of(nodes, queue)].kill()
         assert bodies(await receive(nodes, queue)) == ["after"]
+
+    in_a_cluster(story)
+
+
+def test_of_a_fifo_message_it_is_told_which_one_of_its_group_holds_it_up() -> None:
+    async def story(nodes: Nodes) -> None:
+        queue = await make_queue(nodes, "steps.fifo")
+        way = await through(nodes, queue)
+        sent = [(await way.send(queue, [outgoing(f"m{n}", group=f"g{n % 2}")]))[0] for n in range(4)]
+        offsets = [each.offset for each in sent if isinstance(each, Sent)]
+        for member in nodes.members.values():
+            seen = [await member.node.to_queues.look_at(queue, 0, offset) for offset in offsets]
+            assert [each.state if each else None for each in seen] == ["unread"] * 4
+        await receive(nodes, queue, 1)
+        for member in nodes.members.values():
+            seen = [await member.node.to_queues.look_at(queue, 0, offset) for offset in offsets]
+            told = [(each.state, each.behind_offset) for each in seen if each]
+            assert told == [("in flight", -1), ("visible", -1), ("visible", offsets[0]), ("visible", -1)]
 
     in_a_cluster(story)

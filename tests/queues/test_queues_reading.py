@@ -144,3 +144,27 @@ def test_ids_that_have_run_out_are_forgotten_though_nobody_sends_any_more() -> N
     core.tick(over_ms + QUEUE_DEDUPLICATION_REST_MS)
     assert core.figures().deduplication_count == 0
     assert core.deadline_ms() is None
+
+
+@pytest.mark.parametrize(
+    ("after_ms", "expected"), [(QUEUE_DEDUPLICATION_MS - 1, [0]), (QUEUE_DEDUPLICATION_MS, [])]
+)
+def test_the_id_of_a_receive_counts_for_five_minutes_however_long_its_messages_are_hidden(
+    after_ms: int, expected: list[int]
+) -> None:
+    core = QueuePartition(QueueSettings(is_fifo=True), QueueState(), committed_end=1, now_ms=NOW_MS)
+    receive = Receive(10, 3_600_000, 0, b"an id")
+    core.decide(1, receive, NOW_MS)
+    assert given_in(core.on_read(messages(0, 1), 1, NOW_MS)) == [0]
+    assert given_in(core.decide(2, receive, NOW_MS + after_ms)) == expected
+
+
+def test_what_holds_a_message_up_is_the_first_of_its_group_that_is_hidden() -> None:
+    core = QueuePartition(QueueSettings(is_fifo=True), QueueState(), committed_end=8, now_ms=NOW_MS)
+    core.decide(1, Receive(1, 30_000), NOW_MS)
+    core.on_read(messages(0, 8), 8, NOW_MS)
+    assert [core.held_up_by(offset) for offset in range(8)] == [None, None, 0, None, 0, None, 0, None]
+    assert core.figures().hidden_group_count == 1
+    core.tick(NOW_MS + 30_000)
+    assert core.held_up_by(2) is None
+    assert core.figures().hidden_group_count == 0

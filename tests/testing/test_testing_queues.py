@@ -161,3 +161,20 @@ def test_a_queue_is_found_among_the_nodes_of_its_cluster() -> None:
         assert cluster.queues() == ["jobs"]
         cluster.delete_queues(["jobs"])
         assert cluster.queues() == []
+
+
+def test_figures_tell_what_holds_a_fifo_queue_up_and_whether_its_dead_letters_have_a_target() -> None:
+    with Cluster() as cluster:
+        cluster.create_queue("dead.fifo")
+        arn = "arn:aws:sqs:us-east-1:000000000000:dead.fifo"
+        policy = f'{{"deadLetterTargetArn": "{arn}", "maxReceiveCount": 2}}'
+        cluster.create_queue("steps.fifo", redrive_policy=policy)
+        with Queue("steps.fifo", endpoint=cluster.sqs) as queue:
+            for number, group in enumerate(("a", "b", "b", "c")):
+                queue.send("step", group=group, deduplication_id=str(number))
+            assert len(queue.receive(3, wait_s=1)) == 3
+            told = figures(cluster)
+            assert told['ropewalk_queue_hidden_groups{queue="steps.fifo"}'] == 2
+            assert told['ropewalk_queue_dlq_missing{queue="steps.fifo"}'] == 0
+            cluster.delete_queues(["dead.fifo"])
+            assert figures(cluster)['ropewalk_queue_dlq_missing{queue="steps.fifo"}'] == 1

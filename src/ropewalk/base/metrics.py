@@ -215,6 +215,11 @@ QUEUE_FLOOR_LAG: Final = _gauge(
     "Bytes of the log from the oldest message that is not deleted on, estimated.",
     "queue",
 )
+QUEUE_HIDDEN_GROUPS: Final = _gauge(
+    "ropewalk_queue_hidden_groups",
+    "Message groups of a FIFO queue of which nothing can be given out, since their first message is in flight or delayed.",
+    "queue",
+)
 QUEUE_WINDOWS_FULL: Final = _gauge(
     "ropewalk_queue_windows_full",
     "Partitions of the queue whose next messages are not looked at until some are deleted: their first 120,000 are delayed or of groups that are locked.",
@@ -222,6 +227,11 @@ QUEUE_WINDOWS_FULL: Final = _gauge(
 )
 QUEUE_MOVES_WAITING: Final = _gauge(
     "ropewalk_queue_moves_waiting", "Dead letters that wait for their move, or are under way.", "queue"
+)
+QUEUE_DEAD_TARGET_MISSING: Final = _gauge(
+    "ropewalk_queue_dlq_missing",
+    "1 where RedrivePolicy names a queue that is gone: messages stay, however often they are received in vain.",
+    "queue",
 )
 QUEUE_POLLS_WAITING: Final = _gauge(
     "ropewalk_queue_polls_waiting", "Receives that wait for a message.", "queue"

@@ -114,6 +114,10 @@ class QueuePartition:
         head = self._outlook.head()
         return None if head is None else self._outlook.sent_at_ms(head)
 
+    def held_up_by(self, offset: int) -> int | None:
+        """FIFO: the message before it in its group that is hidden, and has to be visible or done with first."""
+        return self._outlook.line.held_up_by(offset)
+
     @property
     def wants_producer(self) -> bool:
         """Messages that are to be moved wait for a producer id (`ProvideProducer`)."""
@@ -233,6 +237,7 @@ class QueuePartition:
             waiting_count=len(self._waiting),
             deduplication_count=len(self.state.deduplication),
             unread_count=max(self._committed_end - outlook.read_end, 0),
+            hidden_group_count=outlook.line.hidden_group_count(),
             is_window_full=not outlook.can_read(),
         )
 

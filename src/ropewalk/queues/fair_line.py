@@ -99,6 +99,12 @@ class FairLine:
     def known_count(self) -> int:
         return len(self._group_of)
 
+    def held_up_by(self, offset: int) -> int | None:  # noqa: ARG002
+        return None
+
+    def hidden_group_count(self) -> int:
+        return 0
+
     def _visible_with(self, offset: int) -> BitMap64:
         """The visible messages among which it is, or would be."""
         return self._noisy.get(self._group_of.get(offset, ""), self._quiet)

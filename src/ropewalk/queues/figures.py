@@ -19,5 +19,7 @@ class QueueFigures(Struct, frozen=True):
     deduplication_count: int
     unread_count: int
     """Offsets that were never looked at."""
+    hidden_group_count: int
+    """FIFO: groups that are known and of which nothing can be given out."""
     is_window_full: bool
     """No more of the log is read until something is settled: too many delayed, or groups that are locked."""

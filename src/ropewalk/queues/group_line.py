@@ -84,9 +84,15 @@ class GroupLine:
     def known_count(self) -> int:
         return len(self._group_of)
 
-    @property
-    def locked_group_count(self) -> int:
-        """Groups with messages of which none can be given out."""
+    def held_up_by(self, offset: int) -> int | None:
+        for before in self._groups.get(self._group_of.get(offset, ""), ()):
+            if before >= offset:
+                break
+            if before in self._group_of and before not in self._visible:
+                return before
+        return None
+
+    def hidden_group_count(self) -> int:
         return len(self._groups) - len(self._ready)
 
     def _look(self, group: str) -> None:

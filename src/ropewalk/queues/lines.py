@@ -44,6 +44,12 @@ class Line(Protocol):
     def known_count(self) -> int:
         """Messages whose groups are kept; 0 where groups do not matter."""
 
+    def held_up_by(self, offset: int) -> int | None:
+        """The first message before it in its group that is hidden, so that it is not given out; None: none is known."""
+
+    def hidden_group_count(self) -> int:
+        """Groups that are known and of which nothing can be given out: their first message is in flight or delayed. 0 where groups hold nothing up."""
+
 
 class PlainLine:
     """The lowest offset first: what comes back has waited longest."""
@@ -84,4 +90,10 @@ class PlainLine:
         return False
 
     def known_count(self) -> int:
+        return 0
+
+    def held_up_by(self, offset: int) -> int | None:  # noqa: ARG002
+        return None
+
+    def hidden_group_count(self) -> int:
         return 0

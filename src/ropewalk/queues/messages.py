@@ -62,12 +62,15 @@ class Seen(Struct, frozen=True):
     partition: int
     record: Record
     state: str
-    """visible, in flight, delayed, resting, dying, moving or settled."""
+    """visible, in flight, delayed, resting, dying, moving or settled; unread, where nobody has come so far in a FIFO queue, so that it is not known what
+    holds it up."""
     receive_count: int = 0
     first_received_at_ms: int = 0
     attempt: int = 0
     until_ms: int = 0
     """Wall time at which it becomes visible; 0: it is."""
+    behind_offset: int = -1
+    """FIFO: of the message of its group that has to be done with first; -1: nothing of the group holds it up."""
 
 
 class Totals(Struct, frozen=True):

@@ -35,7 +35,7 @@ async def answer(request: Request, desk: Desk, caller: Caller, request_id: str, 
     if not url:
         raise missing("QueueUrl")
     queue = desk.queue(url)
-    shown = {"visible"}
+    shown = {"visible", "unread"}
     if fields.get("ShowInvisible", "").lower() == "true":
         shown |= {"in flight", "resting", "dying", "moving"}
     if fields.get("ShowDelayed", "").lower() == "true":

@@ -1,15 +1,17 @@
 """Dead letters on their way from a hosted queue: what they say of themselves when they arrive."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from typing import Any
 
+from ropewalk.base.errors import Throttled
 from ropewalk.base.ids import ProducerId, TopicId
 from ropewalk.broker.queues.headers import RECEIVE_COUNT
 from ropewalk.broker.queues.moves import Moves
 from ropewalk.queues.commands import ProvideProducer
 from ropewalk.queues.messages import Arrival, Arrived, Shipment
 from ropewalk.queues.settings import DeadLetterTarget, QueueSettings
-from tests.broker.queues.queue_bench import Host, a_turn, hosting
+from tests.broker.queues.queue_bench import Host, a_turn, bodies_of, hosting
 
 TARGET = TopicId(b"t" * 16)
 RECEIVES_MAX = 2
@@ -23,8 +25,10 @@ class Facts:
         self.topics_by_id = {TARGET: object()}
         self.queues = self
 
-    def by_topic(self, _: TopicId) -> None:
-        """The target is no queue of anybody's."""
+        self.is_queue = True
+
+    def by_topic(self, _: TopicId) -> object | None:
+        return object() if self.is_queue else None
 
 
 class Ids:
@@ -45,22 +49,28 @@ class Carrier:
         return Arrived(Arrival.ARRIVED, shipment.first_index + len(shipment.entries))
 
 
-def begin_moves(host: Host, carrier: Carrier) -> None:
-    facts: Any = Facts()
+def begin_moves(
+    host: Host, carrier: Carrier, facts: Any = None, begin: Callable[[Any], object] = asyncio.ensure_future
+) -> Moves:
+    image: Any = facts or Facts()
     moves = Moves(
-        facts,
+        image,
         Ids(),
         carrier.ship,
         pool=host.bench.ports.pool,
-        begin=asyncio.ensure_future,
+        begin=begin,
         remembered_ms=lambda: 60_000,
     )
     moves.begin(host.hosted)
+    return moves
 
 
-async def make_dead_letters(host: Host, *bodies: str, is_last_committed: bool = True) -> None:
+async def make_dead_letters(
+    host: Host, *bodies: str, is_last_committed: bool = True, has_producer: bool = True
+) -> None:
     """Of the last turn, in which they become dead, it may be left to the caller when it is committed."""
-    host.hosted.ask(ProvideProducer(7, 0))
+    if has_producer:
+        host.hosted.ask(ProvideProducer(7, 0))
     await host.send(*bodies)
     for _ in range(RECEIVES_MAX - 1):
         assert len(await host.receive(visibility_ms=1_000)) == len(bodies)
@@ -108,6 +118,44 @@ def test_a_move_whose_intent_is_committed_late_is_carried_out() -> None:
         await a_turn()
         await host.commit()
         await host.pass_time(3_000)
+        return carrier.receive_counts
+
+    assert hosting(story, SETTINGS) == [b"2"]
+
+
+def test_what_was_to_go_to_a_queue_that_is_deleted_stays_and_can_be_received() -> None:
+    """The topic had been adopted, so it is still there, and nobody looks for messages in it."""
+
+    async def story(host: Host) -> tuple[list[bytes | None], list[str], int]:
+        carrier, facts = Carrier(), Facts()
+        carrier.may_go.set()
+        facts.is_queue = False
+        moves = begin_moves(host, carrier, facts)
+        await make_dead_letters(host, "one")
+        await host.pass_time(1_000)
+        return carrier.receive_counts, bodies_of(await host.receive()), moves.refused_count
+
+    assert hosting(story, SETTINGS) == ([], ["one"], 1)
+
+
+def test_a_producer_is_asked_for_again_where_too_much_was_under_way() -> None:
+    async def story(host: Host) -> list[bytes | None]:
+        carrier, refusals = Carrier(), [Throttled("too much is under way")]
+        carrier.may_go.set()
+
+        def begin(work: Coroutine[Any, Any, None]) -> object:
+            if refusals:
+                work.close()
+                raise refusals.pop()
+            return asyncio.ensure_future(work)
+
+        moves = begin_moves(host, carrier, begin=begin)
+        await make_dead_letters(host, "one", has_producer=False)
+        for each in host.wanting_producers:
+            moves.provide(each)
+        await host.pass_time(5_000)
+        await host.pass_time(5_000)
+        assert not refusals
         return carrier.receive_counts
 
     assert hosting(story, SETTINGS) == [b"2"]

@@ -61,12 +61,17 @@ def _seen(hosted: HostedQueue, record: Record) -> Seen:
     if state.is_settled(record.offset):
         return Seen(index, record, "settled")
     entry = state.entries.get(record.offset)
+    behind = core.held_up_by(record.offset)
+    behind_offset = -1 if behind is None else behind
     if entry is None:
         delay_ms = settings.delay_ms if settings.is_fifo else delay_ms_of(record)
         until_ms = record.timestamp + delay_ms
         if delay_ms and until_ms > now_ms:
             return Seen(index, record, "delayed", until_ms=until_ms)
-        return Seen(index, record, "moving" if state.is_moving(record.offset) else "visible")
+        if state.is_moving(record.offset):
+            return Seen(index, record, "moving")
+        is_unread = settings.is_fifo and record.offset >= core.read_end
+        return Seen(index, record, "unread" if is_unread else "visible", behind_offset=behind_offset)
     is_hidden = entry.until_ms > clock.log_ms(now_ms)
     if state.is_moving(record.offset):
         name = "moving"
@@ -84,4 +89,5 @@ def _seen(hosted: HostedQueue, record: Record) -> Seen:
         entry.first_received_at_ms,
         entry.attempt,
         clock.now_ms(entry.until_ms) if is_hidden else 0,
+        behind_offset if name == "visible" else -1,
     )

@@ -74,7 +74,7 @@ class Moves:
 
     def provide(self, hosted: HostedQueue) -> None:
         """What it has to move waits for a producer id."""
-        self._start(hosted, self._provide(hosted))
+        self._start(hosted, self._provide(hosted), self.provide)
 
     def _on_order(
         self, hosted: HostedQueue, core: QueuePartition | None, order: "asyncio.Future[MoveOrder]"
@@ -82,7 +82,7 @@ class Moves:
         if order.cancelled():
             return
         if order.exception() is None:
-            self._start(hosted, self._carry(hosted, order.result().move))
+            self._start(hosted, self._carry(hosted, order.result().move), self.begin)
         elif hosted.core is core:
             # What was intended is committed late, and stays intended. Another core has another who waits for orders.
             asyncio.get_running_loop().call_later(QUEUE_MOVE_REST_MS / 1000, self._begin_again, hosted, core)
@@ -91,7 +91,13 @@ class Moves:
         if hosted.core is core:
             self.begin(hosted)
 
-    def _start(self, hosted: HostedQueue, work: "Coroutine[Any, Any, None]") -> None:
+    def _start(
+        self,
+        hosted: HostedQueue,
+        work: "Coroutine[Any, Any, None]",
+        again: Callable[[HostedQueue], None],
+    ) -> None:
+        """`again` is called after a while where too much is under way now."""
         try:
             self._begin(work)
         except NodeStopping:
@@ -100,7 +106,7 @@ class Moves:
             _log.warning(
                 "a move of messages is put off", partition=str(hosted.partition.name), reason=str(error)
             )
-            asyncio.get_running_loop().call_later(QUEUE_MOVE_REST_MS / 1000, self.begin, hosted)
+            asyncio.get_running_loop().call_later(QUEUE_MOVE_REST_MS / 1000, again, hosted)
 
     async def _provide(self, hosted: HostedQueue) -> None:
         while hosted.is_serving:
@@ -134,7 +140,8 @@ class Moves:
 
     async def _append(self, hosted: HostedQueue, move: MoveIntended) -> int:
         """How many of them the target has: the first ones, and certainly never more. Raises where nobody knows."""
-        if TopicId(move.topic_id) not in self._image.topics_by_id:
+        topic_id = TopicId(move.topic_id)
+        if topic_id not in self._image.topics_by_id:
             return 0
         age_ms = hosted.now_ms() - move.intended_at_ms
         if age_ms > self._remembered_ms():
@@ -142,7 +149,7 @@ class Moves:
                 f"whether {len(move.offsets)} messages have arrived cannot be known any more after {age_ms} ms"
             )
         shipment = Shipment(
-            topic_id=TopicId(move.topic_id),
+            topic_id=topic_id,
             partition=move.partition,
             producer_id=move.producer_id,
             producer_epoch=move.producer_epoch,
@@ -151,6 +158,8 @@ class Moves:
         )
         arrived = await self._ship(shipment)
         while arrived.arrival is Arrival.ARRIVED and arrived.message_count < len(move.offsets):
+            if self._image.queues.by_topic(topic_id) is None:  # deleted, and its topic had been adopted
+                return arrived.message_count
             entries = await self._entries(hosted, move, arrived.message_count)
             if not entries:
                 return arrived.message_count

@@ -21,7 +21,7 @@ from ropewalk.broker.queues.arrivals import Arrivals
 from ropewalk.broker.queues.hosted_queue import HostedQueue, Time
 from ropewalk.broker.queues.moves import Moves, ProducerIds
 from ropewalk.broker.queues.read_ahead import ReadAheadRoom
-from ropewalk.broker.queues.settings import settings_of
+from ropewalk.broker.queues.settings import lacks_target, settings_of
 from ropewalk.broker.queues.tasks import Tasks
 from ropewalk.metadata.image import Image, Topic
 from ropewalk.metadata.queues import Queue
@@ -236,14 +236,14 @@ class Queues:
                     continue
                 case QueueDeleted():
                     touched.update(dict.fromkeys(self._topics_of(record.queue_id)))
+                    touched.update(dict.fromkeys(self._sources_of(record.name)))
                     continue
                 case _:
                     return self._all_topics()
+            if isinstance(record, TopicDeleted):  # and whatever queue it was
+                touched.update(dict.fromkeys(self._bound_for(record.topic_id)))
             if queue is not None:  # where their dead letters go may have come, or grown
-                for name in queues.sources_of(queue.name):
-                    source = queues.get(name)
-                    if source is not None:
-                        touched[source.topic_id] = None
+                touched.update(dict.fromkeys(self._sources_of(queue.name)))
         return touched if records else self._all_topics()
 
     def _all_topics(self) -> Iterable[TopicId]:
@@ -252,6 +252,21 @@ class Queues:
     def _topics_of(self, queue_id: OwnerId) -> Iterator[TopicId]:
         for topic_id, hosted in self._hosted.items():
             if any(each.queue.queue_id == queue_id for each in hosted.values()):
+                yield topic_id
+
+    def _sources_of(self, name: str) -> Iterator[TopicId]:
+        """The topics of queues whose dead letters go to the one of that name, or went there."""
+        queues = self._image.queues
+        for source_name in queues.sources_of(name):
+            source = queues.get(source_name)
+            if source is not None:
+                yield source.topic_id
+
+    def _bound_for(self, target_id: TopicId) -> Iterator[TopicId]:
+        """The topics of queues here whose dead letters go to that topic."""
+        for topic_id, hosted in self._hosted.items():
+            targets = [each.settings.dead_letters for each in hosted.values()]
+            if any(target is not None and target.topic_id == target_id for target in targets):
                 yield topic_id
 
     async def _follow(self, topic_id: TopicId) -> None:
@@ -270,12 +285,20 @@ class Queues:
             settings = settings_of(queue, index, self._image, topic_settings)
             partition = self._partitions.led(topic_id, index)
             if index in hosted:
+                self._warn_of_lost_target(hosted[index], queue)
                 hosted[index].change(queue, settings)
                 self.tasks.look(hosted[index])
             elif partition is not None and not partition.has_ended:
                 await self._host(queue, topic, index, partition)
         if not hosted:
             self._hosted.pop(topic_id, None)
+
+    def _warn_of_lost_target(self, hosted: HostedQueue, queue: Queue) -> None:
+        if hosted.settings.dead_letters is not None and lacks_target(queue, self._image):
+            _log.warning(
+                "the queue that dead letters go to is gone; messages stay, however often they are received in vain",
+                partition=str(hosted.partition.name),
+            )
 
     def _let_go_of(self, topic_id: TopicId, queue: Queue | None) -> None:
         hosted = self._hosted.pop(topic_id, {})

@@ -32,6 +32,12 @@ def settings_of(queue: Queue, index: int, image: Image, topic: TopicSettings) ->
     )
 
 
+def lacks_target(queue: Queue, image: Image) -> bool:
+    """Whether its dead letters are to go to a queue that is not there."""
+    redrive = _redrive(queue)
+    return redrive is not None and image.queues.get(redrive.target) is None
+
+
 def _dead_letters(queue: Queue, index: int, image: Image) -> DeadLetterTarget | None:
     redrive = _redrive(queue)
     target = None if redrive is None else image.queues.get(redrive.target)

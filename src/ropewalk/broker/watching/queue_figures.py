@@ -15,7 +15,8 @@ from ropewalk.broker.dispatch.to_queues import ToQueues
 from ropewalk.broker.queues.figures import totals_of
 from ropewalk.broker.queues.hosted_queue import HostedQueue
 from ropewalk.broker.queues.queues import Queues
-from ropewalk.metadata.queues import Queue
+from ropewalk.broker.queues.settings import lacks_target
+from ropewalk.metadata.queues import REDRIVE_POLICY, Queue
 
 
 class QueueFigures:
@@ -43,6 +44,9 @@ class QueueFigures:
         serving = [each for each in self._queues.of_queue(queue) if each.is_serving]
         if serving:
             self._add_state(sheet, queue.name, serving)
+            if REDRIVE_POLICY in queue.attributes:
+                is_missing = lacks_target(queue, self._queues.image)
+                sheet.add(metrics.QUEUE_DEAD_TARGET_MISSING, int(is_missing), queue.name)
         counted = self._to_queues.counts.of(queue.queue_id)
         if counted is not None:
             sheet.add(metrics.QUEUE_RECEIVED, counted.received_count, queue.name)
@@ -60,6 +64,7 @@ class QueueFigures:
         figures = totals.partitions
         sheet.add(metrics.QUEUE_HOLES, sum(each.hole_count for each in figures), name)
         sheet.add(metrics.QUEUE_FLOOR_LAG, sum(map(_floor_lag_bytes, serving)), name)
+        sheet.add(metrics.QUEUE_HIDDEN_GROUPS, sum(each.hidden_group_count for each in figures), name)
         sheet.add(metrics.QUEUE_WINDOWS_FULL, sum(each.is_window_full for each in figures), name)
         sheet.add(
             metrics.QUEUE_MOVES_WAITING, sum(each.dying_count + each.moving_count for each in figures), name

@@ -5,6 +5,7 @@ What a reader could get wrong
     `adopt`, `explain` and `rewind` are actions of Ropewalk's own. Other servers refuse them.
 """
 
+import json
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -19,7 +20,6 @@ from ropewalk.client.queues import endpoints
 from ropewalk.client.queues.calling import OWN, Caller, listed
 from ropewalk.client.queues.explaining import Explained, read_explanation
 from ropewalk.client.queues.message import Content, read_content
-from ropewalk.client.queues.queue import FIFO_SUFFIX
 
 LIST_MAX: Final = 1_000
 """Of one page; the SQS API's own."""
@@ -133,17 +133,18 @@ class Queues:
         """Where a message is, and why nobody is given it. One that the log no longer has is refused as not there."""
         fields = {"QueueUrl": await self.url(name), "MessageId": message_id}
         answer = await self._caller.call("ExplainMessage", fields, target=OWN)
-        behind = None
-        if name.endswith(FIFO_SUFFIX) and answer.get("State") == "visible":
-            behind = await self._first_of_group(name, answer.get("MessageGroupId"), message_id)
-        return read_explanation(message_id, answer, behind=behind)
+        dead_in = await self._dead_in(name, message_id) if answer.get("State") == "settled" else None
+        return read_explanation(message_id, answer, dead_in=dead_in)
 
-    async def _first_of_group(self, name: str, group: str | None, message_id: str) -> str | None:
-        """The message of the group that is not done with and comes first, if that is another."""
-        for content in await self.peek(name):
-            if content.system.get("MessageGroupId") == group:
-                return content.message_id if content.message_id != message_id else None
-        return None
+    async def _dead_in(self, name: str, message_id: str) -> str | None:
+        """The dead-letter queue of the queue, if the message is among the first that are there."""
+        attributes = await self._attributes(await self.url(name), ("RedrivePolicy",))
+        policy = attributes.get("RedrivePolicy")
+        target = None if policy is None else _name_in_arn(json.loads(policy).get("deadLetterTargetArn"))
+        if target is None or target not in await self.names(target):  # it may have been deleted
+            return None
+        is_there = any(content.message_id == message_id for content in await self.peek(target))
+        return target if is_there else None
 
     async def rewind(self, name: str, *, to_ms: int) -> None:
         """As if nothing that was sent since had been deleted."""

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 _WORDS: Final = {
     "visible": "visible: the next receive may have it",
+    "unread": "visible, unless something before it in its group is hidden: no receive has come so far in the queue",
     "in flight": "in flight",
     "delayed": "delayed",
     "resting": "resting, since it was received in vain",
@@ -19,7 +20,7 @@ _WORDS: Final = {
 class Explained(Struct, frozen=True, kw_only=True):
     message_id: str
     state: str
-    """In the server's words: visible, in flight, delayed, resting, dying, moving or settled."""
+    """In the server's words: visible, unread, in flight, delayed, resting, dying, moving or settled."""
     receive_count: int
     attempt: int
     visible_at_ms: int | None
@@ -30,13 +31,17 @@ class Explained(Struct, frozen=True, kw_only=True):
     dead_letter_source: str | None
     """The queue that gave it up, if it came so."""
     behind: str | None = None
-    """FIFO: the message of its group that has to be done with first."""
+    """FIFO: the message of its group that is hidden, and comes first."""
+    dead_in: str | None = None
+    """The dead-letter queue in which it was found."""
 
     @property
     def text(self) -> str:
         said = _WORDS.get(self.state, self.state)
         if self.behind is not None and self.state == "visible":
             said = f"waits behind message {self.behind} of its group {self.group}"
+        if self.dead_in is not None:
+            said = f"dead: in {self.dead_in}"
         if self.visible_at_ms is not None:
             said += f" until {_moment(self.visible_at_ms)}"
         if self.state == "in flight" and self.attempt:
@@ -48,7 +53,7 @@ class Explained(Struct, frozen=True, kw_only=True):
         return said
 
 
-def read_explanation(message_id: str, answer: dict[str, Any], *, behind: str | None = None) -> Explained:
+def read_explanation(message_id: str, answer: dict[str, Any], *, dead_in: str | None = None) -> Explained:
     """Of what ExplainMessage answers."""
     return Explained(
         message_id=message_id,
@@ -61,7 +66,8 @@ def read_explanation(message_id: str, answer: dict[str, Any], *, behind: str | N
         offset=int(answer.get("Offset") or 0),
         sent_at_ms=answer.get("SentTimestamp"),
         dead_letter_source=answer.get("DeadLetterSource"),
-        behind=behind,
+        behind=answer.get("BehindMessageId"),
+        dead_in=dead_in,
     )
 
 

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from ropewalk.sqs.desk import Caller, Desk
 from ropewalk.sqs.errors import RESOURCE_NOT_FOUND, SqsRefusal
-from ropewalk.sqs.message_ids import place_of
+from ropewalk.sqs.message_ids import message_id, place_of
 from ropewalk.sqs.packing import group_of, said_by
 from ropewalk.sqs.shapes import Input, Output
 
@@ -28,6 +28,8 @@ class ExplainMessageResult(Output, frozen=True, kw_only=True):
     visible_timestamp: int | None = None
     """When it becomes visible, where it is not."""
     dead_letter_source: str | None = None
+    behind_message_id: str | None = None
+    """FIFO: the message of its group that has to be done with first."""
 
 
 async def handle(request: ExplainMessageRequest, desk: Desk, caller: Caller) -> ExplainMessageResult:
@@ -51,4 +53,7 @@ async def handle(request: ExplainMessageRequest, desk: Desk, caller: Caller) -> 
         attempt=seen.attempt,
         visible_timestamp=seen.until_ms or None,
         dead_letter_source=said.source or None,
+        behind_message_id=None
+        if seen.behind_offset < 0
+        else message_id(queue.topic_id, seen.partition, seen.behind_offset),
     )

@@ -23,6 +23,8 @@ class QueueSeen(Message, frozen=True):
     first_received_at_ms: Int64
     attempt: Int64
     until_ms: Int64
+    behind_offset: Int64
+    """-1: nothing holds it up."""
 
 
 class QueueLookResponse(Message, frozen=True):

@@ -45,4 +45,5 @@ def _seen(partition: int, seen: wire.QueueSeen) -> Seen:
         seen.first_received_at_ms,
         seen.attempt,
         seen.until_ms,
+        seen.behind_offset,
     )

@@ -41,4 +41,5 @@ def _seen(seen: Seen) -> QueueSeen:
         seen.first_received_at_ms,
         seen.attempt,
         seen.until_ms,
+        seen.behind_offset,
     )
