@@ -10,7 +10,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from ropewalk.http.routes import METHODS
 from ropewalk.http1.parser import Refused, RequestParser
 from ropewalk.node.http_door import BOUNDS
 
@@ -109,7 +108,7 @@ def forecast(sent: bytes) -> tuple[Due, ...]:
     due: list[Due] = []
     try:
         while (request := parser.next()) is not None:
-            status = 404 if request.path not in PAGES else 200 if request.method in METHODS else 405
+            status = 404 if request.path not in PAGES else 200 if request.method in ("GET", "HEAD") else 405
             due.append(Due(status, request.method != "HEAD"))
             if not request.keeps_alive:
                 return tuple(due)

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from http import HTTPStatus
-from typing import Any, Final
+from typing import Any
 
 from ropewalk.base.metrics import Source
 from ropewalk.broker.upkeep.vitals import Vitals
@@ -11,42 +10,39 @@ from ropewalk.broker.watching.cluster_health import ClusterHealth
 from ropewalk.broker.watching.health import Health
 from ropewalk.http.handlers import health as health_pages
 from ropewalk.http.handlers import index, scrape
-from ropewalk.http1.message import Answer, Request, Visitor, text_answer
+from ropewalk.http1.message import Answer, Handle, Request, Visitor
+from ropewalk.http1.routing import RouteTable
 
 _Page = Callable[[Request], Coroutine[Any, None, Answer]]
 
-METHODS: Final = ("GET", "HEAD")
-"""Everything here is read only."""
+
+def routes(
+    sources: Callable[[], Sequence[Source]],
+    health: Health,
+    cluster_health: ClusterHealth,
+    vitals: Vitals,
+) -> RouteTable:
+    """Everything here is read only. Others may add theirs."""
+    table = RouteTable()
+    scrapes = scrape.Scrapes(sources, vitals)
+    pages: dict[str, _Page] = {
+        "/": index.handle,
+        "/metrics": partial(scrape.handle, scrapes=scrapes, per_partition=True),
+        "/public_metrics": partial(scrape.handle, scrapes=scrapes, per_partition=False),
+        "/livez": partial(health_pages.handle_live, health=health),
+        "/readyz": partial(health_pages.handle_ready, health=health),
+        "/healthz": partial(health_pages.handle_healthy, health=health),
+        "/cluster/healthz": partial(health_pages.handle_cluster, health=cluster_health),
+    }
+    for path, page in pages.items():
+        table.get(path, _for_anybody(page))
+    return table
 
 
-class Routes:
-    def __init__(
-        self,
-        sources: Callable[[], Sequence[Source]],
-        health: Health,
-        cluster_health: ClusterHealth,
-        vitals: Vitals,
-    ) -> None:
-        scrapes = scrape.Scrapes(sources, vitals)
-        self._handlers: dict[str, _Page] = {
-            "/": index.handle,
-            "/metrics": partial(scrape.handle, scrapes=scrapes, per_partition=True),
-            "/public_metrics": partial(scrape.handle, scrapes=scrapes, per_partition=False),
-            "/livez": partial(health_pages.handle_live, health=health),
-            "/readyz": partial(health_pages.handle_ready, health=health),
-            "/healthz": partial(health_pages.handle_healthy, health=health),
-            "/cluster/healthz": partial(health_pages.handle_cluster, health=cluster_health),
-        }
+def _for_anybody(page: _Page) -> Handle:
+    """Who asks makes no difference."""
 
-    async def answer(self, request: Request, _visitor: Visitor) -> Answer:
-        handle = self._handlers.get(request.path)
-        if handle is None:
-            return text_answer(
-                HTTPStatus.NOT_FOUND, f"there is no page {request.path!r}; / lists those there are"
-            )
-        if request.method not in METHODS:
-            allowed = ", ".join(METHODS)
-            return text_answer(
-                HTTPStatus.METHOD_NOT_ALLOWED, f"{request.path} takes {allowed}", ("allow", allowed)
-            )
-        return await handle(request)
+    async def handle(request: Request, _visitor: Visitor) -> Answer:
+        return await page(request)
+
+    return handle

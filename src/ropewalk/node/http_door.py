@@ -7,10 +7,11 @@ from ropewalk.base.budget import ByteBudget
 from ropewalk.base.limits import HTTP_BODY_BYTES_MAX, HTTP_CONNECTIONS_MAX
 from ropewalk.base.ports import Network, Ports, TlsContexts
 from ropewalk.broker.watching.cluster_health import ClusterHealth
-from ropewalk.http.routes import Routes
+from ropewalk.http.routes import routes
 from ropewalk.http1.bounds import HttpBounds
 from ropewalk.http1.connections import HttpConnections
 from ropewalk.http1.listener import HttpListener
+from ropewalk.http1.routing import RouteTable
 from ropewalk.metadata.records import HTTP_LISTENER, HTTPS_LISTENER
 from ropewalk.node.addresses import NONE
 from ropewalk.node.certificates import Certificates, contexts_of_door
@@ -36,13 +37,13 @@ async def http_door(
     if config[SETTING] == NONE:
         return None
     connections = HttpConnections(HTTP, ports.clock, BOUNDS, budget)
-    routes = Routes(instruments.sources, instruments.health, cluster, instruments.vitals)
+    table = routes(instruments.sources, instruments.health, cluster, instruments.vitals)
     instruments.add_source(connections)
     tls = await contexts_of_door(certificates, config, "http")
     registered_as = HTTP_LISTENER if tls is None else HTTPS_LISTENER
     return Door(
         HTTP,
-        partial(_listen, config, ports.network, connections, routes, tls),
+        partial(_listen, config, ports.network, connections, table, tls),
         (partial(reached, registered_as),),
     )
 
@@ -51,14 +52,14 @@ async def _listen(
     config: Config,
     network: Network,
     connections: HttpConnections,
-    routes: Routes,
+    table: RouteTable,
     tls: TlsContexts | None,
 ) -> HttpListener:
     start = partial(
         HttpListener.start,
         network,
         connections=connections,
-        answer=routes.answer,
+        answer=table.answer,
         tls=tls,
         proxies=config.proxies,
     )
