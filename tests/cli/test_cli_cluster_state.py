@@ -1,11 +1,11 @@
 """What is said of a cluster, from what its brokers tell."""
 
 from ropewalk.base.ids import NodeId
-from ropewalk.cli.cluster_state import ClusterState
 from ropewalk.cli.unclean import Leaderless, lines
 from ropewalk.client.administration.copies import Copy
 from ropewalk.client.administration.membership import Loss, Membership, Node, PartitionState, TopicState
 from ropewalk.client.connections.address import Address
+from ropewalk.views.cluster_state import ClusterState
 
 
 def nodes(*numbers: int) -> tuple[NodeId, ...]:

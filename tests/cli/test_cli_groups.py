@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ropewalk.cli.durations import parse_duration
-from ropewalk.cli.group_reset import Aim, Bounds, Target, target_offset
+from ropewalk.views.group_reset import Aim, Bounds, Target, target_offset
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import describe_groups, offset_commit
 from tests.cli.conftest import Ropewalk

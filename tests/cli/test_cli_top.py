@@ -12,9 +12,12 @@ from textual.widgets import DataTable, Input, Static
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import TopicPartition
 from ropewalk.base.limits import TOP_ROWS_MAX
-from ropewalk.cli.group_lag import GroupLag, PartitionLag
 from ropewalk.cli.listing import COLUMNS, Listing, View
-from ropewalk.cli.observation import (
+from ropewalk.cli.top_screen import TopScreen
+from ropewalk.client.errors import ConnectionLost
+from ropewalk.records.record import Record, build
+from ropewalk.views.group_lag import GroupLag, PartitionLag
+from ropewalk.views.observation import (
     ClusterSource,
     GroupSample,
     PartitionSample,
@@ -23,9 +26,6 @@ from ropewalk.cli.observation import (
     TopicRow,
     draw,
 )
-from ropewalk.cli.top_screen import TopScreen
-from ropewalk.client.errors import ConnectionLost
-from ropewalk.records.record import Record, build
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import describe_groups
 from tests.cli.conftest import Ropewalk, in_terminal

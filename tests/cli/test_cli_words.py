@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from ropewalk.base.ids import Offset, TopicPartition
 from ropewalk.cli.lines import read_messages
 from ropewalk.cli.message import Template
-from ropewalk.cli.offsets import Anchor, Where, parse_offset, parse_partitions, parse_time
+from ropewalk.cli.offsets import parse_offset, parse_partitions, parse_time
 from ropewalk.cli.record_format import compile_format, print_json_line
 from ropewalk.records.record import Record
+from ropewalk.views.offsets import Anchor, Where
 
 ORDERS = TopicPartition("orders", 2)
 RECORD = Record(

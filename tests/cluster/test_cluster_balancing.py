@@ -7,7 +7,6 @@ import pytest
 from ropewalk.base.errors import NotController
 from ropewalk.base.ids import NodeId
 from ropewalk.broker.administration.balancing import Removal, Stage
-from ropewalk.cli.cluster_state import collect
 from ropewalk.client.administration.admin import Admin, NewTopic
 from ropewalk.client.administration.balancing import Balancing
 from ropewalk.client.administration.membership import ClusterViewer
@@ -15,6 +14,7 @@ from ropewalk.controller.leadership import leaders_by_broker
 from ropewalk.controller.reassignment import moves
 from ropewalk.controller.relocation import held_count
 from ropewalk.metadata.records import BrokerState
+from ropewalk.views.cluster_state import collect
 from tests.cluster.nodes import Nodes, in_a_cluster
 from tests.cluster.test_cluster_moves import make_orders, partition_at
 from tests.cluster.test_cluster_upkeep import make

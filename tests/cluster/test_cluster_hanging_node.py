@@ -8,15 +8,15 @@ import pytest
 from ropewalk.base.ids import TopicPartition
 from ropewalk.cli.consumption import Consumption, Range
 from ropewalk.cli.failure import Failed
-from ropewalk.cli.group_lag import measure
-from ropewalk.cli.observation import ClusterSource, draw
-from ropewalk.cli.offsets import Anchor, Where
 from ropewalk.cli.record_format import compile_format
-from ropewalk.cli.topic_description import collect
 from ropewalk.client.administration.admin import Admin, NewTopic
 from ropewalk.client.administration.groups import Groups
 from ropewalk.client.producer import Producer
 from ropewalk.records.record import Record
+from ropewalk.views.group_lag import measure
+from ropewalk.views.observation import ClusterSource, draw
+from ropewalk.views.offsets import Anchor, Where
+from ropewalk.views.topic_description import collect
 from tests.cluster.nodes import Nodes, in_a_cluster
 
 PATIENCE_S = 4.0

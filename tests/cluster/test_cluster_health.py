@@ -2,8 +2,8 @@
 
 import asyncio
 
-from ropewalk.cli.cluster_state import ClusterState, collect
 from ropewalk.client.administration.admin import Admin, NewTopic
+from ropewalk.views.cluster_state import ClusterState, collect
 from tests.cluster.nodes import HTTP_PORT, Nodes, in_a_cluster
 from tests.http.client import Line, Page
 

@@ -4,10 +4,10 @@ import pytest
 
 from ropewalk.base.ids import NodeId, TopicPartition
 from ropewalk.broker.dispatch.furthest import furthest
-from ropewalk.cli.cluster_state import collect
 from ropewalk.cli.unclean import leaderless
 from ropewalk.client.administration.copies import Copy, copies
 from ropewalk.client.administration.leadership import Leadership
+from ropewalk.views.cluster_state import collect
 from tests.cluster.nodes import Nodes, in_a_cluster
 from tests.cluster.test_cluster_moves import make_orders, partition_at
 from tests.kafka.door import batch_of

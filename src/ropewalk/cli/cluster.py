@@ -16,10 +16,10 @@ from ropewalk.cli.options import BootstrapOption, Output, OutputOption, Property
 from ropewalk.cli.output import counted, note, print_json, print_table
 
 if TYPE_CHECKING:
-    from ropewalk.cli.cluster_state import ClusterState
     from ropewalk.cli.unclean import Leaderless
     from ropewalk.client.administration.leadership import Move, PartitionOutcomes
     from ropewalk.client.calls.client import Client
+    from ropewalk.views.cluster_state import ClusterState
 
 _ASK_EVERY_S: Final = 1.0
 
@@ -40,8 +40,8 @@ def status(
     properties: PropertyOption = None,
 ) -> None:
     """Show at a glance who decides, who serves, and whether every partition is as it should be."""
-    from ropewalk.cli.cluster_state import collect
     from ropewalk.cli.connect import with_client
+    from ropewalk.views.cluster_state import collect
 
     state = with_client(ctx, collect, bootstrap=bootstrap, properties=properties)
     summary = state.summary()
@@ -62,8 +62,8 @@ def nodes(
     properties: PropertyOption = None,
 ) -> None:
     """List the nodes: state, roles, addresses, and how many partitions each leads and holds."""
-    from ropewalk.cli.cluster_state import collect
     from ropewalk.cli.connect import with_client
+    from ropewalk.views.cluster_state import collect
 
     state = with_client(ctx, collect, bootstrap=bootstrap, properties=properties)
     rows = state.nodes()
@@ -128,9 +128,9 @@ def health(
 ) -> None:
     """Ask every node what is wrong, and show it, the worst first, and what may have been lost; exit with 1 if something is wrong."""
     from ropewalk.base.errors import TimedOut
-    from ropewalk.cli.cluster_state import collect
     from ropewalk.cli.connect import with_client
     from ropewalk.client.errors import ConnectionLost, Unreachable
+    from ropewalk.views.cluster_state import collect
 
     async def work(client: "Client") -> "ClusterState":
         while True:
@@ -186,8 +186,8 @@ def elect(
         raise typer.BadParameter("name the partitions that may lose records", param_hint="--unclean")
 
     async def find(client: "Client") -> "list[Leaderless]":
-        from ropewalk.cli.cluster_state import collect
         from ropewalk.cli.unclean import leaderless
+        from ropewalk.views.cluster_state import collect
 
         return await leaderless(client, await collect(client), partitions or ())
 

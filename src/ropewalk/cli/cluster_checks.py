@@ -7,7 +7,6 @@ from random import SystemRandom
 from msgspec import structs
 
 from ropewalk.base.errors import RopewalkError
-from ropewalk.cli.asking import ask_everyone
 from ropewalk.cli.checks import FREE_BYTES_LOW, Finding, Verdict, check_directory
 from ropewalk.cli.failure import describe
 from ropewalk.client.administration.membership import Membership
@@ -19,6 +18,7 @@ from ropewalk.client.errors import ApiNotOffered
 from ropewalk.runtime.clock import SystemClock
 from ropewalk.runtime.loop import run
 from ropewalk.runtime.network import TcpNetwork
+from ropewalk.views.asking import ask_everyone
 from ropewalk.wire.messages import describe_log_dirs, fetch, metadata, produce
 
 _PATIENCE_MS = 3_000

@@ -103,9 +103,9 @@ def restart_check(
 ) -> None:
     """Say whether stopping the node now would leave a partition with too few in sync; exit with 1 if it would."""
     from ropewalk.base.ids import NodeId
-    from ropewalk.cli.cluster_state import collect
     from ropewalk.cli.connect import with_client
     from ropewalk.cli.upgrade_state import would_be_below
+    from ropewalk.views.cluster_state import collect
 
     state = with_client(ctx, collect, bootstrap=bootstrap, properties=properties)
     if all(known.node_id != node for known in state.membership.nodes):
@@ -128,9 +128,9 @@ def restart_check(
 
 
 def _ask(ctx: typer.Context, bootstrap: str | None, properties: list[str] | None) -> "UpgradeState":
-    from ropewalk.cli.cluster_state import collect
     from ropewalk.cli.connect import with_client
     from ropewalk.cli.upgrade_state import upgrade_state
+    from ropewalk.views.cluster_state import collect
 
     return upgrade_state(with_client(ctx, collect, bootstrap=bootstrap, properties=properties))
 

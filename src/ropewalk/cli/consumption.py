@@ -13,14 +13,15 @@ from msgspec import Struct
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import TopicPartition
-from ropewalk.cli.answering import begin_with_any, deadline_ms
 from ropewalk.cli.failure import Failed
-from ropewalk.cli.offsets import Where, resolve_starts, resolve_stops
+from ropewalk.cli.offsets import resolve_starts
 from ropewalk.cli.output import warn
 from ropewalk.cli.record_format import Printer
 from ropewalk.client.calls.client import Client
 from ropewalk.client.calls.list_offsets import Isolation, OffsetQuery
 from ropewalk.client.consumer import Consumed, Consumer
+from ropewalk.views.answering import begin_with_any, deadline_ms
+from ropewalk.views.offsets import Where, resolve_stops
 
 _ASK_AGAIN_S: Final = 1.0
 

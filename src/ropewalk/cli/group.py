@@ -13,13 +13,13 @@ from ropewalk.cli.outcomes import report
 from ropewalk.cli.output import note, print_json, print_table
 
 if TYPE_CHECKING:
-    from ropewalk.cli.group_description import GroupDescription
-    from ropewalk.cli.group_lag import GroupLag
-    from ropewalk.cli.group_reset import Move
     from ropewalk.client.administration.groups import Groups, ListedGroup
     from ropewalk.client.calls.client import Client
     from ropewalk.client.calls.group_offsets import PartitionOutcomes
     from ropewalk.client.errors import RemoteError
+    from ropewalk.views.group_description import GroupDescription
+    from ropewalk.views.group_lag import GroupLag
+    from ropewalk.views.group_reset import Move
 
 app = new_app("Consumer groups: list, describe, lag, reset, delete.")
 
@@ -78,8 +78,9 @@ def describe_groups(
 ) -> None:
     """Show groups: state, members with their partitions, offsets with their lag."""
     from ropewalk.cli.connect import with_client
-    from ropewalk.cli.group_description import collect
+    from ropewalk.cli.group_description import print_group
     from ropewalk.client.administration.groups import Groups
+    from ropewalk.views.group_description import collect
 
     async def work(client: "Client") -> "list[GroupDescription]":
         groups = Groups(client)
@@ -92,7 +93,7 @@ def describe_groups(
     for position, description in enumerate(descriptions):
         if position:
             print()
-        description.print()
+        print_group(description)
 
 
 @app.command("lag", epilog="Example: ropewalk group lag billing --max 10000 || alert")
@@ -118,8 +119,8 @@ def show_lag(
 ) -> None:
     """Show how far groups are behind, by partition and in all."""
     from ropewalk.cli.connect import with_client
-    from ropewalk.cli.group_lag import measure
     from ropewalk.client.administration.groups import Groups
+    from ropewalk.views.group_lag import measure
 
     async def work(client: "Client") -> "list[GroupLag]":
         groups = Groups(client)
@@ -140,7 +141,7 @@ def show_lag(
 
 
 async def _all_groups(client: "Client", groups: "Groups") -> list[str]:
-    from ropewalk.cli.answering import deadline_ms
+    from ropewalk.views.answering import deadline_ms
 
     listed = await groups.list(deadline_ms=deadline_ms(client), without_the_silent=True)
     return [each.group for each in listed]

@@ -1,15 +1,6 @@
-"""`group reset`: where a group's offsets should go, worked out before anything is changed.
-
-What a reader could get wrong
-    A target outside what a partition holds is moved to its nearest end, as Kafka's tool does: the group would
-    otherwise fall back to `auto.offset.reset`, which is nobody's intention.
-    A time after the last record means the end: the next record to come.
-"""
-
-from enum import Enum
+"""`group reset`: what the options name, what is asked before, and what is told of it. Where offsets go is worked out in `views/group_reset.py`."""
 
 import typer
-from msgspec import Struct
 
 from ropewalk.base.ids import TopicPartition
 from ropewalk.cli.durations import parse_duration
@@ -20,62 +11,10 @@ from ropewalk.cli.output import counted, print_json, print_table, warn
 from ropewalk.client.administration.groups import Groups
 from ropewalk.client.calls.client import Client
 from ropewalk.client.calls.group_offsets import Committed, PartitionOutcomes
-from ropewalk.client.calls.list_offsets import OffsetQuery
 from ropewalk.client.errors import RemoteError
+from ropewalk.views import group_reset
+from ropewalk.views.group_reset import Aim, Move, NothingToShift, NotThere, Target
 from ropewalk.wire.error_code import ErrorCode
-
-
-class Aim(Enum):
-    """The value is the option that says it."""
-
-    EARLIEST = "--to-earliest"
-    LATEST = "--to-latest"
-    OFFSET = "--to-offset"
-    TIME = "--to-datetime"
-    SHIFT = "--shift-by"
-    AGO = "--by-duration"
-
-
-class Target(Struct, frozen=True):
-    """`number` is an offset, an instant, a distance or a duration in milliseconds, as the aim says."""
-
-    aim: Aim
-    number: int = 0
-
-
-class Move(Struct, frozen=True):
-    at: TopicPartition
-    committed: int | None
-    target: int
-
-    @property
-    def change(self) -> int | None:
-        return None if self.committed is None else self.target - self.committed
-
-
-class Bounds(Struct, frozen=True):
-    start: int
-    end: int
-    at_time: int | None = None
-    """The first offset at or after the instant; None where none is asked for or there is none."""
-
-
-def target_offset(target: Target, committed: int | None, bounds: Bounds) -> int | None:
-    """Where one partition's offset goes; None where a shift has nothing to start from."""
-    match target.aim:
-        case Aim.EARLIEST:
-            wanted = bounds.start
-        case Aim.LATEST:
-            wanted = bounds.end
-        case Aim.OFFSET:
-            wanted = target.number
-        case Aim.TIME | Aim.AGO:
-            wanted = bounds.end if bounds.at_time is None else bounds.at_time
-        case Aim.SHIFT:
-            if committed is None:
-                return None
-            wanted = committed + target.number
-    return min(max(wanted, bounds.start), bounds.end)
 
 
 async def plan(
@@ -87,33 +26,12 @@ async def plan(
     now_ms: int,
 ) -> list[Move]:
     """Refuses partitions that are not there, and a shift of what was never committed."""
-    starts = await client.list_known_offsets(dict.fromkeys(partitions, int(OffsetQuery.EARLIEST)))
-    ends = await client.list_known_offsets(dict.fromkeys(partitions, int(OffsetQuery.LATEST)))
-    instant_ms = {Aim.TIME: target.number, Aim.AGO: now_ms - target.number}.get(target.aim)
-    at_time = (
-        await client.list_known_offsets(dict.fromkeys(partitions, max(0, instant_ms)))
-        if instant_ms is not None
-        else {}
-    )
-    moves = []
-    for partition in partitions:
-        if partition not in starts or partition not in ends:
-            raise Failed(f"{partition} is not there or has no leader; choose others with --topic")
-        found = at_time.get(partition)
-        bounds = Bounds(
-            starts[partition].offset,
-            ends[partition].offset,
-            found.offset if found is not None and found.offset >= 0 else None,
-        )
-        current = committed[partition].offset if partition in committed else None
-        offset = target_offset(target, current, bounds)
-        if offset is None:
-            raise Failed(
-                f"nothing is committed for {partition}, so there is nothing to shift; "
-                "choose other partitions with --topic, or another target"
-            )
-        moves.append(Move(partition, current, offset))
-    return moves
+    try:
+        return await group_reset.plan(client, committed, partitions, target, now_ms=now_ms)
+    except NotThere as error:
+        raise Failed(f"{error}; choose others with --topic") from None
+    except NothingToShift as error:
+        raise Failed(f"{error}; choose other partitions with --topic, or another target") from None
 
 
 def choose_target(

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ropewalk.cli.observation import GroupRow, PartitionRow, Picture, TopicRow
+from ropewalk.views.observation import GroupRow, PartitionRow, Picture, TopicRow
 
 
 class View(Enum):

@@ -9,40 +9,15 @@ s@TIME, e@TIME                the first record at or after TIME, as a place to s
 """
 
 from datetime import UTC, datetime
-from enum import Enum
 from typing import Final
 
 import typer
-from msgspec import Struct
 
 from ropewalk.cli.failure import Failed
 from ropewalk.client.calls.client import Client
-from ropewalk.client.calls.list_offsets import Isolation, OffsetQuery
-
-
-class Anchor(Enum):
-    BEGINNING = "beginning"
-    END = "end"
-    ABSOLUTE = "absolute"
-    BEFORE_END = "before end"
-    TIME = "time"
-
-
-class Where(Struct, frozen=True):
-    """`number` is an offset, a distance from the end or an instant, as the anchor says."""
-
-    anchor: Anchor
-    number: int = 0
-
-
-class Bound(Struct, frozen=True):
-    """Where a partition's reading begins, and the offsets it had when we asked."""
-
-    partition: int
-    offset: int
-    start: int
-    end: int
-
+from ropewalk.client.calls.list_offsets import Isolation
+from ropewalk.views import offsets
+from ropewalk.views.offsets import Anchor, Bound, OutsidePartition, Where
 
 _WORDS: Final = {
     "beginning": Anchor.BEGINNING,
@@ -105,42 +80,7 @@ async def resolve_starts(
     isolation: Isolation = Isolation.READ_UNCOMMITTED,
 ) -> list[Bound]:
     """Refuses an absolute offset that a partition does not have, naming those it has."""
-    chosen = (
-        partitions
-        if partitions is not None
-        else [partition.index for partition in (await client.topic(topic)).partitions]
-    )
-    starts = await client.list_offsets(topic, dict.fromkeys(chosen, OffsetQuery.EARLIEST))
-    ends = await client.list_offsets(topic, dict.fromkeys(chosen, OffsetQuery.LATEST), isolation=isolation)
-    at_time = (
-        await client.list_offsets(topic, dict.fromkeys(chosen, where.number))
-        if where.anchor is Anchor.TIME
-        else {}
-    )
-    bounds = []
-    for index in chosen:
-        start, end = starts[index].offset, ends[index].offset
-        match where.anchor:
-            case Anchor.BEGINNING:
-                offset = start
-            case Anchor.END:
-                offset = end
-            case Anchor.BEFORE_END:
-                offset = max(start, end - where.number)
-            case Anchor.TIME:
-                offset = at_time[index].offset if at_time[index].offset >= 0 else end
-            case Anchor.ABSOLUTE:
-                offset = where.number
-                if not start <= offset <= end:
-                    raise Failed(
-                        f"{topic}-{index} has offsets {start} to {end}, not {offset}; "
-                        "choose one of these, or one partition with -p"
-                    )
-        bounds.append(Bound(index, offset, start, end))
-    return bounds
-
-
-async def resolve_stops(client: Client, topic: str, partitions: list[int], instant_ms: int) -> dict[int, int]:
-    """For each partition the first offset at or after the instant; a partition without one is left out."""
-    listed = await client.list_offsets(topic, dict.fromkeys(partitions, instant_ms))
-    return {index: answer.offset for index, answer in listed.items() if answer.offset >= 0}
+    try:
+        return await offsets.resolve_starts(client, topic, partitions, where, isolation=isolation)
+    except OutsidePartition as error:
+        raise Failed(f"{error}; choose one of these, or one partition with -p") from None

@@ -12,8 +12,8 @@ from ropewalk.cli.options import BootstrapOption, Output, OutputOption, Property
 from ropewalk.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
-    from ropewalk.cli.observation import Picture
     from ropewalk.client.calls.client import Client
+    from ropewalk.views.observation import Picture
 
 app = new_app()
 
@@ -40,7 +40,7 @@ def top(
     """Watch topics, partitions and groups: records, rates, lag."""
     from ropewalk.cli.connect import with_client
     from ropewalk.cli.durations import parse_duration
-    from ropewalk.cli.observation import ClusterSource, draw
+    from ropewalk.views.observation import ClusterSource, draw
 
     interval_s = parse_duration(interval, option="--interval") / 1000
     if interval_s == 0:

@@ -17,7 +17,7 @@ from ropewalk.base.errors import RopewalkError
 from ropewalk.base.limits import TOP_ROWS_MAX
 from ropewalk.cli.failure import describe
 from ropewalk.cli.listing import COLUMNS, Listing, View, written
-from ropewalk.cli.observation import Picture, Sample, Source, draw
+from ropewalk.views.observation import Picture, Sample, Source, draw
 
 
 class TopScreen(App[None]):

@@ -165,7 +165,8 @@ def describe_topics(
 ) -> None:
     """Show topics: partitions with leaders and offsets, and settings."""
     from ropewalk.cli.connect import with_client
-    from ropewalk.cli.topic_description import TopicDescription, collect
+    from ropewalk.cli.topic_description import print_topic
+    from ropewalk.views.topic_description import TopicDescription, collect
 
     async def work(client: "Client") -> "list[TopicDescription]":
         return [await collect(client, name, all_settings=all_settings) for name in names]
@@ -177,7 +178,7 @@ def describe_topics(
     for position, description in enumerate(descriptions):
         if position:
             print()
-        description.print()
+        print_topic(description)
 
 
 @app.command("alter")

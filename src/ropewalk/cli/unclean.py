@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from ropewalk.base.ids import NodeId
-from ropewalk.cli.cluster_state import ClusterState
 from ropewalk.client.administration.copies import Copy, copies
 from ropewalk.client.calls.client import Client
+from ropewalk.views.cluster_state import ClusterState
 
 
 class Leaderless(Struct, frozen=True):

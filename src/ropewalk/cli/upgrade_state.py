@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from ropewalk.base.ids import NodeId
-from ropewalk.cli.cluster_state import ClusterState
 from ropewalk.client.administration.membership import Membership, Node
+from ropewalk.views.cluster_state import ClusterState
 
 
 class NodeVersion(Struct, frozen=True):

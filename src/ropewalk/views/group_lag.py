@@ -11,13 +11,13 @@ from typing import TypeVar
 from msgspec import Struct
 
 from ropewalk.base.ids import TopicPartition
-from ropewalk.cli.answering import begin_with_any, deadline_ms
 from ropewalk.client.administration.groups import DescribedGroup, Groups
 from ropewalk.client.calls.client import Client
 from ropewalk.client.calls.group_offsets import Committed
 from ropewalk.client.calls.list_offsets import OffsetQuery
 from ropewalk.client.calls.together import together
 from ropewalk.client.errors import SILENCE, RemoteError
+from ropewalk.views.answering import begin_with_any, deadline_ms
 from ropewalk.wire.error_code import ErrorCode
 
 T = TypeVar("T")

@@ -13,14 +13,14 @@ from typing import Protocol
 from msgspec import Struct
 
 from ropewalk.base.ids import TopicPartition
-from ropewalk.cli.answering import begin_with_any, deadline_ms
-from ropewalk.cli.group_lag import GroupLag, compare, readers_in
 from ropewalk.client.administration.groups import DescribedGroup, Groups, ListedGroup
 from ropewalk.client.calls.client import Client
 from ropewalk.client.calls.group_offsets import Committed
 from ropewalk.client.calls.list_offsets import ListedOffset, OffsetQuery
 from ropewalk.client.calls.together import together
 from ropewalk.client.errors import SILENCE, ApiNotOffered, RemoteError
+from ropewalk.views.answering import begin_with_any, deadline_ms
+from ropewalk.views.group_lag import GroupLag, compare, readers_in
 from ropewalk.wire.error_code import ErrorCode
 
 

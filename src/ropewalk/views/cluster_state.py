@@ -12,7 +12,6 @@ from msgspec import Struct
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import NodeId, TopicPartition
 from ropewalk.base.limits import TROUBLES_NAMED_MAX
-from ropewalk.cli.asking import ask_everyone, is_behind
 from ropewalk.client.administration.membership import (
     Answerer,
     ClusterViewer,
@@ -36,6 +35,7 @@ from ropewalk.controller.health import (
     as_trouble,
     worst_first,
 )
+from ropewalk.views.asking import ask_everyone, is_behind
 
 
 class NodeRow(Struct, frozen=True):
