@@ -147,8 +147,17 @@ async def remove_user(door: Door, name: str, mechanism: Mechanism = Mechanism.SH
     assert result.error_code == 0, result.error_message
 
 
-def with_logins(story: Callable[[Door], Awaitable[T]], *settings: str, limit_s: float = 600) -> T:
-    """Run `story` against a node with a listener for whoever comes and one with SASL, and with a user alice whose password is `secret`."""
+async def _nothing(_: World) -> None:
+    pass
+
+
+def with_logins(
+    story: Callable[[Door], Awaitable[T]],
+    *settings: str,
+    limit_s: float = 600,
+    before: Callable[[World], Awaitable[object]] = _nothing,
+) -> T:
+    """Run `story`, after what must come `before` the node starts, against a node with a listener for whoever comes and one with SASL, and with a user alice whose password is `secret`."""
 
     async def main(world: World) -> T:
         machine = world.machine("node")
@@ -157,6 +166,7 @@ def with_logins(story: Callable[[Door], Awaitable[T]], *settings: str, limit_s: 
         options = NodeOptions(http="none", sqs="none", data="/data", settings=(*quiet, *settings))
         for name in ("client", HERE, ELSEWHERE):
             world.machine(name)
+        await before(world)
         door = Door(world, machine, options)
         await door.open()
         await set_user(door, "alice", "secret")

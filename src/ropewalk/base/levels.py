@@ -285,6 +285,8 @@ _LEVEL_2: Final = Level(
         ),
         "scram_credential_removed": ("user", "mechanism"),
         "decoy_key_set": ("key",),
+        "token_key_added": ("key_id", "key", "created_at_ms"),
+        "token_key_removed": ("key_id",),
         "move_task_ended": ("task_id", "queue_id", "status", "moved_count", "ended_at_ms", "reason"),
         "acl_added": ("resource_type", "name", "pattern", "principal", "host", "operation", "permission"),
         "acl_removed": ("resource_type", "name", "pattern", "principal", "host", "operation", "permission"),
@@ -321,6 +323,10 @@ QUEUES_LEVEL: Final = 2
 
 USERS_LEVEL: Final = 2
 """From here on there are users."""
+
+TOKENS_LEVEL: Final = 2
+"""From here on the cluster issues tokens of its own."""
+
 ACLS_LEVEL: Final = 2
 """From here on there are rules about who may do what."""
 

@@ -39,6 +39,55 @@ PASSWORDS_REMEMBERED_MAX: Final = 4_096
 PASSWORDS_REMEMBERED_MS: Final = 60_000
 """For how long. Tools that connect for every message would otherwise pay for a hash each time."""
 
+BEARER_TOKEN_BYTES_MAX: Final = 1 << 14
+"""A token that a client logs in with: an authority that puts a few hundred groups into one comes to half of that."""
+
+OAUTHBEARER_MESSAGE_BYTES_MAX: Final = BEARER_TOKEN_BYTES_MAX + 2_048
+"""The message that it comes in, with a name and extensions that some authorities want."""
+
+BEARER_GROUPS_MAX: Final = 256
+"""Groups that a token may name. Each is one more name to look for in every rule, for every request that is not remembered."""
+
+JWKS_BYTES_MAX: Final = 1 << 18
+"""The answer of an authority that is asked for its public keys, or a file of them: some hundred keys with their certificates."""
+
+JWKS_KEYS_MAX: Final = 64
+"""Public keys of one authority. The largest show a dozen."""
+
+JWKS_ANSWER_MS_MAX: Final = 5_000
+"""How long an authority may take to show its keys. A client whose key is not known yet waits for it, within the time that it has for its login."""
+
+JWKS_UNKNOWN_KEY_MS: Final = 10_000
+"""After a token that names a key nobody knows, how long until another such token has the keys asked for again, whatever it names: strangers can
+have an authority asked this often, and no more. A key that is shown before it is used is known by then."""
+
+JWKS_FILE_LOOK_MS: Final = 5_000
+"""How often a file of public keys is looked at."""
+
+RSA_KEY_BITS_MIN: Final = 2_048
+"""Smaller keys of RSA can be had by whoever pays for it."""
+
+RSA_KEY_BITS_MAX: Final = 8_192
+"""Larger ones take a millisecond for every signature, on the event loop."""
+
+TOKEN_LIFETIME_MS: Final = 3_600_000
+"""How long one of the cluster's own tokens lasts, unless less or more is asked for."""
+
+TOKEN_LIFETIME_MS_MAX: Final = 7 * 86_400_000
+"""The longest that one may last, as Kafka's delegation tokens."""
+
+TOKEN_CLOCK_SKEW_MS: Final = 30_000
+"""How far the clocks of nodes may be apart for one to take what another has just issued."""
+
+TOKEN_KEY_SIGNS_MS: Final = 30 * 86_400_000
+"""How long one key signs tokens, before the next one is made."""
+
+TOKEN_KEY_SETTLES_MS: Final = 10_000
+"""Until a new key signs: every node that serves clients has heard of it by then, since one that hears nothing for so long is out of service."""
+
+TOKEN_KEYS_MAX: Final = 16
+"""Keys by which tokens are believed at one time. The usual number is two; changing them by hand makes more, for a week each."""
+
 LISTEN_BACKLOG: Final = 1024
 """Connections the kernel may hold before we accept them: a whole fleet of clients reconnecting at once."""
 

@@ -10,8 +10,6 @@ Behaviour worth knowing
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final
-from unicodedata import category
 
 from msgspec import Struct
 
@@ -25,7 +23,7 @@ from ropewalk.base.errors import (
     UnsupportedMechanism,
 )
 from ropewalk.base.levels import LEVEL_FIRST, USERS_LEVEL
-from ropewalk.base.limits import USER_NAME_BYTES_MAX, USERS_CHANGED_MAX, USERS_MAX
+from ropewalk.base.limits import USERS_CHANGED_MAX, USERS_MAX
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import (
     DecoyKeySet,
@@ -33,6 +31,7 @@ from ropewalk.metadata.records import (
     ScramCredentialRemoved,
     ScramCredentialSet,
 )
+from ropewalk.security.names import refusal_of
 from ropewalk.security.scram import (
     ITERATIONS_MAX,
     ITERATIONS_MIN,
@@ -41,8 +40,6 @@ from ropewalk.security.scram import (
     Mechanism,
     credential_of,
 )
-
-RESERVED_NAMES: Final = ("ANONYMOUS", "ropewalk", "*")
 
 
 class Removal(Struct, frozen=True):
@@ -119,15 +116,9 @@ def _check(image: Image, change: Removal | Upsertion, named: Counter[str]) -> No
 
 
 def _check_name(name: str) -> None:
-    size_bytes = len(name.encode())
-    if size_bytes > USER_NAME_BYTES_MAX:
-        raise UnacceptableCredential(
-            f"the name of a user has {size_bytes} bytes, at most {USER_NAME_BYTES_MAX} are allowed"
-        )
-    if name in RESERVED_NAMES:
-        raise UnacceptableCredential(f"no user can be called {name!r}: it stands for others")
-    if any(category(character) == "Cc" for character in name):
-        raise UnacceptableCredential(f"the name {name!r} has control characters")
+    refusal = refusal_of(name)
+    if refusal is not None:
+        raise UnacceptableCredential(refusal)
 
 
 def _check_credential(mechanism: Mechanism, change: Upsertion) -> None:

@@ -55,7 +55,9 @@ class ClientConnection(asyncio.Protocol):
         while not self._has_ended:
             await self._more()
             if len(self._body) > self._answer_bytes_max:
-                self._fail(OSError(f"the answer is larger than {self._answer_bytes_max} bytes"))
+                too_large = OSError(f"the answer is larger than {self._answer_bytes_max} bytes")
+                self._fail(too_large)
+                raise too_large  # also where its end has come with it
         answer = Reply(self._parser.get_status_code(), bytes(self._body))
         if not self._parser.should_keep_alive():
             self.close()

@@ -22,13 +22,13 @@ from ropewalk.base.complaints import Complaints
 from ropewalk.base.limits import LOGIN_FRAME_BYTES_MAX, LOGIN_MS_MAX
 from ropewalk.base.metrics import Sheet
 from ropewalk.base.ports import Clock
+from ropewalk.broker.bearers import Bearers
 from ropewalk.kafka.caller import Caller, Disconnect
 from ropewalk.kafka.connection import Connection
 from ropewalk.kafka.exchanges import Exchange, Exchanges
 from ropewalk.kafka.login import Login
 from ropewalk.kafka.served import Handle, ServedApi
 from ropewalk.metadata.settings.applied import BrokerSettings
-from ropewalk.metadata.users import UserIndex
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.api_versions import API as API_VERSIONS
 from ropewalk.wire.messages.sasl_authenticate import API as SASL_AUTHENTICATE
@@ -48,12 +48,10 @@ class Authentication:
     def __init__(
         self,
         *,
-        users: UserIndex,
         settings: Callable[[], BrokerSettings],
         exchanges: Exchanges,
         clock: Clock,
     ) -> None:
-        self.users = users
         self.clock = clock
         self.failed_count = 0
         self.known_count = 0
@@ -79,14 +77,16 @@ class Authentication:
             for key, api in served.items()
         }
 
-    def admission(self, *, is_encrypted: bool) -> Callable[[Connection], None]:
-        """What a listener does with every connection that it accepts."""
+    def admission(self, *, is_encrypted: bool, bearers: Bearers | None) -> Callable[[Connection], None]:
+        """What a listener does with every connection that it accepts. `bearers` are whose tokens it takes; None for no tokens at all."""
         import scramp  # noqa: F401  takes a tenth of a second, which is not the first client's to wait
 
-        return partial(self._admit, is_encrypted=is_encrypted)
+        return partial(self._admit, is_encrypted=is_encrypted, bearers=bearers)
 
-    def _admit(self, connection: Connection, *, is_encrypted: bool) -> None:
-        login = Login(self, connection, is_private=is_encrypted or _is_loopback(connection.host))
+    def _admit(self, connection: Connection, *, is_encrypted: bool, bearers: Bearers | None) -> None:
+        login = Login(
+            self, connection, is_private=is_encrypted or _is_loopback(connection.host), bearers=bearers
+        )
         self._logins[connection] = login
         connection.watch_end(partial(self._forget, connection))
         self.on_unknown(connection)
@@ -132,8 +132,8 @@ class Authentication:
     def delay_ms(self) -> int:
         return self._settings().connection_failed_authentication_delay_ms
 
-    def begin(self, mechanism: str) -> Exchange:
-        return self._exchanges.begin(mechanism)
+    def begin(self, mechanism: str, bearers: Bearers | None) -> Exchange:
+        return self._exchanges.begin(mechanism, bearers)
 
     def on_known(self, connection: Connection) -> None:
         self.known_count += 1

@@ -16,15 +16,18 @@ Behaviour worth knowing
 """
 
 import asyncio
+import math
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+from msgspec import structs
+
 from ropewalk.base.errors import AuthenticationFailed, Throttled
 from ropewalk.base.limits import LOGIN_AGAIN_MS_MIN, LOGIN_FAREWELL_MS, LOGIN_STEPS_MAX
+from ropewalk.broker.bearers import Bearers
 from ropewalk.kafka.caller import Caller, Disconnect
 from ropewalk.kafka.connection import Connection
-from ropewalk.kafka.exchanges import MECHANISMS, Exchange, Proved, offered
-from ropewalk.security.identity import Identity
+from ropewalk.kafka.exchanges import MECHANISMS, Exchange, Proof, offered
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from ropewalk.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
@@ -51,21 +54,31 @@ class _State(Enum):
 class Login:
     __slots__ = (
         "_authentication",
+        "_bearers",
         "_connection",
         "_exchange",
         "_has_asked_versions",
+        "_has_been_refused",
         "_is_private",
         "_known_at_ms",
         "_mechanism",
-        "_proved",
+        "_proof",
+        "_proof_version",
         "_state",
         "_step_count",
         "_timer",
-        "_users_version",
     )
 
-    def __init__(self, authentication: "Authentication", connection: Connection, *, is_private: bool) -> None:
+    def __init__(
+        self,
+        authentication: "Authentication",
+        connection: Connection,
+        *,
+        is_private: bool,
+        bearers: Bearers | None,
+    ) -> None:
         self._authentication = authentication
+        self._bearers = bearers
         self._connection = connection
         self._is_private = is_private
         self._state = _State.NEW
@@ -73,9 +86,10 @@ class Login:
         self._mechanism = ""
         self._exchange: Exchange | None = None
         self._step_count = 0
-        self._proved: Proved | None = None
+        self._has_been_refused = False
+        self._proof: Proof | None = None
+        self._proof_version = -1
         self._known_at_ms = 0.0
-        self._users_version = -1
         self._timer: asyncio.TimerHandle | None = None
         self._limit_time()
 
@@ -89,7 +103,9 @@ class Login:
 
     def on_handshake(self, request: SaslHandshakeRequest, caller: Caller) -> SaslHandshakeResponse:
         authentication = self._authentication
-        mechanisms = offered(authentication.enabled, is_private=self._is_private)
+        mechanisms = offered(
+            authentication.enabled, is_private=self._is_private, takes_tokens=self._bearers is not None
+        )
         if self._state is _State.KNOWN:
             if not self._may_log_in_again(request, caller):
                 return SaslHandshakeResponse(ErrorCode.ILLEGAL_SASL_STATE, mechanisms)
@@ -107,7 +123,8 @@ class Login:
                 self._end()
             return SaslHandshakeResponse(ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms)
         self._mechanism = request.mechanism
-        self._exchange = authentication.begin(request.mechanism)
+        self._exchange = authentication.begin(request.mechanism, self._bearers)
+        self._has_been_refused = False
         self._state = _State.NEGOTIATED
         self._step_count = 0
         if caller.version == _BARE_TOKENS:
@@ -135,6 +152,9 @@ class Login:
                 if self._step_count > LOGIN_STEPS_MAX:
                     raise AuthenticationFailed(f"{self._mechanism}: more than {LOGIN_STEPS_MAX} messages")
                 said = await exchange.next(bytes(request.auth_bytes))
+                if said.refused is not None:
+                    self._has_been_refused = True  # some clients do not stay to hear it in so many words
+                    self._authentication.complain(caller, said.refused, user=exchange.name)
                 if said.proved is None:
                     return SaslAuthenticateResponse(ErrorCode.NONE, None, said.answer)
                 lifetime_ms = self._on_proved(said.proved)
@@ -157,10 +177,11 @@ class Login:
         identity = self._connection.identity
         if identity.ends_at_ms is not None and authentication.clock.now_ms() >= identity.ends_at_ms:
             return f"the session of {identity.principal} is over: it did not log in again in time"
-        if self._users_version != authentication.users.version:
-            if self._proved is not None and not self._proved.still_counts(authentication.users):
+        proof = self._proof
+        if proof is not None and self._proof_version != proof.version:
+            if not proof.still_counts():
                 return f"the session of {identity.principal} is over: its credential was changed or removed"
-            self._users_version = authentication.users.version
+            self._proof_version = proof.version
         return None
 
     def on_lost(self) -> None:
@@ -168,27 +189,28 @@ class Login:
 
     # Inside
 
-    def _on_proved(self, proved: Proved) -> int:
+    def _on_proved(self, proof: Proof) -> int:
         """Answers how long the session lasts, 0 for as long as the connection."""
         authentication = self._authentication
-        principal = f"User:{proved.name}"
-        if self._proved is not None and self._connection.identity.principal != principal:
+        if self._proof is not None and self._connection.identity.principal != proof.identity.principal:
             raise AuthenticationFailed(
                 f"it was {self._connection.identity.principal}, and logged in as another"
             )
-        lifetime_ms = authentication.lifetime_ms
         now_ms = authentication.clock.now_ms()
-        self._proved = proved
+        ends_at_ms = proof.identity.ends_at_ms
+        if authentication.lifetime_ms:
+            ends_at_ms = min(now_ms + authentication.lifetime_ms, ends_at_ms or math.inf)
+        if ends_at_ms is not None and ends_at_ms <= now_ms:
+            raise AuthenticationFailed(f"{self._mechanism}: what it proved has ended meanwhile")
+        self._proof = proof
         self._known_at_ms = authentication.clock.monotonic_ms()
         self._state = _State.KNOWN
         self._exchange = None
         self._stop_timer()
-        self._connection.identity = Identity(
-            principal, (), self._mechanism, now_ms + lifetime_ms if lifetime_ms else None
-        )
-        self._users_version = authentication.users.version
+        self._connection.identity = structs.replace(proof.identity, ends_at_ms=ends_at_ms)
+        self._proof_version = proof.version
         authentication.on_known(self._connection)
-        return lifetime_ms
+        return 0 if ends_at_ms is None else math.ceil(ends_at_ms - now_ms)
 
     def _may_log_in_again(self, request: SaslHandshakeRequest, caller: Caller) -> bool:
         authentication = self._authentication
@@ -208,7 +230,8 @@ class Login:
 
     async def _refuse(self, caller: Caller, user: str | None, reason: str, begun_s: float) -> None:
         authentication = self._authentication
-        authentication.complain(caller, reason, user=user)
+        if not self._has_been_refused:
+            authentication.complain(caller, reason, user=user)
         loop = asyncio.get_running_loop()
         wait_s = begun_s + authentication.delay_ms / 1000 - loop.time()
         self._end(after_s=max(0.0, wait_s))

@@ -56,11 +56,14 @@ from ropewalk.metadata.records import (
     QuotaEntity,
     ScramCredentialRemoved,
     ScramCredentialSet,
+    TokenKeyAdded,
+    TokenKeyRemoved,
     TopicChanged,
     TopicCreated,
     TopicDeleted,
     TopicSettingsChanged,
 )
+from ropewalk.metadata.tokens import TokenKeyIndex
 from ropewalk.metadata.users import UserIndex
 from ropewalk.security.access import Rule, Rules
 
@@ -191,18 +194,21 @@ class Image:
         "reigns",
         "replica_count",
         "replica_taker_count",
+        "token_keys",
         "users",
     )
 
     def __init__(self) -> None:
         self.queues: Final = QueueIndex()
         self.users: Final = UserIndex()
+        self.token_keys: Final = TokenKeyIndex()
         self.acls: Final = Rules()
         self._clear()
 
     def _clear(self) -> None:
         self.queues.clear()
         self.users.clear()
+        self.token_keys.clear()
         self.acls.clear()
         self.end_offset: int = 0
         """Records applied so far. It changes with every fact, so it serves as the version of anything cached."""
@@ -423,6 +429,8 @@ class Image:
                 self.client_quotas = {**others, entity: quotas} if quotas else others
             case ScramCredentialSet() | ScramCredentialRemoved() | DecoyKeySet():
                 self.users.apply(record)
+            case TokenKeyAdded() | TokenKeyRemoved():
+                self.token_keys.apply(record)
             case AclAdded():
                 self.acls.add(Rule(*structs.astuple(record)))
             case AclRemoved():
@@ -475,6 +483,7 @@ class Image:
         for entity, quotas in self.client_quotas.items():
             yield ClientQuotasChanged(entity, dict(quotas))
         yield from self.users.facts()
+        yield from self.token_keys.facts()
         yield from (AclAdded(*structs.astuple(rule)) for rule in self.acls)
         for topic in self._topics_by_name.values():
             yield TopicCreated(topic.topic_id, topic.name, topic.owner, topic.created_at_ms)

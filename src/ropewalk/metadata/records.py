@@ -355,6 +355,23 @@ class DecoyKeySet(Struct, frozen=True, gc=False, tag="decoy_key_set", tag_field=
         return "DecoyKeySet(…)"
 
 
+class TokenKeyAdded(Struct, frozen=True, gc=False, tag="token_key_added", tag_field="type"):
+    """A key that signs the cluster's own tokens (`security/tokens.py`). It signs until it is old, or another was added."""
+
+    key_id: str
+    key: bytes
+    created_at_ms: int
+
+    def __repr__(self) -> str:
+        return f"TokenKeyAdded({self.key_id!r}, …)"
+
+
+class TokenKeyRemoved(Struct, frozen=True, gc=False, tag="token_key_removed", tag_field="type"):
+    """No token that was signed with the key counts any more."""
+
+    key_id: str
+
+
 class AclAdded(Struct, frozen=True, gc=False, tag="acl_added", tag_field="type"):
     """A rule about who may do what (`security/access.py`). One that is there already stays as it is."""
 
@@ -420,6 +437,8 @@ Fact: TypeAlias = (
     | ScramCredentialSet
     | ScramCredentialRemoved
     | DecoyKeySet
+    | TokenKeyAdded
+    | TokenKeyRemoved
     | AclAdded
     | AclRemoved
 )

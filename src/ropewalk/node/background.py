@@ -51,6 +51,8 @@ def _background(parts: Parts) -> Iterator[tuple[Moment, str, Work]]:
     for name, work in parts.memory.works():
         yield Moment.OPENING, f"{name} in memory", work
     yield Moment.FOLLOWING, "following the metadata", parts.facts.run_following
+    for name, work in parts.authorities.works():
+        yield Moment.FOLLOWING, name, work  # before a door opens
     may_decide, is_alone = parts.place.seat is not None, parts.config.is_alone
     if may_decide and not is_alone:
         yield Moment.JOINING, "sessions of nodes", parts.registry.run

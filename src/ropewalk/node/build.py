@@ -18,6 +18,7 @@ from ropewalk.broker.access import Access
 from ropewalk.broker.administration.balancing import Balancing
 from ropewalk.broker.administration.rounds import Upkeep
 from ropewalk.broker.administration.scale_webhook import ScaleWebhook
+from ropewalk.broker.bearers import Bearers
 from ropewalk.broker.cluster.cluster import Cluster
 from ropewalk.broker.cluster.facts import Facts
 from ropewalk.broker.cluster.forwarding import Forwarding
@@ -58,6 +59,7 @@ from ropewalk.kafka.exchanges import Exchanges
 from ropewalk.log.directory import DataDirectory
 from ropewalk.log.storage import Storage
 from ropewalk.node.account import Account
+from ropewalk.node.authorities import Authorities
 from ropewalk.node.authorizer import policy_of
 from ropewalk.node.certificates import Certificates
 from ropewalk.node.config import Config
@@ -121,6 +123,9 @@ class Parts:
     doors: Doors
     """Those that are open: none before the node starts."""
     certificates: Certificates
+    authorities: Authorities
+    bearers: Bearers
+    """Whose tokens count at doors that speak HTTP."""
 
     @property
     def cluster(self) -> Cluster:
@@ -138,6 +143,7 @@ def build(
     supervisor: Supervisor,
     failed: "asyncio.Future[BaseException]",
     certificates: Certificates,
+    authorities: Authorities,
 ) -> Parts:
     """From what knows nobody to what knows everybody: nothing is given a name that comes further down."""
     node_id, cluster, clock = config.node_id, place.cluster, BelievedClock(ports.clock)
@@ -199,7 +205,6 @@ def build(
     ends = Ends(partitions, dispatch, errands)
     users = cluster.image.users
     authentication = Authentication(
-        users=users,
         settings=lambda: topics.broker_settings,
         exchanges=Exchanges(users, rng=ports.rng, pool=ports.pool, clock=ports.clock),
         clock=ports.clock,
@@ -245,6 +250,7 @@ def build(
         home=disk,
         housekeeping=housekeeping,
         certificates=certificates,
+        authorities=authorities,
         failed=failed,
     )
     cluster_health = ClusterHealth(
@@ -324,6 +330,8 @@ def build(
         failed=failed,
         doors=doors,
         certificates=certificates,
+        authorities=authorities,
+        bearers=authorities.bearers(cluster.image, ports.clock),
     )
 
 

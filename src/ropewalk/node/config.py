@@ -26,6 +26,7 @@ from ropewalk.metadata.records import ALL_ROLES
 from ropewalk.metadata.settings.broker import BROKER_SETTINGS
 from ropewalk.metadata.settings.setting import Kind, Setting
 from ropewalk.node.addresses import NONE, parse_address
+from ropewalk.node.authorities import check_authorities
 from ropewalk.node.kafka_listeners import LISTENER_PREFIX, ListenerPlan, kafka_listeners
 from ropewalk.node.options import NodeOptions
 from ropewalk.node.settings import NODE_SETTINGS, SECRET_CHARACTERS_MIN
@@ -35,7 +36,7 @@ PROXIES: Final = "proxy.protocol.networks"
 
 ENVIRONMENT_PREFIX: Final = "ROPEWALK_"
 
-LISTENER_SETTINGS: Final = ("ssl.",)
+LISTENER_SETTINGS: Final = ("ssl.", "sasl.oauthbearer.")
 """What the names begin with that a listener may have a value of its own for, as `listener.name.NAME.ssl.client.auth`."""
 
 
@@ -169,6 +170,7 @@ def load(options: NodeOptions, environment: Mapping[str, str]) -> Config:
     """Merge the four places; raises `InvalidSetting` with the place and the name of whatever is wrong."""
     config = _with_resting_names(_with_secret_from_file(merged(options, environment)))
     _check_listeners(config)
+    check_authorities(config)
     _check_cluster(config)
     return config
 
@@ -185,6 +187,7 @@ def merged(options: NodeOptions, environment: Mapping[str, str]) -> Config:
         *_from_environment(environment),
         *_from_options(options),
     ):
+        name = _without_mechanism(name)
         _check(name, value, origin)
         configured[name] = Configured(value, origin)
     return Config(configured)
@@ -277,6 +280,13 @@ def _check(name: str, value: str, origin: str) -> None:
         setting.parse(value)
     except InvalidSetting as error:
         raise InvalidSetting(f"{origin}: {error}") from None
+
+
+def _without_mechanism(name: str) -> str:
+    """Kafka has the mechanism in names of settings that are for one listener: `listener.name.NAME.oauthbearer.sasl.oauthbearer.…`."""
+    if not name.startswith(LISTENER_PREFIX):
+        return name
+    return name.replace(".oauthbearer.sasl.oauthbearer.", ".sasl.oauthbearer.", 1)
 
 
 def _setting(name: str) -> Setting | None:

@@ -28,6 +28,7 @@ from ropewalk.broker.watching.queue_figures import QueueFigures
 from ropewalk.broker.watching.telemetry import Telemetry
 from ropewalk.broker.watching.telemetry_samples import Sampler
 from ropewalk.broker.watching.transaction_figures import TransactionFigures
+from ropewalk.node.authorities import Authorities
 from ropewalk.node.certificates import Certificates
 from ropewalk.node.config import Config
 
@@ -53,6 +54,7 @@ class Instruments:
         home: Home,
         housekeeping: Housekeeping,
         certificates: Certificates,
+        authorities: Authorities,
         failed: "asyncio.Future[BaseException]",
     ) -> None:
         """No membership for a node that is alone; `home` is the one whose disk is watched; `failed` is done when background work has failed."""
@@ -69,6 +71,7 @@ class Instruments:
             metadata_trouble,
             lack,
             certificates.trouble,
+            authorities.trouble,
         )
         self.vitals = vitals
         self._quick: list[Source] = [

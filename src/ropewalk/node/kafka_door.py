@@ -28,6 +28,7 @@ from ropewalk.kafka.served import ServedApi
 from ropewalk.kafka.terms import ListenerTerms
 from ropewalk.metadata.image import Broker
 from ropewalk.metadata.records import Endpoint
+from ropewalk.node.authorities import takes_tokens
 from ropewalk.node.build import Parts
 from ropewalk.node.certificates import files_of, identify, names_of
 from ropewalk.node.doors import KAFKA, Door, told
@@ -64,7 +65,13 @@ async def kafka_door(parts: Parts, here: dict[int, ServedApi]) -> Door | None:
 
 async def _terms(parts: Parts, listener: ListenerPlan) -> ListenerTerms:
     config, protocol = parts.config, listener.protocol
-    admit = parts.authentication.admission(is_encrypted=protocol.is_encrypted) if protocol.has_sasl else None
+    admit = None
+    if protocol.has_sasl:
+        takes_any = takes_tokens(config, listener)
+        bearers = (
+            parts.authorities.bearers(parts.cluster.image, parts.ports.clock, listener) if takes_any else None
+        )
+        admit = parts.authentication.admission(is_encrypted=protocol.is_encrypted, bearers=bearers)
     if not protocol.is_encrypted:
         return ListenerTerms(listener=listener.registered_as, protocol=protocol, admit=admit)
     names = names_of(config, listener.name)

@@ -41,6 +41,7 @@ from ropewalk.metadata.bounds import USUAL, MetadataBounds
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import Fact, PartitionChanged
 from ropewalk.metadata.settings.applied import BrokerSettings
+from ropewalk.node.authorities import read_authorities
 from ropewalk.node.background import COPYING, Moment, begin
 from ropewalk.node.build import Parts, build
 from ropewalk.node.certificates import read_certificates
@@ -273,8 +274,9 @@ async def _start(
 ) -> Node:
     """The HTTP door comes as soon as there is anything to tell: how far the rest is can be asked there."""
     certificates = await read_certificates(config, ports)  # first: whoever finds a place may wait for long
+    authorities = await read_authorities(config, ports)
     place = await find_place(config, ports, supervisor, facts, bounds)
-    parts = build(config, ports, place, supervisor, failed, certificates)
+    parts = build(config, ports, place, supervisor, failed, certificates, authorities)
     door = await http_door(config, ports, parts.budget, parts.instruments, parts.cluster_health, certificates)
     if door is not None:
         await parts.doors.open(door, supervisor)

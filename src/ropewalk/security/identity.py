@@ -4,14 +4,21 @@ from typing import Final
 
 from msgspec import Struct
 
+ANONYMOUS: Final = "anonymous"
+BY_CERTIFICATE: Final = "certificate"
+BY_OAUTH: Final = "OAUTHBEARER"
+"""By a token of an authority."""
+BY_TOKEN: Final = "token"
+"""By a token of the cluster's own, whatever it came in."""
+
 
 class Identity(Struct, frozen=True):
     principal: str
     """As in `User:NAME`."""
 
     groups: tuple[str, ...] = ()
-    method: str = "anonymous"
-    """`anonymous`, `certificate`, or the SASL mechanism."""
+    method: str = ANONYMOUS
+    """`anonymous`, `certificate`, the SASL mechanism by which a name was proved, or `token` for one of the cluster's own."""
 
     ends_at_ms: float | None = None
     """By the node's clock; None: it does not end."""

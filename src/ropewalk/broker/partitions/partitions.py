@@ -85,6 +85,8 @@ from ropewalk.metadata.records import (
     QueueDeleted,
     ScramCredentialRemoved,
     ScramCredentialSet,
+    TokenKeyAdded,
+    TokenKeyRemoved,
     TopicChanged,
     TopicCreated,
     TopicDeleted,
@@ -299,6 +301,8 @@ class Partitions:
                     | ScramCredentialSet()
                     | ScramCredentialRemoved()
                     | DecoyKeySet()
+                    | TokenKeyAdded()
+                    | TokenKeyRemoved()
                     | AclAdded()
                     | AclRemoved()
                     | QueueChanged()

@@ -71,11 +71,12 @@ class Health:
         metadata_trouble: Callable[[], str | None] = lambda: None,
         lack: Callable[[], str | None] = lambda: None,
         certificates: Callable[[], str | None] = lambda: None,
+        authorities: Callable[[], str | None] = lambda: None,
     ) -> None:
         """`failure` says what background work has failed with, if it has; `transaction_ms_max` how long a transaction may take.
         No membership for a node that is alone.
         `metadata_trouble` says why the metadata cannot be reached, on a node that should; `lack` what of it the node has not followed; `certificates` what is
-        wrong with those it shows."""
+        wrong with those it shows, `authorities` why the keys of tokens cannot be had."""
         self.stage = Stage.OPENING
         self._partitions = partitions
         self._groups = groups
@@ -88,6 +89,7 @@ class Health:
         self._metadata_trouble = metadata_trouble
         self._lack = lack
         self._certificates = certificates
+        self._authorities = authorities
         self.complaints: tuple[Complaint, ...] = ()
         """What was wrong when it was looked at last."""
 
@@ -135,8 +137,8 @@ class Health:
         ]
 
     def _shown(self) -> list[Check]:
-        trouble = self._certificates()
-        return [] if trouble is None else [Check("certificates", trouble, is_tolerable=True)]
+        troubles = (("certificates", self._certificates()), ("authorities", self._authorities()))
+        return [Check(name, trouble, is_tolerable=True) for name, trouble in troubles if trouble is not None]
 
     def _shards(self) -> list[Check]:
         reading = "the state of {} is being read"

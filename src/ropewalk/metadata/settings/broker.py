@@ -1,6 +1,6 @@
 """The catalogue of broker settings.
 
-Nine kinds make it up: settings of the node itself, listed here; those of TLS; those of replication; those of growth; those of transactions; those of queues; those of rights; defaults of topics, derived from the topic
+Ten kinds make it up: settings of the node itself, listed here; those of TLS; those of OAuth; those of replication; those of growth; those of transactions; those of queues; those of rights; defaults of topics, derived from the topic
 catalogue; and settings that Kafka has and this version does not act on. Most are read when the node starts and
 cannot be changed while it runs.
 """
@@ -10,6 +10,7 @@ from typing import Final
 
 from ropewalk.metadata.settings.features import FEATURE_SETTINGS
 from ropewalk.metadata.settings.inherited import INHERITED_SETTINGS
+from ropewalk.metadata.settings.oauth import OAUTH_SETTINGS
 from ropewalk.metadata.settings.queues import QUEUE_SETTINGS
 from ropewalk.metadata.settings.replication import REPLICATION_SETTINGS
 from ropewalk.metadata.settings.rights import RIGHTS_SETTINGS
@@ -146,9 +147,9 @@ _CATALOGUE: Final = (
         "sasl.enabled.mechanisms",
         Kind.LIST,
         "SCRAM-SHA-256,SCRAM-SHA-512,PLAIN",
-        "Ways in which clients of a SASL listener may say who they are. All compare with the same credentials; none is offered where others "
-        "could listen, which is without TLS from another machine.",
-        choices=("SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN"),
+        "Ways in which clients of a SASL listener may say who they are. All but OAUTHBEARER, which takes tokens, compare with the same credentials; "
+        "none is offered where others could listen, which is without TLS from another machine.",
+        choices=("SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN", "OAUTHBEARER"),
         change=Change.READ_ONLY,
     ),
     Setting(
@@ -359,6 +360,7 @@ _CATALOGUE: Final = (
 BROKER_SETTINGS: Final[Mapping[str, Setting]] = {
     **{setting.name: setting for setting in _CATALOGUE},
     **TLS_SETTINGS,
+    **OAUTH_SETTINGS,
     **REPLICATION_SETTINGS,
     **SCALING_SETTINGS,
     **FEATURE_SETTINGS,
