@@ -2133,6 +2133,8 @@ MOVING = [
         "ListMessageMoveTasks",
         {"Results": [{"Status": "CANCELLED", "MaxNumberOfMessagesPerSecond": 1}]},
         before=[
+            *DEAD,
+            *DEAD,
             start_move(MaxNumberOfMessagesPerSecond=1),
             ("CancelMessageMoveTask", {"TaskHandle": HANDLE}),
         ],
@@ -2239,30 +2241,33 @@ def test_sqs_answers_so(case: Case, protocol: str) -> None:
             if isinstance(step, int):
                 await visit.sleep(step)
                 continue
-            heard = await visit.call(protocol, step[0], **_filled(step[1], handles))
+            heard = await visit.call(protocol, step[0], **filled(step[1], handles))
             assert heard.status == 200, heard
             handles += [message["ReceiptHandle"] for message in heard.said.get("Messages", ())]
             handles += [heard.said["TaskHandle"]] if "TaskHandle" in heard.said else []
-        return await visit.call(protocol, case.action, **_filled(case.parameters, handles))
+        return await visit.call(protocol, case.action, **filled(case.parameters, handles))
 
-    heard = visiting(story)
-    assert (heard.status, heard.code) == (case.status, case.code), heard
+    check(case, visiting(story))
+
+
+def check(case: Case, heard: Heard) -> None:
+    assert (heard.status, heard.code) == (case.status, case.code), (case.name, heard)
     if case.text.startswith("^"):
-        assert re.match(case.text, heard.text), heard.text
+        assert re.match(case.text, heard.text), (case.name, heard.text)
     else:
-        assert heard.text == case.text
+        assert heard.text == case.text, case.name
     assert heard.headers["x-amzn-requestid"]
     _check_within(case.said, heard.said)
-    assert not set(case.absent) & heard.said.keys()
+    assert not set(case.absent) & heard.said.keys(), case.name
 
 
-def _filled(value: Any, handles: Sequence[str]) -> Any:
+def filled(value: Any, handles: Sequence[str]) -> Any:
     """With the handles that were heard in the places kept for them."""
     match value:
         case dict():
-            return {key: _filled(content, handles) for key, content in value.items()}
+            return {key: filled(content, handles) for key, content in value.items()}
         case list():
-            return [_filled(content, handles) for content in value]
+            return [filled(content, handles) for content in value]
         case str() if value == HANDLE:
             return handles[-1]
         case str() if value == OLD_HANDLE:

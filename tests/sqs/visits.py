@@ -42,10 +42,11 @@ class Heard(NamedTuple):
     body: bytes
 
 
-class Visit:
-    def __init__(self, world: World, engine: FakeEngine) -> None:
+class Guest:
+    """Whoever comes to a door, by either protocol."""
+
+    def __init__(self, world: World) -> None:
         self.world = world
-        self.engine = engine
         self._line: Line | None = None
 
     async def line(self) -> Line:
@@ -98,6 +99,14 @@ class Visit:
 
     def url(self, name: str) -> str:
         return f"http://node:9324/{ACCOUNT}/{name}"
+
+
+class Visit(Guest):
+    """With the engine behind the door at hand."""
+
+    def __init__(self, world: World, engine: FakeEngine) -> None:
+        super().__init__(world)
+        self.engine = engine
 
 
 def heard_xml(page: Page) -> Heard:
