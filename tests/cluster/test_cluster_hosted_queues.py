@@ -17,9 +17,12 @@ from ropewalk.broker.queues.hosted_queue import Asked
 from ropewalk.broker.queues.message_ids import make_message_id, topic_digest
 from ropewalk.broker.queues.opened import header_of
 from ropewalk.client.administration.admin import Admin, NewTopic
+from ropewalk.client.calls.partitioner import Partitioner
 from ropewalk.metadata.queues import Queue
 from ropewalk.queues.commands import EndMove
 from ropewalk.queues.messages import Delivered, Outgoing, Receipt, Sent
+from ropewalk.records.record import Record, build
+from ropewalk.sim.machines.world import EPOCH_MS
 from tests.cluster.nodes import Nodes, in_a_cluster
 
 
@@ -497,5 +500,31 @@ def test_of_a_fifo_message_it_is_told_which_one_of_its_group_holds_it_up() -> No
             seen = [await member.node.to_queues.look_at(queue, 0, offset) for offset in offsets]
             told = [(each.state, each.behind_offset) for each in seen if each]
             assert told == [("in flight", -1), ("visible", -1), ("visible", offsets[0]), ("visible", -1)]
+
+    in_a_cluster(story)
+
+
+def test_a_group_of_an_adopted_topic_is_in_one_partition_whoever_sends() -> None:
+    groups = [f"ship {number}" for number in range(8)]
+
+    async def story(nodes: Nodes) -> None:
+        async with nodes.client() as client:
+            await Admin(client).create_topics([NewTopic("orders", 4, 1)])
+            queue = await nodes[0].queue_changes.create(
+                "orders.fifo", attributes={}, tags={}, owner=None, topic="orders"
+            )
+            await nodes.until(lambda: all(serving(nodes, queue, index) for index in range(4)))
+            for group in groups:
+                record = Record(timestamp=EPOCH_MS, key=group.encode(), value=b"by Kafka")
+                partition = Partitioner().choose(group.encode(), 4)
+                await client.produce("orders", partition, build([record]))
+                way = await through(nodes, queue)
+                (sent,) = await way.send(queue, [outgoing(f"by SQS {group}", group=group)])
+                assert isinstance(sent, Sent)
+                assert sent.partition == partition
+        given: list[bytes] = []
+        while delivered := await receive(nodes, queue, 1):
+            given += [each.record.key or b"" for each in delivered]
+        assert sorted(given) == sorted(group.encode() for group in groups), "one of each, and none beside it"
 
     in_a_cluster(story)

@@ -20,9 +20,12 @@ from ropewalk.broker.queues.headers import (
 from ropewalk.broker.queues.hosted_queue import Asked
 from ropewalk.broker.queues.opened import header_of
 from ropewalk.broker.queues.tasks import NO_ORIGIN, NO_TARGET, NOT_TAKEN
+from ropewalk.client.administration.admin import Admin, NewTopic
 from ropewalk.metadata.queues import MoveTask, Queue
 from ropewalk.queues.commands import EndMove
 from ropewalk.queues.messages import Outgoing, Shipment
+from ropewalk.records.record import Record, build
+from ropewalk.sim.machines.world import EPOCH_MS
 from tests.cluster.nodes import Nodes, in_a_cluster
 from tests.cluster.test_cluster_hosted_queues import (
     bodies,
@@ -276,3 +279,44 @@ def test_a_message_that_its_target_cannot_take_fails_the_task_and_those_before_i
         assert [len(each) for each in await everything(nodes, dead)] == [5_000, 9], "nothing is dropped"
 
     in_a_cluster(story, nodes=1)
+
+
+def test_a_dead_letter_of_an_adopted_topic_goes_back_to_the_partition_where_its_group_is() -> None:
+    """Its producer had chosen that in its own way."""
+
+    async def story(nodes: Nodes) -> None:
+        async with nodes.client() as client:
+            await Admin(client).create_topics([NewTopic("orders", 4, 1)])
+            await make_queue(nodes, "dead.fifo")
+            changes = nodes[0].queue_changes
+            orders = await changes.create(
+                "orders.fifo", attributes=policy("dead.fifo"), tags={}, owner=None, topic="orders"
+            )
+            dead = nodes[0].image.queues.get("dead.fifo")
+            assert dead is not None
+            await nodes.until(lambda: all(serving(nodes, orders, index) for index in range(4)))
+            for index in range(4):
+                record = Record(timestamp=EPOCH_MS, key=b"%d" % (3 - index), value=b"%d" % index)
+                await client.produce("orders", index, build([record]))
+        got = 0
+        while got < 4:
+            got += len(await receive(nodes, orders, visibility_ms=1_000, wait_ms=1_000))
+        hosted = [member.node.queues.of_queue(dead) for member in nodes.members.values()]
+        await nodes.until(
+            lambda: (
+                sum(
+                    each.serving().known_count + each.unread_message_count()
+                    for part in hosted
+                    for each in part
+                )
+                == 4
+            )
+        )
+        await ended(nodes, dead, await changes.start_move_task("dead.fifo", to_move_count=4))
+        back: list[tuple[int, bytes]] = []
+        while len(back) < 4:
+            delivered = await receive(nodes, orders, visibility_ms=600_000, wait_ms=1_000)
+            back += [(each.receipt.partition, each.record.value or b"") for each in delivered]
+        assert sorted(back) == [(index, b"%d" % index) for index in range(4)]
+
+    in_a_cluster(story)

@@ -17,10 +17,10 @@ from ropewalk.base.flow import Waiting
 from ropewalk.base.ids import NodeId, OwnerId, TopicPartition
 from ropewalk.base.limits import QUEUE_FAR_RECEIVE_MS_MAX, QUEUE_LOOK_AGAIN_MS, QUEUE_PEEK_BYTES_MAX
 from ropewalk.base.ports import Pool
-from ropewalk.base.sharding import shard_of
 from ropewalk.broker.dispatch.dispatch import Dispatch
 from ropewalk.broker.dispatch.far_queues import FarQueues
 from ropewalk.broker.queues.asked_partition import AskedPartition
+from ropewalk.broker.queues.group_partitions import partition_of_group
 from ropewalk.broker.queues.long_poll import LongPoll, Taken
 from ropewalk.broker.queues.looking import record_bytes
 from ropewalk.broker.queues.near_partition import NearPartition
@@ -70,7 +70,10 @@ class ToQueues:
 
         outcomes: list[Sent | RopewalkError] = [QueueNotReady("it was not sent")] * len(messages)
         asked = self._ask_each(
-            queue, [shard_of(message.group, partition_count) for message in messages], ask, outcomes
+            queue,
+            [partition_of_group(queue, message.group, partition_count) for message in messages],
+            ask,
+            outcomes,
         )
         for positions, answer in asked:
             try:

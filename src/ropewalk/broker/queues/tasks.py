@@ -27,10 +27,10 @@ from ropewalk.base.limits import (
     QUEUE_TASK_STEPS_PER_SECOND,
 )
 from ropewalk.base.ports import Pool
-from ropewalk.base.sharding import shard_of
+from ropewalk.broker.queues.group_partitions import partition_for_return
 from ropewalk.broker.queues.headers import SOURCE_PARTITION, SOURCE_QUEUE
 from ropewalk.broker.queues.hosted_queue import HostedQueue
-from ropewalk.broker.queues.opened import group_of, header_of
+from ropewalk.broker.queues.opened import header_of
 from ropewalk.broker.queues.reading import read_records
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.queues import RUNNING, MoveTask, Queue
@@ -204,7 +204,7 @@ class Tasks:
             return NO_ORIGIN
         count = len(topic.partitions)
         if queue.is_fifo:
-            return topic.topic_id, shard_of(group_of(record), count)
+            return topic.topic_id, partition_for_return(queue, record, count)
         before = header_of(record, SOURCE_PARTITION)
         is_number = task.target is None and before is not None and before.isdigit()
         return topic.topic_id, (int(before[:9]) if is_number and before else hosted.index) % count
