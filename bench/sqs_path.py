@@ -59,10 +59,13 @@ class _Network(TcpNetwork):
         port: int,
         *,
         tls: TlsContexts | None = None,
+        takes_plain: Callable[[], bool] | None = None,
         proxies: Networks = (),
     ) -> Any:
         if port != 1:
-            return await super().listen(factory, host, port, tls=tls, proxies=proxies)
+            return await super().listen(
+                factory, host, port, tls=tls, takes_plain=takes_plain, proxies=proxies
+            )
         self.factory = factory
         return cast(Listener, _Listener())
 

@@ -31,9 +31,12 @@ class EncryptedNetwork(TcpNetwork):
         port: int,
         *,
         tls: TlsContexts | None = None,
+        takes_plain: Callable[[], bool] | None = None,
         proxies: Networks = (),
     ) -> TcpListener:
-        return await super().listen(factory, host, port, tls=tls or self._contexts, proxies=proxies)
+        return await super().listen(
+            factory, host, port, tls=tls or self._contexts, takes_plain=takes_plain, proxies=proxies
+        )
 
 
 def at_https(story: Callable[[str], Awaitable[None]]) -> None:

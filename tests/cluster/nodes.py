@@ -29,7 +29,12 @@ KAFKA_PORT = 9092
 PEER_PORT = 9192
 HTTP_PORT = 9644
 SECRET = "a secret of this cluster"
-QUIET = ("telemetry.interval.ms=0", "node.reserve.bytes=65536", "offsets.topic.num.partitions=2")
+QUIET = (
+    "telemetry.interval.ms=0",
+    "peer.tls=off",
+    "node.reserve.bytes=65536",
+    "offsets.topic.num.partitions=2",
+)
 
 
 class Member:
@@ -147,6 +152,18 @@ class Nodes:
             assert self.world.now_s - began_s < within_s, "it did not happen in time"
             await asyncio.sleep(0.01)
         return self.world.now_s - began_s
+
+    async def until_opened(self, topic: str) -> None:
+        """Until every replica has its copies of `topic` open: a topic is there as soon as it is decided."""
+        described = self[0].image.topic(topic)
+        await self.until(
+            lambda: all(
+                self[node_id].partitions.led(described.topic_id, partition.index)
+                or self[node_id].partitions.followed(described.topic_id, partition.index)
+                for partition in described.partitions
+                for node_id in partition.replicas
+            )
+        )
 
     def is_serving(self, node_id: int, *, seen_by: int) -> bool:
         broker = self[seen_by].image.brokers.get(NodeId(node_id))

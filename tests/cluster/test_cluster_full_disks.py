@@ -58,6 +58,7 @@ def test_a_follower_whose_disk_is_full_falls_out_of_sync_and_comes_back() -> Non
     async def story(nodes: Nodes) -> None:
         async with nodes.client() as client:
             await create(nodes, client, led_by=0)
+            await nodes.until_opened(TOPIC)
             fill(nodes, 2)
             began_s = nodes.world.now_s
             await send(client, "a")

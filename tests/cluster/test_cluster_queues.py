@@ -138,6 +138,7 @@ def test_deleting_the_topic_as_kafka_does_deletes_the_queue() -> None:
         async with nodes.client() as client:
             await make(nodes, 1, "jobs")
             await Admin(client).create_topics([NewTopic("orders", 1, 1)])
+            await nodes.until_opened("orders")
             await make(nodes, 2, "adopted", topic="orders")
             assert await Admin(client).delete_topics(["jobs", "orders"]) == {"jobs": None, "orders": None}
             await nodes.until(lambda: seen(nodes, "jobs") == seen(nodes, "adopted") == [None] * 3)

@@ -33,10 +33,17 @@ from ropewalk.kafka.peer.listener import listen_to_peers, peer_connections
 from ropewalk.kafka.served import ServedApi
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.lineage import Position
-from ropewalk.metadata.records import PEER_LISTENER, BrokerRegistered, ControllerChanged, Endpoint
+from ropewalk.metadata.records import (
+    ALL_ROLES,
+    PEER_LISTENER,
+    BrokerRegistered,
+    ControllerChanged,
+    Endpoint,
+)
 from ropewalk.runtime.errands import Errands
 from ropewalk.runtime.tasks import Supervisor
 from ropewalk.security.cluster_secret import ClusterSecret
+from ropewalk.security.peer_channels import IN_THE_CLEAR, PeerChannels
 from ropewalk.sim.machines.world import Machine, NodePorts, World
 from ropewalk.wire.messages import fetch, list_offsets, offset_for_leader_epoch
 from ropewalk.wire.types import Message
@@ -150,13 +157,25 @@ async def _fetched(_: Message, caller: Caller) -> Message:
 class Peer:
     """One node: its listener, its links, and what it believes."""
 
-    def __init__(self, machine: Machine, node_id: int, secret: str, cluster_id: str | None) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        node_id: int,
+        secret: str,
+        cluster_id: str | None,
+        *,
+        previous: str = "",
+        roles: tuple[str, ...] = ALL_ROLES,
+        channels: PeerChannels = IN_THE_CLEAR,
+    ) -> None:
         self.machine = machine
         self.node_id = NodeId(node_id)
         self.services = Services()
         self.image = self.services.image
         self.cluster_id = cluster_id
-        self._secret = ClusterSecret(secret)
+        self.secret = ClusterSecret(secret, previous)
+        self.roles = roles
+        self.channels = channels
 
     listener: KafkaListener
     links: PeerLinks
@@ -195,11 +214,12 @@ class Peer:
         self.admission = Admission(
             node_id=self.node_id,
             cluster_id=lambda: self.cluster_id,
-            secret=self._secret,
+            secret=self.secret,
             served=served,
             frame_bytes_max=1 << 20,
             rng=ports.rng,
             clock=ports.clock,
+            channels=self.channels,
         )
         connections = peer_connections(ports.clock, request_bytes_max=1 << 20, idle_ms_max=600_000)
         self.listener = await listen_to_peers(
@@ -216,8 +236,10 @@ class Peer:
             ports.rng,
             node_id=self.node_id,
             image=self.image,
-            secret=self._secret,
+            secret=self.secret,
             cluster_id=lambda: self.cluster_id,
+            roles=self.roles,
+            channels=self.channels,
         )
 
     def controller_link(self, *seeds: "Peer") -> ControllerLink:
@@ -239,8 +261,18 @@ class Peers:
     def deadline_ms(self, timeout_ms: float = 5_000) -> float:
         return self.world.now_s * 1000 + timeout_ms
 
-    async def start(self, node_id: int, *, secret: str = SECRET, cluster_id: str | None = CLUSTER_ID) -> Peer:
-        peer = Peer(self.world.machine(f"node{node_id}"), node_id, secret, cluster_id)
+    async def start(
+        self,
+        node_id: int,
+        *,
+        secret: str = SECRET,
+        cluster_id: str | None = CLUSTER_ID,
+        previous: str = "",
+        roles: tuple[str, ...] = ALL_ROLES,
+        channels: PeerChannels = IN_THE_CLEAR,
+    ) -> Peer:
+        machine = self.world.machine(f"node{node_id}")
+        peer = Peer(machine, node_id, secret, cluster_id, previous=previous, roles=roles, channels=channels)
         await peer.machine.start(peer.start)
         return peer
 

@@ -11,13 +11,13 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from ropewalk.base.errors import InvalidSetting
 from ropewalk.security.certificates import (
     CertificateNames,
-    CertificateRefused,
     ClientAuth,
     NameFrom,
     TlsFiles,
     load,
     read_digest,
 )
+from ropewalk.security.identity import CertificateRefused
 from tests.security.authority import authority
 
 OURS, OTHER = authority(), authority("other")

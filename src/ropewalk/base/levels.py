@@ -292,6 +292,10 @@ _LEVEL_2: Final = Level(
         "acl_removed": ("resource_type", "name", "pattern", "principal", "host", "operation", "permission"),
     },
     peer_versions={
+        "Hello": (
+            1,
+            1,
+        ),  # spoken at level 1 as well: by it two nodes find out what they speak, and nothing of it is kept
         "QueueSend": (0, 0),
         "QueueSettle": (0, 0),
         "QueueCredits": (0, 0),
@@ -329,6 +333,9 @@ TOKENS_LEVEL: Final = 2
 
 ACLS_LEVEL: Final = 2
 """From here on there are rules about who may do what."""
+
+PEER_TLS_LEVEL: Final = 2
+"""From here on nodes that listen where others can reach them demand TLS of each other, unless they are told otherwise."""
 
 STATE_LEVEL: Final = 2
 """From here on state batches may be written into logs (`records/control.py`): nodes before it would not keep what their owners need."""

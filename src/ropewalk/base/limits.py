@@ -449,6 +449,12 @@ PEER_ENVELOPE_BYTES: Final = 1 << 16
 PEER_CONNECT_MS_MAX: Final = 2_000
 """To connect to another node, and to prove each other's right. A node that takes longer is as good as gone."""
 
+PEER_PLAIN_REMEMBERED_MS: Final = 60_000
+"""How long a node that spoke no TLS is called in the clear at once, where that is allowed. It may be another version by then."""
+
+PEERS_PLAIN_REMEMBERED_MAX: Final = 1_000
+"""As many as there are nodes; beyond that it is all found out again."""
+
 PEER_RECONNECT_MS_MIN: Final = 50
 """After a connection to another node could not be made; twice as long after each further failure."""
 

@@ -201,9 +201,11 @@ class Network(Protocol):
         port: int,
         *,
         tls: TlsContexts | None = None,
+        takes_plain: Callable[[], bool] | None = None,
         proxies: Networks = (),
     ) -> Listener:
-        """With `tls` a protocol is told of its connection before the handshake, and of what is sent to it after. Connections from the
+        """With `tls` a protocol is told of its connection before the handshake, and of what is sent to it after; with `takes_plain`, which is
+        asked each time, others are taken without TLS, and a protocol is told with the first byte. Connections from the
         networks of `proxies` begin with a header that says for whom they are made, and are the clients' from there on."""
 
     async def connect(

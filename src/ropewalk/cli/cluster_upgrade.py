@@ -136,6 +136,10 @@ def _ask(ctx: typer.Context, bootstrap: str | None, properties: list[str] | None
 
 
 def _said(state: "UpgradeState") -> str:
+    return "\n".join((_said_of_level(state), *state.waiting))
+
+
+def _said_of_level(state: "UpgradeState") -> str:
     in_force = f"level {state.level} is in force"
     if state.newest <= state.level:
         return f"{in_force}, the newest that the nodes know"

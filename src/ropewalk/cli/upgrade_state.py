@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from ropewalk.base.ids import NodeId
+from ropewalk.base.levels import PEER_TLS_LEVEL
 from ropewalk.client.administration.membership import Membership, Node
 from ropewalk.views.cluster_state import ClusterState
 
@@ -31,6 +32,8 @@ class UpgradeState(Struct, frozen=True):
     nodes: tuple[NodeVersion, ...]
     held_back: tuple[str, ...]
     """What keeps the newest from coming into force; empty where nothing does."""
+    waiting: tuple[str, ...] = ()
+    """What nodes will not put up with any more once the newest is in force."""
 
 
 def upgrade_state(state: ClusterState) -> UpgradeState:
@@ -45,6 +48,16 @@ def upgrade_state(state: ClusterState) -> UpgradeState:
         tuple(_hindrance(node, state) for node in best.nodes if node.level_max < newest)
         if newest > best.level
         else (),
+        _waiting(best.level, newest),
+    )
+
+
+def _waiting(level: int, newest: int) -> tuple[str, ...]:
+    if not 0 < level < PEER_TLS_LEVEL <= newest:
+        return ()
+    return (
+        f"until level {PEER_TLS_LEVEL} is in force nodes take connections of each other without TLS, where peer.listen is no loopback address and "
+        "peer.tls is auto",
     )
 
 

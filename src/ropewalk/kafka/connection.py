@@ -12,6 +12,7 @@ Behaviour worth knowing
 """
 
 import asyncio
+import ssl
 from collections import deque
 from collections.abc import Callable
 from typing import Final, cast
@@ -116,7 +117,7 @@ class Connection(asyncio.BufferedProtocol):
             self.close(str(error))
             return
         if self.identity.ends_at_ms is not None:
-            self._end_at(self.identity.ends_at_ms)
+            self.end_at(self.identity.ends_at_ms, self.identity.principal)
 
     def connection_lost(self, _: Exception | None) -> None:
         self._transport = None
@@ -219,6 +220,20 @@ class Connection(asyncio.BufferedProtocol):
     def read_tokens(self) -> None:
         """Until the next `serve`, frames have no header: each is the token of a SaslAuthenticate, and so is its answer."""
         self._reads_tokens = True
+
+    def end_at(self, ends_at_ms: float, owner: str) -> None:
+        """Close when the certificate of `owner` ends. Looked at again once a day: the wall clock may be set."""
+        left_ms = ends_at_ms - self._connections.clock.now_ms()
+        if left_ms <= 0:
+            self.close(f"the certificate of {owner} has ended")
+            return
+        wait_s = min(left_ms, CERTIFICATE_END_LOOK_MS) / 1000
+        self._end = asyncio.get_running_loop().call_later(wait_s, self.end_at, ends_at_ms, owner)
+
+    @property
+    def tls(self) -> ssl.SSLObject | None:
+        """None on a plain connection."""
+        return None if self._transport is None else self._transport.get_extra_info("ssl_object")
 
     def report(self, reason: str) -> None:
         self._connections.on_suspicious(self, reason)
@@ -421,15 +436,6 @@ class Connection(asyncio.BufferedProtocol):
         if chunks:
             self._connections.sent_bytes += size_bytes
             transport.writelines(chunks)
-
-    def _end_at(self, ends_at_ms: float) -> None:
-        """Looked at again once a day: the wall clock may be set."""
-        left_ms = ends_at_ms - self._connections.clock.now_ms()
-        if left_ms <= 0:
-            self.close(f"the certificate of {self.identity.principal} has ended")
-            return
-        wait_s = min(left_ms, CERTIFICATE_END_LOOK_MS) / 1000
-        self._end = asyncio.get_running_loop().call_later(wait_s, self._end_at, ends_at_ms)
 
     def _read_or_pause(self) -> None:
         transport = self._transport

@@ -61,6 +61,7 @@ from ropewalk.log.storage import Storage
 from ropewalk.node.account import Account
 from ropewalk.node.authorities import Authorities
 from ropewalk.node.authorizer import policy_of
+from ropewalk.node.between_nodes import BetweenNodes
 from ropewalk.node.certificates import Certificates
 from ropewalk.node.config import Config
 from ropewalk.node.differing_settings import differing_settings
@@ -126,6 +127,8 @@ class Parts:
     authorities: Authorities
     bearers: Bearers
     """Whose tokens count at doors that speak HTTP."""
+    between: BetweenNodes | None
+    """None on a node that is alone."""
 
     @property
     def cluster(self) -> Cluster:
@@ -144,6 +147,7 @@ def build(
     failed: "asyncio.Future[BaseException]",
     certificates: Certificates,
     authorities: Authorities,
+    between: BetweenNodes | None,
 ) -> Parts:
     """From what knows nobody to what knows everybody: nothing is given a name that comes further down."""
     node_id, cluster, clock = config.node_id, place.cluster, BelievedClock(ports.clock)
@@ -266,6 +270,7 @@ def build(
         warnings=lambda: (
             *warnings_of(config),
             *certificates.warnings(),
+            *(() if between is None else between.warnings()),
             *differing_settings(topics.view),
         ),
     )
@@ -332,6 +337,7 @@ def build(
         certificates=certificates,
         authorities=authorities,
         bearers=authorities.bearers(cluster.image, ports.clock),
+        between=between,
     )
 
 

@@ -52,11 +52,17 @@ class Certificates:
 
     async def contexts(self, files: "TlsFiles") -> TlsContexts:
         """Raises `InvalidSetting`."""
-        from ropewalk.security.certificates import load
+        return await self._keep(files)
 
+    async def loaded(self, files: "TlsFiles") -> "Callable[[], Loaded]":
+        """What the files came to when they were read last. Raises `InvalidSetting`."""
+        kept = await self._keep(files)
+        return lambda: kept.loaded
+
+    async def _keep(self, files: "TlsFiles") -> "_Kept":
         kept = self._kept.get(files)
         if kept is None:
-            loaded = await self._pool.run(load, files, self._clock.now_ms())
+            loaded = await self._pool.run(_load, files, self._clock.now_ms())
             kept = self._kept[files] = _Kept(files, loaded)
             self._say(kept)
         return kept
@@ -98,13 +104,13 @@ class Certificates:
         yield
 
     async def _look(self, kept: "_Kept") -> None:
-        from ropewalk.security.certificates import load, read_digest
+        from ropewalk.security.certificates import read_digest
 
         try:
             digest = await self._pool.run(read_digest, kept.files)
             if digest not in (kept.loaded.digest, kept.refused_digest):
                 kept.refused_digest = digest
-                kept.loaded = await self._pool.run(load, kept.files, self._clock.now_ms())
+                kept.loaded = await self._pool.run(_load, kept.files, self._clock.now_ms())
                 kept.refused_digest = None
                 _log.info("certificates were read again", file=kept.files.keystore)
         except InvalidSetting as error:
@@ -140,6 +146,17 @@ class Certificates:
                 f"the certificate in {kept.files.keystore}, or the list of revocations beside it, has ended"
             )
         return f"the certificate in {kept.files.keystore}, or the list of revocations beside it, ends in {left_ms // _DAY_MS} days"
+
+
+def _load(files: "TlsFiles", now_ms: int) -> "Loaded":
+    """Runs in the pool."""
+    if files.node_id is None:
+        from ropewalk.security.certificates import load
+
+        return load(files, now_ms)
+    from ropewalk.security.node_certificates import load_for_nodes
+
+    return load_for_nodes(files, now_ms)
 
 
 class _Kept:

@@ -78,6 +78,10 @@ class Config:
         """Whether nobody chose the value."""
         return self._configured[name].origin == _DEFAULT
 
+    def comes_from_file(self, name: str) -> bool:
+        """Whether the value is what is in the file that NAME.file says, or would be if there were any."""
+        return bool(self[f"{name}.file"]) and self.origin(name) in (_DEFAULT, self[f"{name}.file"])
+
     def origin(self, name: str) -> str:
         return self._configured[name].origin
 
@@ -305,17 +309,28 @@ def _with_resting_names(config: Config) -> Config:
 
 
 def _with_secret_from_file(config: Config) -> Config:
-    path = config["cluster.secret.file"]
-    if not path or config["cluster.secret"]:
-        return config
-    origin = config.origin("cluster.secret.file")
+    for name in ("cluster.secret", "cluster.secret.previous"):
+        path = config[f"{name}.file"]
+        if not path or config[name]:
+            continue
+        secret = read_secret(f"{config.origin(f'{name}.file')}: {name}.file", path)
+        if secret:
+            config = config.with_value(name, secret, path)
+        elif name == "cluster.secret":
+            raise InvalidSetting(f"{config.origin(f'{name}.file')}: {name}.file {path} is empty")
+    return config
+
+
+def read_secret(said_by: str, path: str) -> str:
+    """What a file holds, without the space around it; empty where only the secret before could have been there. Raises `InvalidSetting`."""
     try:
-        secret = Path(path).expanduser().read_text().strip()
+        return Path(path).expanduser().read_text().strip()
+    except FileNotFoundError:
+        if said_by.endswith("previous.file"):
+            return ""
+        raise InvalidSetting(f"{said_by} {path} cannot be read: there is no such file") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidSetting(f"{origin}: cluster.secret.file {path} cannot be read: {error}") from error
-    if not secret:
-        raise InvalidSetting(f"{origin}: cluster.secret.file {path} is empty")
-    return config.with_value("cluster.secret", secret, path)
+        raise InvalidSetting(f"{said_by} {path} cannot be read: {error}") from error
 
 
 def _check_listeners(config: Config) -> None:
@@ -331,13 +346,21 @@ def _check_listeners(config: Config) -> None:
 
 def _check_cluster(config: Config) -> None:
     """Refuse what would leave a node outside the cluster it was meant for, or a cluster open to anybody."""
-    secret = config["cluster.secret"]
-    if secret and len(secret) < SECRET_CHARACTERS_MIN:
-        raise InvalidSetting(
-            f"cluster.secret has {len(secret)} characters, needs at least {SECRET_CHARACTERS_MIN}"
-        )
+    for name in ("cluster.secret", "cluster.secret.previous"):
+        if config[name] and len(config[name]) < SECRET_CHARACTERS_MIN:
+            raise InvalidSetting(
+                f"{name} has {len(config[name])} characters, needs at least {SECRET_CHARACTERS_MIN}"
+            )
     if config.is_alone:
-        for name in ("cluster.seeds", "peer.listen", "peer.advertise", "node.roles", "metadata.home"):
+        for name in (
+            "cluster.seeds",
+            "cluster.secret.previous",
+            "peer.listen",
+            "peer.advertise",
+            "peer.tls",
+            "node.roles",
+            "metadata.home",
+        ):
             if not config.is_default(name):
                 raise InvalidSetting(
                     f"{config.origin(name)}: {name} is for a node of a cluster, which needs cluster.secret"

@@ -39,10 +39,11 @@ from ropewalk.broker.watching.health import Stage
 from ropewalk.log.directory import Held
 from ropewalk.metadata.bounds import USUAL, MetadataBounds
 from ropewalk.metadata.image import Image
-from ropewalk.metadata.records import Fact, PartitionChanged
+from ropewalk.metadata.records import Fact, LevelChanged, PartitionChanged
 from ropewalk.metadata.settings.applied import BrokerSettings
 from ropewalk.node.authorities import read_authorities
 from ropewalk.node.background import COPYING, Moment, begin
+from ropewalk.node.between_nodes import read_between_nodes
 from ropewalk.node.build import Parts, build
 from ropewalk.node.certificates import read_certificates
 from ropewalk.node.config import Config
@@ -50,7 +51,7 @@ from ropewalk.node.doors import HTTP, KAFKA, PEER, SQS
 from ropewalk.node.http_door import http_door
 from ropewalk.node.kafka_door import kafka_door, serve_here
 from ropewalk.node.peer_door import peer_door
-from ropewalk.node.place import find_place
+from ropewalk.node.place import data_path, find_place
 from ropewalk.node.sqs_door import sqs_door
 from ropewalk.runtime.steps import turn
 from ropewalk.runtime.tasks import Supervisor, unless
@@ -166,8 +167,10 @@ class Node:
         return self._parts.instruments.sources()
 
     def read_files_again(self) -> None:
-        """Files of certificates have changed; they are looked at every few seconds anyway."""
+        """Files of certificates or secrets have changed; they are looked at every few seconds anyway."""
         self._parts.certificates.look_now()
+        if self._parts.between is not None:
+            self._parts.between.look_now()
 
     def pause(self) -> None:
         """Hang: clients stay connected and hear nothing until `resume`. Time and background work go on."""
@@ -275,8 +278,13 @@ async def _start(
     """The HTTP door comes as soon as there is anything to tell: how far the rest is can be asked there."""
     certificates = await read_certificates(config, ports)  # first: whoever finds a place may wait for long
     authorities = await read_authorities(config, ports)
-    place = await find_place(config, ports, supervisor, facts, bounds)
-    parts = build(config, ports, place, supervisor, failed, certificates, authorities)
+    between = None
+    if not config.is_alone:
+        between = await read_between_nodes(config, ports, facts.image, certificates, data_path(config))
+        for warning in between.warnings():
+            _log.warning(warning)
+    place = await find_place(config, ports, supervisor, facts, between, bounds)
+    parts = build(config, ports, place, supervisor, failed, certificates, authorities, between)
     door = await http_door(config, ports, parts.budget, parts.instruments, parts.cluster_health, certificates)
     if door is not None:
         await parts.doors.open(door, supervisor)
@@ -349,6 +357,8 @@ def _report_ignored_settings(parts: Parts) -> None:
 async def _follow(parts: Parts, records: Sequence[Fact]) -> None:
     """First the partitions, then what lives on them."""
     parts.access.follow(records)
+    if parts.between is not None and any(isinstance(record, LevelChanged) for record in records):
+        await parts.between.mark(parts.place.directory)
     opened = await parts.partitions.follow(records)
     if parts.fetchers is not None:
         await parts.fetchers.follow(None if parts.facts.parted is not None else records, opened)

@@ -18,7 +18,6 @@ from ropewalk.kafka.served import Handle, ServedApi
 from ropewalk.metadata.records import PEER_LISTENER
 from ropewalk.node.build import Parts
 from ropewalk.node.doors import PEER, Door, advertised
-from ropewalk.security.cluster_secret import ClusterSecret
 
 
 class PeerAddressRefused(OSError):
@@ -30,6 +29,7 @@ class PeerAddressRefused(OSError):
 
 def peer_door(parts: Parts, served: dict[int, ServedApi]) -> Door:
     """`served` is what clients are answered here. Opening the door raises `PeerAddressRefused`."""
+    assert parts.between is not None, "a node that is alone has no such door"
     settings = parts.topics.broker_settings
     request_bytes_max = settings.socket_request_max_bytes
     budget = ByteBudget(PEER_BUFFER_BYTES_MAX)
@@ -61,11 +61,12 @@ def peer_door(parts: Parts, served: dict[int, ServedApi]) -> Door:
     admission = Admission(
         node_id=parts.config.node_id,
         cluster_id=lambda: parts.cluster.image.cluster_id,
-        secret=ClusterSecret(parts.config["cluster.secret"]),
+        secret=parts.between.secret,
         served=for_peers,
         frame_bytes_max=request_bytes_max + PEER_ENVELOPE_BYTES,
         rng=parts.ports.rng,
         clock=parts.ports.clock,
+        channels=parts.between.channels,
     )
     connections = peer_connections(
         parts.ports.clock, request_bytes_max=request_bytes_max, idle_ms_max=settings.connections_max_idle_ms

@@ -38,11 +38,11 @@ from ropewalk.log.directory import DataDirectory
 from ropewalk.log.storage import Storage
 from ropewalk.metadata.bounds import USUAL, MetadataBounds
 from ropewalk.metadata.log import Holder, MetadataLog
+from ropewalk.node.between_nodes import BetweenNodes
 from ropewalk.node.config import Config
 from ropewalk.node.metadata_home import open_metadata_log
 from ropewalk.runtime.reserve import FileReserve
 from ropewalk.runtime.tasks import Supervisor
-from ropewalk.security.cluster_secret import ClusterSecret
 
 _log = structlog.get_logger()
 
@@ -91,13 +91,18 @@ class Place:
 
 
 async def find_place(
-    config: Config, ports: Ports, supervisor: Supervisor, facts: Facts, bounds: MetadataBounds = USUAL
+    config: Config,
+    ports: Ports,
+    supervisor: Supervisor,
+    facts: Facts,
+    between: BetweenNodes | None,
+    bounds: MetadataBounds = USUAL,
 ) -> Place:
-    """Returns when the cluster's facts are known as of a moment ago, and go on to be heard of.
+    """Returns when the cluster's facts are known as of a moment ago, and go on to be heard of. `between` is None for a node that is alone.
 
     Raises `DirectoryRefused` where the data belongs to another cluster. Waits for a controller as long as it takes.
     """
-    links = None if config.is_alone else _links(config, ports, facts)
+    links = None if between is None else _links(config, ports, facts, between)
     seeds = Seeds(ports.network, config.seeds)
     link = None if links is None else ControllerLink(links, facts.image, seeds.addresses)
     if config.seeds:
@@ -161,6 +166,8 @@ async def find_place(
             "choose another directory"
         )
     await ports.pool.run(directory.begin)
+    if between is not None:
+        await between.mark(directory)
     return Place(
         facts=facts,
         cluster=Cluster(facts, decisions),
@@ -239,13 +246,15 @@ async def _nobody_else(_holder: Holder) -> bool:
     return True
 
 
-def _links(config: Config, ports: Ports, facts: Facts) -> PeerLinks:
+def _links(config: Config, ports: Ports, facts: Facts, between: BetweenNodes) -> PeerLinks:
     return PeerLinks(
         ports.network,
         ports.clock,
         ports.rng,
         node_id=config.node_id,
         image=facts.image,
-        secret=ClusterSecret(config["cluster.secret"]),
+        secret=between.secret,
         cluster_id=lambda: facts.image.cluster_id,
+        roles=config.roles,
+        channels=between.channels,
     )

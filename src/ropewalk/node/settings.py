@@ -152,7 +152,21 @@ NODE_SETTINGS: Final[Mapping[str, Setting]] = {
             "cluster.secret.file",
             Kind.STRING,
             "",
-            "A file that holds the secret, for those who want it neither in a configuration nor in the environment.",
+            "A file that holds the secret, for those who want it neither in a configuration nor in the environment. It is read again when it changes.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "cluster.secret.previous",
+            Kind.PASSWORD,
+            "",
+            "The secret before, which is accepted as well while the secret is being changed; empty for none.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "cluster.secret.previous.file",
+            Kind.STRING,
+            "",
+            "A file that holds the secret before. It is read again when it changes, and may be empty or missing: then there is none.",
             change=Change.READ_ONLY,
         ),
         Setting(
@@ -175,6 +189,45 @@ NODE_SETTINGS: Final[Mapping[str, Setting]] = {
             Kind.STRING,
             "",
             "The HOST:PORT that other nodes are told to use, where it differs from the one listened on.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "peer.tls",
+            Kind.STRING,
+            "auto",
+            "Whether nodes speak TLS with each other: `off`; `allow`, with those that speak it; `require`, with a certificate that each node makes for "
+            "itself, since cluster.secret proves whose it is; `ca`, where an authority vouches for every node besides. `auto` is off where peer.listen is a "
+            "loopback address, and else `require`, or `allow` before level 2 is in force.",
+            choices=("auto", "off", "allow", "require", "ca"),
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "peer.ssl.keystore.location",
+            Kind.STRING,
+            "",
+            "A PEM file with the key and the certificate that this node shows to others, named ropewalk://CLUSTER/node/ID?roles=ROLES. It is read again "
+            "when it changes. Empty: the node makes one at every start.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "peer.ssl.key.password",
+            Kind.PASSWORD,
+            "",
+            "The password of the key in peer.ssl.keystore.location.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "peer.ssl.truststore.location",
+            Kind.STRING,
+            "",
+            "A PEM file of the authorities that vouch for nodes, with peer.tls=ca. It is read again when it changes.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "peer.ssl.crl.location",
+            Kind.STRING,
+            "",
+            "A PEM file of revoked certificates of nodes, with a list of every authority in peer.ssl.truststore.location. It is read again when it changes.",
             change=Change.READ_ONLY,
         ),
         Setting(

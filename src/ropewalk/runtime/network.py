@@ -8,7 +8,8 @@ from functools import partial
 from ropewalk.base.limits import LISTEN_BACKLOG
 from ropewalk.base.ports import Networks, TlsContexts
 from ropewalk.runtime.proxied import ProxiedListening
-from ropewalk.runtime.tls import TlsListening, with_tls
+from ropewalk.runtime.tls import with_tls
+from ropewalk.runtime.tls_or_plain import listen_by
 
 
 class TcpListener:
@@ -33,12 +34,13 @@ class TcpNetwork:
         port: int,
         *,
         tls: TlsContexts | None = None,
+        takes_plain: Callable[[], bool] | None = None,
         proxies: Networks = (),
     ) -> TcpListener:
         loop = asyncio.get_running_loop()
         made: Callable[[], asyncio.BaseProtocol] = factory
         if tls is not None:
-            made = TlsListening(tls).wrap(made)
+            made = listen_by(tls, takes_plain).wrap(made)
         if proxies:
             made = ProxiedListening(proxies).wrap(made)
         server = await loop.create_server(made, host, port, backlog=LISTEN_BACKLOG)

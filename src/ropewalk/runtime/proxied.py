@@ -107,7 +107,7 @@ class _Proxied(asyncio.Protocol):
         transport.set_protocol(inner)
         inner.connection_made(face)
         if self._received and not transport.is_closing():
-            _deliver(inner, bytes(self._received))
+            deliver(inner, bytes(self._received))
 
     def _on_late(self) -> None:
         self._timer = None
@@ -171,8 +171,8 @@ class ProxiedTransport(asyncio.Transport):
         return self._transport.get_write_buffer_size()
 
 
-def _deliver(inner: asyncio.BaseProtocol, data: bytes) -> None:
-    """What came behind the header in the same piece."""
+def deliver(inner: asyncio.BaseProtocol, data: bytes) -> None:
+    """What came before `inner` had its place."""
     if not isinstance(inner, asyncio.BufferedProtocol):
         cast(asyncio.Protocol, inner).data_received(data)
         return

@@ -29,19 +29,16 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 from msgspec import Struct
 
-from ropewalk.base.errors import InvalidSetting, RopewalkError
+from ropewalk.base.errors import InvalidSetting
 from ropewalk.base.limits import CERTIFICATE_FILE_BYTES_MAX, USER_NAME_BYTES_MAX
 from ropewalk.security.distinguished_names import spelled
+from ropewalk.security.identity import CertificateRefused
 from ropewalk.security.principal_rules import PrincipalRules
 
 _CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 _RSA_BITS_CHEAP: Final = 2048
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
-
-
-class CertificateRefused(RopewalkError):
-    """A client's certificate that says no name, or none any more."""
 
 
 class ClientAuth(StrEnum):
@@ -63,6 +60,13 @@ class NameFrom(StrEnum):
     URI = "san.uri"
 
 
+class ShownContext(ssl.SSLContext):
+    """One that knows what it shows: OpenSSL does not tell afterwards."""
+
+    certificate_hash: bytes
+    """SHA-256 of the node's own certificate."""
+
+
 class TlsFiles(Struct, frozen=True, kw_only=True):
     """What a context is made of. Equal ones share theirs."""
 
@@ -80,13 +84,31 @@ class TlsFiles(Struct, frozen=True, kw_only=True):
 
     client_auth: ClientAuth = ClientAuth.NONE
     versions: tuple[str, ...] = ("TLSv1.2", "TLSv1.3")
+    node_id: int | None = None
+    """Of this node, where the files are for connections to others; None where they are for clients."""
+
+    roles: tuple[str, ...] = ()
+    """What this node is."""
+
+    def setting(self, name: str) -> str:
+        """What the setting is called that names one of them."""
+        return f"peer.ssl.{name}" if self.node_id is not None else f"ssl.{name}"
 
     def __repr__(self) -> str:
         return f"TlsFiles({self.keystore}, {self.client_auth})"
 
 
+class NodeNames(Struct, frozen=True):
+    """Which node of which cluster a certificate is for, and what it may be there."""
+
+    cluster: str
+    node_id: int
+    roles: frozenset[str]
+    ends_at_ms: int
+
+
 class Loaded(Struct, frozen=True):
-    context: ssl.SSLContext
+    context: ShownContext
     digest: bytes
     """Of what was in the files."""
 
@@ -94,42 +116,55 @@ class Loaded(Struct, frozen=True):
     """When the node's own certificate does, or a list of revocations before that."""
 
     warnings: tuple[str, ...]
+    calling: ssl.SSLContext | None = None
+    """For connections to other nodes; None where the files are not for these."""
+
+    names: NodeNames | None = None
+    """Of this node in its own certificate; None where it is not for other nodes."""
 
 
 def load(files: TlsFiles, now_ms: int) -> Loaded:
     """Waits for the disk. Raises `InvalidSetting`, in which no secret is quoted."""
     contents = _contents(files)
     now = datetime.fromtimestamp(now_ms / 1000, UTC)
-    certificates = _certificates(contents["ssl.keystore.location"], files.keystore)
+    certificates = _certificates(contents[files.setting("keystore.location")], files.keystore)
     own = certificates[0]
     _check_times(own, files.keystore, now)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = ShownContext(ssl.PROTOCOL_TLS_SERVER)
+    context.certificate_hash = hashlib.sha256(own.public_bytes(Encoding.DER)).digest()
     versions = sorted(_VERSIONS[version] for version in files.versions)
     context.minimum_version, context.maximum_version = versions[0], versions[-1]
     context.set_ciphers(_CIPHERS)
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION | ssl.OP_CIPHER_SERVER_PREFERENCE
     context.num_tickets = 1
-    _load_key(context, files)
+    load_key(context, files)
     ends = own.not_valid_after_utc
     if files.client_auth is not ClientAuth.NONE:
         if not files.truststore:
             raise InvalidSetting(
                 f"ssl.client.auth={files.client_auth} needs ssl.truststore.location, the authorities that client certificates come from"
             )
-        context.load_verify_locations(
-            cadata=b"".join(
-                each.public_bytes(Encoding.DER)
-                for each in _certificates(contents["ssl.truststore.location"], files.truststore)
-            )
-        )
+        _trust(context, _certificates(contents[files.setting("truststore.location")], files.truststore))
         context.verify_mode = (
             ssl.CERT_REQUIRED if files.client_auth is ClientAuth.REQUIRED else ssl.CERT_OPTIONAL
         )
         if files.revoked:
-            ends = min(ends, _load_revocations(context, contents["ssl.crl.location"], files.revoked, now))
+            ends = min(ends, _load_revocations(context, contents[files.setting("crl.location")], files, now))
     return Loaded(
         context, digest_of(contents), int(ends.timestamp() * 1000), tuple(_warnings(own, files.keystore))
     )
+
+
+def load_authorities(context: ssl.SSLContext, files: TlsFiles, now: datetime) -> None:
+    """Those that vouch for others, with what they have revoked. Raises `InvalidSetting`."""
+    contents = _contents(files)
+    _trust(context, _certificates(contents[files.setting("truststore.location")], files.truststore))
+    if files.revoked:
+        _load_revocations(context, contents[files.setting("crl.location")], files, now)
+
+
+def _trust(context: ssl.SSLContext, authorities: Sequence[x509.Certificate]) -> None:
+    context.load_verify_locations(cadata=b"".join(each.public_bytes(Encoding.DER) for each in authorities))
 
 
 def read_digest(files: TlsFiles) -> bytes:
@@ -201,9 +236,9 @@ def _checked(name: str) -> str:
 def _contents(files: TlsFiles) -> dict[str, bytes]:
     """By the setting that names the file."""
     named = {
-        "ssl.keystore.location": files.keystore,
-        "ssl.truststore.location": files.truststore,
-        "ssl.crl.location": files.revoked,
+        files.setting("keystore.location"): files.keystore,
+        files.setting("truststore.location"): files.truststore,
+        files.setting("crl.location"): files.revoked,
     }
     return {
         setting: _read(path, setting, is_secret=path == files.keystore)
@@ -246,7 +281,8 @@ def _check_times(own: x509.Certificate, path: str, now: datetime) -> None:
         )
 
 
-def _load_key(context: ssl.SSLContext, files: TlsFiles) -> None:
+def load_key(context: ssl.SSLContext, files: TlsFiles) -> None:
+    """Raises `InvalidSetting`."""
     try:
         # A password is always given: OpenSSL asks at the terminal otherwise.
         context.load_cert_chain(files.keystore, password=files.password)
@@ -254,16 +290,21 @@ def _load_key(context: ssl.SSLContext, files: TlsFiles) -> None:
         if error.reason == "KEY_VALUES_MISMATCH":
             reason = "its key does not fit its first certificate"
         elif files.password:
-            reason = "it has no key that ssl.key.password opens"
+            reason = f"it has no key that {files.setting('key.password')} opens"
         else:
-            reason = "it has no key, or an encrypted one, which needs ssl.key.password"
-        raise InvalidSetting(f"ssl.keystore.location: {files.keystore} cannot be used: {reason}") from None
+            reason = f"it has no key, or an encrypted one, which needs {files.setting('key.password')}"
+        raise InvalidSetting(
+            f"{files.setting('keystore.location')}: {files.keystore} cannot be used: {reason}"
+        ) from None
     except OSError as error:
-        raise InvalidSetting(f"ssl.keystore.location: {files.keystore}: {error.strerror or error}") from None
+        raise InvalidSetting(
+            f"{files.setting('keystore.location')}: {files.keystore}: {error.strerror or error}"
+        ) from None
 
 
-def _load_revocations(context: ssl.SSLContext, content: bytes, path: str, now: datetime) -> datetime:
+def _load_revocations(context: ssl.SSLContext, content: bytes, files: TlsFiles, now: datetime) -> datetime:
     """When the first of the lists is out of date."""
+    path, setting = files.revoked, files.setting("crl.location")
     pieces = content.split(b"-----BEGIN X509 CRL-----")[1:]
     try:
         lists = [x509.load_pem_x509_crl(b"-----BEGIN X509 CRL-----" + piece) for piece in pieces]
@@ -271,12 +312,12 @@ def _load_revocations(context: ssl.SSLContext, content: bytes, path: str, now: d
     except (ValueError, OSError):
         lists = []
     if not lists:
-        raise InvalidSetting(f"ssl.crl.location: {path} holds no list of revocations in PEM")
+        raise InvalidSetting(f"{setting}: {path} holds no list of revocations in PEM")
     context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
     ends = min(each.next_update_utc or datetime.max.replace(tzinfo=UTC) for each in lists)
     if ends <= now:
         raise InvalidSetting(
-            f"ssl.crl.location: the list of revocations in {path} is out of date since {_written(ends)}"
+            f"{setting}: the list of revocations in {path} is out of date since {_written(ends)}"
         )
     return ends
 

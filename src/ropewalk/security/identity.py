@@ -4,12 +4,18 @@ from typing import Final
 
 from msgspec import Struct
 
+from ropewalk.base.errors import RopewalkError
+
 ANONYMOUS: Final = "anonymous"
 BY_CERTIFICATE: Final = "certificate"
 BY_OAUTH: Final = "OAUTHBEARER"
 """By a token of an authority."""
 BY_TOKEN: Final = "token"
 """By a token of the cluster's own, whatever it came in."""
+
+
+class CertificateRefused(RopewalkError):
+    """A certificate that says no name, not the one that is claimed, or none any more."""
 
 
 class Identity(Struct, frozen=True):

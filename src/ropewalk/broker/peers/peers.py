@@ -27,6 +27,7 @@ from ropewalk.client.errors import Unreachable
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import PEER_LISTENER
 from ropewalk.security.cluster_secret import ClusterSecret
+from ropewalk.security.peer_channels import IN_THE_CLEAR, PeerChannels
 from ropewalk.wire.api import Api
 from ropewalk.wire.types import Message
 
@@ -161,8 +162,10 @@ class PeerLinks:
         image: Image,
         secret: ClusterSecret,
         cluster_id: Callable[[], str | None],
+        roles: tuple[str, ...] = (),
+        channels: PeerChannels = IN_THE_CLEAR,
     ) -> None:
-        """`cluster_id` says which cluster this node belongs to, None if to none yet."""
+        """`cluster_id` says which cluster this node belongs to, None if to none yet; `roles` is what it says to be."""
         self.clock = clock
         self.rng = rng
         self.node_id = node_id
@@ -171,6 +174,8 @@ class PeerLinks:
         self._image = image
         self._secret = secret
         self._cluster_id = cluster_id
+        self._roles = roles
+        self._channels = channels
         self._by_node: dict[tuple[NodeId, Lane], PeerLink] = {}
         self._by_address: dict[tuple[Address, Lane], PeerLink] = {}
 
@@ -203,7 +208,7 @@ class PeerLinks:
         return Address(endpoint.host, endpoint.port)
 
     async def open(self, address: Address, *, deadline_ms: float) -> PeerConnection:
-        credentials = Credentials(self.node_id, self._cluster_id(), self._secret)
+        credentials = Credentials(self.node_id, self._cluster_id(), self._secret, self._roles, self._channels)
         peer = await open_peer(
             self._network, self.clock, self.rng, address, credentials=credentials, deadline_ms=deadline_ms
         )

@@ -108,6 +108,11 @@ class Connection:
         """Whether it is open, and a request sent now goes out at once."""
         return self._socket.is_open and self._socket.is_writable
 
+    @property
+    def certificate(self) -> bytes | None:
+        """What the broker showed, in DER; None without TLS."""
+        return self._socket.certificate
+
     async def wait_writable(self, *, deadline_ms: float) -> None:
         """Raises `ConnectionLost` or `TimedOut`."""
         if not self._socket.is_writable:
@@ -286,6 +291,10 @@ class _Socket(asyncio.BufferedProtocol):
     def is_writable(self) -> bool:
         held_count = 0 if self._held is None else self._held.count
         return not self._is_paused and len(self._expected) + held_count < CLIENT_REQUESTS_MAX
+
+    @property
+    def certificate(self) -> bytes | None:
+        return None if self._transport is None else self._transport.get_extra_info("peercert_der")
 
     def hold(self) -> None:
         assert self._held is None, "one at a time has the connection for itself"

@@ -38,6 +38,11 @@ class Versions:
     def __len__(self) -> int:
         return len(self._offered)
 
+    @property
+    def offered(self) -> list[tuple[int, int, int]]:
+        """Each API key with its oldest and newest version."""
+        return [(key, oldest, newest) for key, (oldest, newest) in self._offered.items()]
+
     def offers(self, api: VersionedApi) -> bool:
         return api.key in self._offered
 

@@ -1,10 +1,11 @@
-"""Every API that the internal listener answers, in which versions, and who handles it. No listing here, no API.
+"""Every API that the internal listener answers, in which versions, who may ask it, and who handles it. No listing here, no API.
 
 `Fetch` is the one for replicas; a client's is not served here. Before a connection has proved the cluster's secret, `introduction`
 stands in front of all this.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from enum import Enum
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -100,6 +101,51 @@ PEER_APIS: Final[tuple[Api[Any, Any], ...]] = (
     QUEUE_TASK,
     CHANGE_QUEUE,
 )
+
+
+class Askers(Enum):
+    """Which nodes are served an API, by their roles."""
+
+    EVERY_NODE = "every node"
+    BROKERS = "brokers"
+    """Nodes that hold partitions."""
+
+    def include(self, roles: frozenset[str]) -> bool:
+        return self is Askers.EVERY_NODE or "broker" in roles
+
+
+ASKERS: Final[Mapping[int, Askers]] = {
+    # To find a place in the cluster, and to keep it.
+    API_VERSIONS.key: Askers.EVERY_NODE,
+    HELLO.key: Askers.EVERY_NODE,
+    PROVE.key: Askers.EVERY_NODE,
+    FIND_CONTROLLER.key: Askers.EVERY_NODE,
+    REGISTER_NODE.key: Askers.EVERY_NODE,
+    NODE_HEARTBEAT.key: Askers.EVERY_NODE,
+    FETCH_METADATA.key: Askers.EVERY_NODE,
+    CLUSTER_HEALTH.key: Askers.EVERY_NODE,
+    # What any node does for its clients: it passes on what they ask, and hands out producer ids.
+    FORWARD.key: Askers.EVERY_NODE,
+    CHANGE_QUEUE.key: Askers.EVERY_NODE,
+    ALLOCATE_PRODUCER_IDS.key: Askers.EVERY_NODE,
+    LIST_OFFSETS.key: Askers.EVERY_NODE,
+    QUEUE_CREDITS.key: Askers.EVERY_NODE,
+    QUEUE_DELIVERIES.key: Askers.EVERY_NODE,
+    QUEUE_LOOK.key: Askers.EVERY_NODE,
+    QUEUE_RESET.key: Askers.EVERY_NODE,
+    QUEUE_SEND.key: Askers.EVERY_NODE,
+    QUEUE_SETTLE.key: Askers.EVERY_NODE,
+    QUEUE_TASK.key: Askers.EVERY_NODE,
+    # What those who hold partitions ask each other, and of the controller.
+    FETCH.key: Askers.BROKERS,
+    OFFSET_FOR_LEADER_EPOCH.key: Askers.BROKERS,
+    HURRY_FETCH.key: Askers.BROKERS,
+    ALTER_PARTITION.key: Askers.BROKERS,
+    ADD_PARTITIONS_TO_TXN.key: Askers.BROKERS,
+    WRITE_TXN_MARKERS.key: Askers.BROKERS,
+    QUEUE_SHIP.key: Askers.BROKERS,
+}
+"""Of all that is served. What is not named here nobody may ask."""
 
 
 class Controller(Registrations, Sessions, Alterations, Allocations, Protocol):

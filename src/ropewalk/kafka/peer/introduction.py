@@ -5,15 +5,19 @@ Behaviour worth knowing
     has a place for that, and the connection is closed.
     This end proves first. A caller that does not accept the proof sends an empty one, and is refused like any other.
     A connection has one try, and little time for it: whatever goes wrong closes it.
+    A node says what it is, and is served what those with its roles may ask (`apis.py`). Where an authority vouches for nodes, its
+    certificate must let it be that.
     The cluster's id is compared before anything is proved, so that a node that was sent to the wrong cluster is told that, and not
     that its secret is wrong.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
+from typing import Any, Final
 
 import structlog
+from msgspec import structs
 
 from ropewalk.base.complaints import Complaints
 from ropewalk.base.ids import NodeId
@@ -21,18 +25,32 @@ from ropewalk.base.limits import PEER_CONNECT_MS_MAX, PEER_GREETING_BYTES_MAX, P
 from ropewalk.base.ports import Clock, Rng
 from ropewalk.kafka.caller import Caller, Disconnect
 from ropewalk.kafka.connection import Connection
-from ropewalk.kafka.served import Handle, ServedApi
-from ropewalk.security.cluster_secret import ClusterSecret, Handshake, Side, is_nonce
+from ropewalk.kafka.peer.apis import ASKERS, advertised
+from ropewalk.kafka.served import ServedApi
+from ropewalk.metadata.records import ALL_ROLES
+from ropewalk.security.cluster_secret import (
+    Channel,
+    ClusterSecret,
+    Handshake,
+    Side,
+    is_nonce,
+    offered_digest,
+)
+from ropewalk.security.identity import CertificateRefused
+from ropewalk.security.peer_channels import IN_THE_CLEAR, PeerChannels
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.api_versions import API as API_VERSIONS
 from ropewalk.wire.messages.fetch import API as FETCH
 from ropewalk.wire.messages.fetch import FetchResponse
 from ropewalk.wire.peer import find_controller, hello, prove
 from ropewalk.wire.peer.controller_answer import ControllerAnswer
+from ropewalk.wire.peer.register_node import API as REGISTER_NODE
 from ropewalk.wire.types import Message
 
 _log = structlog.get_logger()
 
+_ROLES: Final = frozenset(ALL_ROLES)
+_NOT_OURS: Final = "its cluster.secret is not that of node {}"
 _UNPROVED: Final = "this connection has not proved that it knows the cluster's secret"
 
 
@@ -49,21 +67,25 @@ class Admission:
         frame_bytes_max: int,
         rng: Rng,
         clock: Clock,
+        channels: PeerChannels = IN_THE_CLEAR,
     ) -> None:
-        """`served` is what nodes are served once they have proved that they are."""
+        """`served` is what nodes are served once they have proved that they are, as far as their roles ask it."""
         self.node_id = node_id
         self.cluster_id = cluster_id
         self.secret = secret
+        self.channels = channels
         self.served = served
+        self.offered = offered_digest(
+            (each.api_key, each.min_version, each.max_version) for each in advertised()
+        )
         self.frame_bytes_max = frame_bytes_max
         self.rng = rng
         self.refused_count = 0
         self._clock = clock
         self._complaints = Complaints()
+        self._by_roles: dict[frozenset[str], dict[int, ServedApi]] = {}
         self.refusals = {
-            key: ServedApi(api.api, api.version_min, api.version_max, _refusing(api), tally=api.tally)
-            for key, api in served.items()
-            if key != API_VERSIONS.key
+            key: _refused(api, _UNPROVED) for key, api in served.items() if key != API_VERSIONS.key
         }
 
     def admit(self, connection: Connection) -> None:
@@ -71,6 +93,42 @@ class Admission:
         introduction = _Introduction(self, connection)
         connection.serve(introduction.served(), frame_bytes_max=PEER_GREETING_BYTES_MAX)
         asyncio.get_running_loop().call_later(PEER_CONNECT_MS_MAX / 1000, self._give_up, connection)
+
+    def table(self, roles: frozenset[str] | None) -> dict[int, ServedApi]:
+        """What a node is served that says to have these roles; None: it did not say any, as nodes of the release before."""
+        if roles is None:
+            return self.served
+        table = self._by_roles.get(roles)
+        if table is None:
+            table = self._by_roles[roles] = {
+                key: self._for_roles(api, roles) for key, api in self.served.items()
+            }
+        return table
+
+    def check_other(self, connection: Connection, node_id: int, roles: frozenset[str] | None) -> float | None:
+        """When the caller's certificate ends, if that counts. Raises `CertificateRefused` for one that is not its own."""
+        tls = connection.tls
+        if tls is None and self.channels.needs_tls:
+            raise CertificateRefused("it does not speak TLS, which peer.tls asks for here")
+        return self.channels.check_other(
+            None if tls is None else tls.getpeercert(binary_form=True),
+            node_id=node_id,
+            roles=roles,
+            now_ms=self._clock.now_ms(),
+        )
+
+    def _for_roles(self, api: ServedApi, roles: frozenset[str]) -> ServedApi:
+        key = api.api.key
+        if key not in ASKERS or not ASKERS[key].include(roles):
+            return _refused(
+                api,
+                f"a node that is {' and '.join(sorted(roles)) or 'nothing'} may not ask {api.api.name}",
+                self,
+            )
+        if key == REGISTER_NODE.key:
+            handle: Callable[..., Coroutine[Any, None, Message | None]] = api.handle
+            return structs.replace(api, handle=partial(handle, roles=roles))
+        return api
 
     def _give_up(self, connection: Connection) -> None:
         """Whoever does not say who it is takes the place of a node."""
@@ -90,12 +148,14 @@ class Admission:
 class _Introduction:
     """Of one connection."""
 
-    __slots__ = ("_admission", "_connection", "_handshake")
+    __slots__ = ("_admission", "_connection", "_ends_at_ms", "_handshake", "_roles")
 
     def __init__(self, admission: Admission, connection: Connection) -> None:
         self._admission = admission
         self._connection = connection
         self._handshake: Handshake | None = None
+        self._roles: frozenset[str] | None = None
+        self._ends_at_ms: float | None = None
 
     def served(self) -> dict[int, ServedApi]:
         first: Mapping[int, ServedApi] = {
@@ -114,22 +174,56 @@ class _Introduction:
             reason = f"this is cluster {ours}, the caller belongs to {request.cluster_id}"
             self._refuse(caller, request.node_id, reason)
             return hello.HelloResponse(ErrorCode.INCONSISTENT_CLUSTER_ID, reason)
+        try:
+            channel = self._channel(request, caller.version)
+        except CertificateRefused as error:
+            self._refuse(caller, request.node_id, str(error))
+            return hello.HelloResponse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, str(error))
         nonce = admission.rng.randbytes(PEER_NONCE_BYTES)
-        handshake = Handshake(bytes(request.nonce), nonce, request.node_id, admission.node_id)
+        handshake = Handshake(bytes(request.nonce), nonce, request.node_id, admission.node_id, channel)
         self._handshake = handshake
-        proof = admission.secret.prove(Side.ANSWERER, handshake)
-        return hello.HelloResponse(ErrorCode.NONE, None, admission.node_id, ours, nonce, proof)
+        secret = admission.secret
+        return hello.HelloResponse(
+            ErrorCode.NONE,
+            None,
+            admission.node_id,
+            ours,
+            nonce,
+            secret.prove(Side.ANSWERER, handshake),
+            b"" if channel is None else secret.prove_former(Side.ANSWERER, handshake),
+        )
+
+    def _channel(self, request: hello.HelloRequest, version: int) -> Channel | None:
+        """What the proofs are bound to. Raises `CertificateRefused`."""
+        admission, tls = self._admission, self._connection.tls
+        if version == 0 and tls is not None:
+            raise CertificateRefused("it speaks TLS, and does not bind its proof to that")
+        if version > 0:
+            if not _ROLES.issuperset(request.roles):
+                raise CertificateRefused(
+                    f"it says that it is {', '.join(request.roles)}, which nobody can be"
+                )
+            self._roles = frozenset(request.roles)
+        self._ends_at_ms = admission.check_other(self._connection, request.node_id, self._roles)
+        if version == 0:
+            return None
+        return Channel(admission.channels.shown(tls), admission.offered, request.roles)
 
     async def _on_prove(self, request: prove.ProveRequest, caller: Caller) -> prove.ProveResponse:
         handshake = self._handshake
         if handshake is None:
             raise Disconnect("a node proved something before it said Hello")
         if not self._admission.secret.accepts(bytes(request.proof), Side.CALLER, handshake):
-            reason = f"its cluster.secret is not that of node {self._admission.node_id}"
+            reason = _NOT_OURS.format(self._admission.node_id)
+            if handshake.channel is not None and handshake.channel.certificate_hash is not None:
+                reason += ", or somebody stands between"
             self._refuse(caller, handshake.caller_id, reason)
             return prove.ProveResponse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, reason)
         self._connection.peer_id = NodeId(handshake.caller_id)
-        self._connection.serve(self._admission.served, frame_bytes_max=self._admission.frame_bytes_max)
+        table = self._admission.table(self._roles)
+        self._connection.serve(table, frame_bytes_max=self._admission.frame_bytes_max)
+        if self._ends_at_ms is not None:
+            self._connection.end_at(self._ends_at_ms, f"node {handshake.caller_id}")
         return prove.ProveResponse(ErrorCode.NONE)
 
     def _refuse(self, caller: Caller, node_id: int, reason: str) -> None:
@@ -137,18 +231,21 @@ class _Introduction:
         caller.close_when_answered()
 
 
-def _refusing(served: ServedApi) -> Handle:
+def _refused(served: ServedApi, reason: str, admission: Admission | None = None) -> ServedApi:
+    """The same API for those who may not ask it; `admission` says so in the log."""
     api = served.api
 
     async def refuse(_: Message, caller: Caller) -> Message:
         caller.close_when_answered()
+        if admission is not None:
+            admission.complain(caller.host, caller.peer_id, reason)
         code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         if issubclass(api.response, ControllerAnswer):
-            return api.response(error_code=code, error_message=_UNPROVED)
+            return api.response(error_code=code, error_message=reason)
         if api is FETCH:
             return FetchResponse(throttle_ms=0, error_code=code)
         if api is find_controller.API:
             return find_controller.FindControllerResponse(code)
-        raise Disconnect(f"{api.name}: {_UNPROVED}")
+        raise Disconnect(f"{api.name}: {reason}")
 
-    return refuse
+    return ServedApi(api, served.version_min, served.version_max, refuse, tally=served.tally)

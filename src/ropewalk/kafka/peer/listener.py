@@ -38,10 +38,18 @@ async def listen_to_peers(
     budget: ByteBudget,
 ) -> KafkaListener:
     """Raises `OSError` where the address cannot be had."""
+    channels = admission.channels
 
     def accept() -> Connection:
         connection = Connection(connections, {}, budget)
         admission.admit(connection)
         return connection
 
-    return KafkaListener((await network.listen(accept, host, port),), connections, budget)
+    listener = await network.listen(
+        accept,
+        host,
+        port,
+        tls=channels.listening if channels.speaks_tls else None,
+        takes_plain=lambda: channels.takes_plain,
+    )
+    return KafkaListener((listener,), connections, budget)

@@ -17,7 +17,8 @@ from msgspec import Struct
 
 from ropewalk.base.ports import Networks, TlsContexts
 from ropewalk.runtime.proxied import ProxiedListening
-from ropewalk.runtime.tls import TlsListening, with_tls
+from ropewalk.runtime.tls import with_tls
+from ropewalk.runtime.tls_or_plain import listen_by
 from ropewalk.sim.machines.process import CURRENT, Process
 from ropewalk.sim.machines.trace import Trace
 from ropewalk.sim.machines.transport import SimulatedTransport
@@ -227,13 +228,14 @@ class HostNetwork:
         port: int,
         *,
         tls: TlsContexts | None = None,
+        takes_plain: Callable[[], bool] | None = None,
         proxies: Networks = (),
     ) -> HostListener:
         if host not in OWN_HOST_NAMES and host != self._name:
             raise OSError(errno.EADDRNOTAVAIL, f"{host} is not an address of {self._name}")
         made: Callable[[], asyncio.BaseProtocol] = factory
         if tls is not None:
-            made = TlsListening(tls).wrap(made)
+            made = listen_by(tls, takes_plain).wrap(made)
         if proxies:
             made = ProxiedListening(proxies).wrap(made)
         listener = HostListener(self._fabric, made, (self._name, port or self._fabric.draw_port()))

@@ -1,13 +1,13 @@
 """RegisterNode: a node has started and asks to be let in.
 
 Behaviour worth knowing
-    A node speaks for itself only: the id must be the one that was given when the connection began.
+    A node speaks for itself only: the id must be the one that was given when the connection began, and the roles among those.
 """
 
 from collections.abc import Sequence
 from typing import Protocol
 
-from ropewalk.base.errors import RopewalkError
+from ropewalk.base.errors import InvalidRequest, RopewalkError
 from ropewalk.base.ids import NodeId, TopicId
 from ropewalk.base.levels import Software
 from ropewalk.controller.brokers import Registration
@@ -33,10 +33,19 @@ class Registrations(Protocol):
 
 
 async def handle(
-    request: RegisterNodeRequest, caller: Caller, *, registrations: Registrations
+    request: RegisterNodeRequest,
+    caller: Caller,
+    *,
+    registrations: Registrations,
+    roles: frozenset[str] | None = None,
 ) -> RegisterNodeResponse:
+    """`roles` are those of the caller's connection; None where it did not say any."""
     try:
         check_identity(caller, request.node_id)
+        if roles is not None and not roles.issuperset(request.roles):
+            raise InvalidRequest(
+                f"node {request.node_id} registers as {', '.join(request.roles)}, and connected as {', '.join(sorted(roles))}"
+            )
         registered = await registrations.register(_registration(request))
     except RopewalkError as error:
         return RegisterNodeResponse(code_for(error), str(error))

@@ -37,6 +37,7 @@ T = TypeVar("T")
 
 _SETTINGS: Final = (
     "cluster.secret=known to this cluster",
+    "peer.tls=off",  # what OpenSSL draws follows from no seed
     "auto.create.topics.enable=false",
     "telemetry.interval.ms=0",
     "node.reserve.bytes=65536",
