@@ -16,6 +16,7 @@ from ropewalk.sim.judges.history import (
     Created,
     Deleted,
     DeletionAsked,
+    EndedItself,
     Event,
     Failed,
     Fetched,
@@ -489,6 +490,7 @@ BAD: list[tuple[str, str, list[Event]]] = [
     ("forgotten", "a producer's place", [sent(1, 10), acked(1, 0), Forgotten(P, "sequence 1")]),
     ("survivor", "a failed sync was survived", [SurvivedFailedSync("node")]),
     ("unstartable", "a sound disk", [StartFailed("node", "reason")]),
+    ("ended", "a sound disk", [EndedItself("node", "reason")]),
 ]
 
 

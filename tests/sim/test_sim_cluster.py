@@ -53,6 +53,14 @@ def test_a_cluster_of_whole_nodes_loses_nothing(seed: int) -> None:
     assert outcome.fault_count >= FAULTS_MIN
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_nothing_is_lost_while_nodes_of_two_levels_run_together(seed: int) -> None:
+    """As with `--mixed-levels`; these seeds have nodes of one level otherwise."""
+    outcome = run_seed(seed, mixed_levels=True)
+    assert outcome.violations == ()
+    assert outcome.sometimes["a node changed its version"]
+
+
 def test_a_cluster_gives_the_same_trace_under_any_hash_seed() -> None:
     lines = {_verbose_line(hash_seed) for hash_seed in ("0", "random")}
     assert len(lines) == 1

@@ -48,14 +48,20 @@ def main() -> NoReturn:
     outcomes: list[Outcome] = []
     failed: list[Outcome] = []
     level = next((level for level in _EXPECTED if getattr(options, level.replace("-", "_"), False)), "node")
-    run = partial(_run, level=level, kernel_syncs=options.kernel_syncs, show_log=options.log)
+    run = partial(
+        _run,
+        level=level,
+        kernel_syncs=options.kernel_syncs,
+        mixed_levels=options.mixed_levels,
+        show_log=options.log,
+    )
     for outcome in _run_all(run, seeds, options.jobs, level):
         outcomes.append(outcome)
         if options.verbose:
             print(_line(outcome), flush=True)
         if outcome.violations:
             failed.append(outcome)
-            _print_failure(outcome, level, kernel_syncs=options.kernel_syncs)
+            _print_failure(outcome, _flags(options, level))
             if options.fail_fast:
                 break
     counts = total(outcomes)
@@ -95,6 +101,11 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="the machines sync a few files without a thread (not with --cores and --queues, which have no files)",
     )
+    parser.add_argument(
+        "--mixed-levels",
+        action="store_true",
+        help="with --cluster: nodes go from the release before to this one and back in all runs, not in some",
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes (default %(default)s)")
     parser.add_argument("--fail-fast", action="store_true", help="stop at the first violation")
     parser.add_argument("--verbose", action="store_true", help="one line per seed")
@@ -124,7 +135,7 @@ def _run_all(run: Callable[[int], Outcome], seeds: Iterable[int], jobs: int, lev
         yield from pool.map(run, seeds, chunksize=8 if level in _FAST else 1)
 
 
-def _run(seed: int, *, level: str, kernel_syncs: bool, show_log: bool) -> Outcome:
+def _run(seed: int, *, level: str, kernel_syncs: bool, mixed_levels: bool, show_log: bool) -> Outcome:
     least_serious = logging.DEBUG if show_log else logging.CRITICAL
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(least_serious))
     match level:
@@ -135,7 +146,7 @@ def _run(seed: int, *, level: str, kernel_syncs: bool, show_log: bool) -> Outcom
         case "queue-cluster":
             return run_queue_cluster(seed, kernel_syncs=kernel_syncs)
         case "cluster":
-            return run_cluster(seed, kernel_syncs=kernel_syncs)
+            return run_cluster(seed, kernel_syncs=kernel_syncs, mixed_levels=mixed_levels)
         case "eos":
             return run_eos(seed, kernel_syncs=kernel_syncs)
         case _:
@@ -149,15 +160,22 @@ def _line(outcome: Outcome) -> str:
     )
 
 
-def _print_failure(outcome: Outcome, level: str, *, kernel_syncs: bool) -> None:
+def _flags(options: argparse.Namespace, level: str) -> str:
+    """What a seed has to be run with to give the same run again."""
+    said = [("" if level == "node" else f"--{level} ")]
+    said += ["--kernel-syncs "] if options.kernel_syncs else []
+    said += ["--mixed-levels "] if options.mixed_levels else []
+    return "".join(said)
+
+
+def _print_failure(outcome: Outcome, flags: str) -> None:
     for violation in outcome.violations[:5]:
         print(f"seed {outcome.seed}: {violation}")
     if len(outcome.violations) > 5:
         print(f"seed {outcome.seed}: and {len(outcome.violations) - 5} more")
     for line in outcome.last_words:
         print(f"    {line}")
-    options = ("" if level == "node" else f"--{level} ") + ("--kernel-syncs " if kernel_syncs else "")
-    print(f"reproduce: ropewalk-sim {options}--seeds {outcome.seed}", flush=True)
+    print(f"reproduce: ropewalk-sim {flags}--seeds {outcome.seed}", flush=True)
 
 
 def _print_totals(

@@ -16,6 +16,7 @@
     forgotten       a topic, or a producer's place in a partition, that the node had acknowledged
     survivor        a node that went on after a failed sync
     unstartable     a node that did not start, though nothing was in its way
+    ended           a node that ended itself on a disk that had not failed
 
 It is pure: a history in, violations out, and it knows nothing of how a node works. What a topic promises is said by
 the event of its creation; without one it promises all. A topic that does not survive power cuts is judged anew after
@@ -39,6 +40,7 @@ from ropewalk.sim.judges.history import (
     Created,
     Deleted,
     DeletionAsked,
+    EndedItself,
     Event,
     Failed,
     Fetched,
@@ -101,6 +103,9 @@ def check(history: Sequence[Event], note: Callable[[str], None] = lambda _: None
                 continue
             case StartFailed(node, reason):
                 found.append(Violation("unstartable", f"{node}: {reason}"))
+                continue
+            case EndedItself(node, reason):
+                found.append(Violation("ended", f"{node}: {reason}"))
                 continue
             case _:
                 partition = event.partition
@@ -223,6 +228,7 @@ class _Partition:
                 | WriteBackFailed()
                 | SurvivedFailedSync()
                 | StartFailed()
+                | EndedItself()
             ):
                 raise AssertionError("belongs to no partition")
 

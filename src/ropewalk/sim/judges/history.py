@@ -171,6 +171,13 @@ class StartFailed(Struct, frozen=True):
     reason: str
 
 
+class EndedItself(Struct, frozen=True):
+    """Work that must not end did, on a disk that did not fail, and the node with it."""
+
+    node: str
+    reason: str
+
+
 class Forgotten(Struct, frozen=True):
     """The node no longer knew what it had acknowledged: a topic, or an idempotent producer's last sequence."""
 
@@ -216,6 +223,7 @@ Event = (
     | LossAdmitted
     | SurvivedFailedSync
     | StartFailed
+    | EndedItself
     | Forgotten
     | Returned
     | FinalRead

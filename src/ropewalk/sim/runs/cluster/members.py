@@ -17,7 +17,7 @@ from ropewalk.node import life
 from ropewalk.node.config import load
 from ropewalk.node.life import Node
 from ropewalk.node.options import NodeOptions
-from ropewalk.sim.judges.history import Journal, StartFailed
+from ropewalk.sim.judges.history import EndedItself, Journal, StartFailed
 from ropewalk.sim.machines.etcd import ModelledEtcd
 from ropewalk.sim.machines.process import Died, Process
 from ropewalk.sim.machines.world import Machine, NodePorts, World
@@ -143,10 +143,17 @@ class Member:
         return self._world.loop.create_task(work, context=process.context())
 
     async def _boot(self, ports: NodePorts) -> Node:
+        sync_failure_count = self.machine.platters.sync_failure_count
         node = await life.start(
             load(self._options, {}), ports, self._watched_facts(self.software), self._bounds
         )
-        node.failed.add_done_callback(_leave)
+
+        def leave(failed: "asyncio.Future[BaseException]") -> None:
+            if self.machine.platters.sync_failure_count == sync_failure_count:
+                self._journal.note(EndedItself(self.machine.name, repr(failed.result())))
+            sys.exit(1)
+
+        node.failed.add_done_callback(leave)
         return node
 
 
@@ -246,7 +253,3 @@ def put_down(member: Member) -> None:
     """It is killed, and not started again before somebody lets it."""
     member.is_held_down = True
     member.machine.kill()
-
-
-def _leave(_: "asyncio.Future[BaseException]") -> None:
-    sys.exit(1)

@@ -46,16 +46,17 @@ SPOILT_SHARE: Final = 0.25
 _BROAD_PARTITIONS: Final = 200
 
 
-def run_seed(seed: int, *, kernel_syncs: bool = False) -> Outcome:
+def run_seed(seed: int, *, kernel_syncs: bool = False, mixed_levels: bool = False) -> Outcome:
+    """`mixed_levels`: nodes change their version in any case, as they do in some runs."""
     sometimes = Sometimes((*EXPECTED, *EXPECTED_OF_A_NODE))
     with World(f"cluster {seed}", sometimes, kernel_syncs=kernel_syncs) as world:
         world.loop.sorts_steps = True
         world.loop.exertion = Exertion(weighs_turns=world.rng_for("exertion").random() < WEIGHED_SHARE)
-        return run_on_stage(seed, world, ClusterScenario(world))
+        return run_on_stage(seed, world, ClusterScenario(world, mixed_levels=mixed_levels))
 
 
 class ClusterScenario:
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, *, mixed_levels: bool = False) -> None:
         self._world = world
         self.stage = Stage(
             world,
@@ -64,6 +65,7 @@ class ClusterScenario:
             may_have_front_end=True,
             spoils_disks=True,
             may_upgrade=True,
+            must_upgrade=mixed_levels,
         )
         self._rng = self.stage.rng
         self._starts = StartJudge()

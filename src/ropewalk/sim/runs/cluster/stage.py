@@ -65,6 +65,7 @@ class Stage:
         may_have_front_end: bool = False,
         spoils_disks: bool = False,
         may_upgrade: bool = False,
+        must_upgrade: bool = False,
         serves_queues: bool = False,
     ) -> None:
         """`may_lose` tells by a topic's name whether it may lose records when the power fails. Where queues are served all nodes have that
@@ -76,7 +77,7 @@ class Stage:
         self._etcd = ModelledEtcd(world) if rng.random() < 0.6 else None
         self.node_count = rng.choice([3, 3, 3, 5])
         levels = world.rng_for("versions")
-        self.is_upgraded = may_upgrade and levels.random() < UPGRADED_SHARE
+        self.is_upgraded = may_upgrade and (levels.random() < UPGRADED_SHARE or must_upgrade)
         """Whether nodes are of the release before at first, and go to this one and back."""
         if self.is_upgraded:
             settings = (*settings, f"features.finalize={levels.choice(['auto', 'manual'])}")
