@@ -34,8 +34,10 @@ class ClusterProcesses:
         etcd: str | None = None,
         settings: tuple[str, ...] = (),
         front_ends: Sequence[FrontEnd] = (),
+        programs_say_roles: bool = False,
     ) -> None:
-        """`etcd` are the addresses of its members; without it the first node keeps the metadata. Where there are front ends, on these ports, the
+        """`etcd` are the addresses of its members; without it the first node keeps the metadata, unless each node's program says what it does
+        and where they are. Where there are front ends, on these ports, the
         nodes with data have no doors for queues."""
         self.has_local_home = etcd is None
         count = len(data)
@@ -53,7 +55,7 @@ class ClusterProcesses:
             for seed in peers:
                 options += ["--seed", seed]
             roles = ["broker"] if self.has_local_home and node_id > 0 else ["broker", "controller"]
-            for role in roles if front_ends else [*roles, "frontend"]:
+            for role in () if programs_say_roles else roles if front_ends else [*roles, "frontend"]:
                 options += ["--role", role]
             self.nodes.append(
                 NodeProcess(

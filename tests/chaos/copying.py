@@ -242,11 +242,15 @@ def copying_cluster(etcd: bool, program: Program | None = None) -> Iterator[tupl
             for node in cluster.nodes:
                 node.program = program
         cluster.start()
-        admin = AdminClient({"bootstrap.servers": cluster.bootstrap, **QUIET})
-        made = admin.create_topics([NewTopic(name, PARTITION_COUNT, 3) for name in (SOURCE, TARGET)])
-        for each in made.values():
-            each.result(WITHIN_S)
+        make_topics(cluster, SOURCE, TARGET)
         yield cluster, scratch
+
+
+def make_topics(cluster: ClusterProcesses, *names: str) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, **QUIET})
+    made = admin.create_topics([NewTopic(name, PARTITION_COUNT, len(cluster.nodes)) for name in names])
+    for each in made.values():
+        each.result(WITHIN_S)
 
 
 def copies_of(bootstrap: str, fed: list[list[str]], copiers: list[Copier]) -> list[list[str]]:

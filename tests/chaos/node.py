@@ -71,6 +71,11 @@ class NodeProcess:
     def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Of the next start."""
+        return (*self._settings, *self.program.settings)
+
     def start(self) -> None:
         """Returns when the node is ready; the first start chooses the port."""
         self.begin()
@@ -81,7 +86,7 @@ class NodeProcess:
         self._ready_file.unlink(missing_ok=True)
         command = [*self._place, *self.program.command, "up", "--data", str(self.data), *self._options]
         command += ["--kafka", self.address, "--ready-file", str(self._ready_file)]
-        for setting in (*self._settings, *self.program.settings):
+        for setting in self.settings:
             command += ["--set", setting]
         self._stalls += self._new_stalls()
         self._began = time.monotonic()
