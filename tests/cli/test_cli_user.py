@@ -120,3 +120,29 @@ def test_a_first_user_is_set_where_no_listener_lets_anybody_in(
     with Cluster(data=data) as cluster:
         listed = ropewalk("user", "ls", "-b", cluster.bootstrap)
         assert lines(listed.stdout)[1:] == [["admin", "SCRAM-SHA-512", "16384"]]
+
+
+@pytest.mark.usefixtures("node")
+def test_tokens_are_issued_and_their_keys_replaced(
+    ropewalk: Ropewalk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PASSWORD_VARIABLE, "secret")
+    assert ropewalk("user", "add", "alice").exit_code == 0
+    (line,) = ropewalk("user", "token", "alice").stdout.splitlines()
+    assert line.count(".") == 2
+    told = json.loads(ropewalk("user", "token", "alice", "--lifetime", "12h", "-o", "json").stdout)
+    assert told["user"] == "alice"
+    assert told["ends_at_ms"] - told["issued_at_ms"] == 12 * 3_600_000
+    replaced = ropewalk("user", "replace-token-key")
+    assert replaced.stdout.endswith(" signs tokens from here on.\n")
+    assert ropewalk("user", "replace-token-key", "--known-to-others").exit_code == 1, "nobody is there to ask"
+    yes = ropewalk("user", "replace-token-key", "--known-to-others", "--yes", "-o", "json")
+    assert len(json.loads(yes.stdout)["key_id"]) == 16
+    for arguments, said in (
+        (("bob",), "no user 'bob'"),
+        ((), "said no name"),
+        (("alice", "--lifetime", "8d"), "are possible"),
+    ):
+        refused = ropewalk("user", "token", *arguments)
+        assert refused.exit_code == 1
+        assert said in refused.stderr

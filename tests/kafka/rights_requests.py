@@ -43,6 +43,7 @@ from ropewalk.wire.messages import (
     heartbeat,
     incremental_alter_configs,
     init_producer_id,
+    issue_token,
     join_group,
     leave_group,
     list_config_resources,
@@ -56,6 +57,7 @@ from ropewalk.wire.messages import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
+    replace_token_key,
     sasl_authenticate,
     sasl_handshake,
     sync_group,
@@ -70,6 +72,7 @@ from tests.kafka.door import batch_of
 TOPIC: Final = "asked-topic"
 GROUP: Final = "asked-group"
 ID: Final = "asked-id"
+USER: Final = "asked-user"
 TYPE_TOPIC, TYPE_BROKER, TYPE_GROUP = 2, 4, 32
 
 Requests = tuple[Message, ...]
@@ -332,6 +335,8 @@ REQUESTS: Final[dict[int, Callable[[int, Asked], Requests]]] = {
     describe_user_scram_credentials.API.key: _always(
         describe_user_scram_credentials.DescribeUserScramCredentialsRequest(None)
     ),
+    issue_token.API.key: _always(issue_token.IssueTokenRequest(USER, -1)),
+    replace_token_key.API.key: _always(replace_token_key.ReplaceTokenKeyRequest()),
     alter_user_scram_credentials.API.key: _always(
         alter_user_scram_credentials.AlterUserScramCredentialsRequest(
             (alter_user_scram_credentials.ScramCredentialDeletion("x", 1),), ()

@@ -17,7 +17,7 @@ from ropewalk.metadata.records import KAFKA_LISTENER
 from ropewalk.metadata.settings.rights import STANDARD_AUTHORIZER
 from ropewalk.node.kafka_door import serve_here
 from ropewalk.security.access import Filter, Operation, Pattern, Permission, ResourceType, Rule
-from ropewalk.security.identity import Identity
+from ropewalk.security.identity import ANONYMOUS, Identity
 from ropewalk.wire.api import AnyApi
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.peer.forward import ForwardRequest
@@ -35,6 +35,7 @@ REFUSALS = frozenset(
         ErrorCode.GROUP_AUTHORIZATION_FAILED,
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
         ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
     }
 )
 
@@ -117,6 +118,7 @@ class RightsWorld:
         principal: str = ALICE,
         line: Line | None = None,
         groups: tuple[str, ...] = (),
+        method: str = ANONYMOUS,
     ) -> Answer:
         decoded = self._decoded(api, version, b"".join(api.encode_request(version, request)))
         caller = Caller(
@@ -124,7 +126,7 @@ class RightsWorld:
             client_id="test",
             host=HOST,
             version=version,
-            identity=Identity(principal, groups),
+            identity=Identity(principal, groups, method),
             listener=KAFKA_LISTENER,
         )
         answer = await self.served[api.key].handle(decoded, caller)

@@ -19,6 +19,8 @@ from ropewalk.wire.messages import (
     describe_quorum,
     elect_leaders,
     incremental_alter_configs,
+    issue_token,
+    replace_token_key,
     unregister_broker,
     update_features,
 )
@@ -84,6 +86,8 @@ REQUESTS: list[tuple[AnyApi, Message]] = [
     (unregister_broker.API, unregister_broker.UnregisterBrokerRequest(1)),
     (update_features.API, update_features.UpdateFeaturesRequest(1000, ())),
     (describe_quorum.API, describe_quorum.DescribeQuorumRequest(())),
+    (issue_token.API, issue_token.IssueTokenRequest("t", -1)),
+    (replace_token_key.API, replace_token_key.ReplaceTokenKeyRequest()),
 ]
 
 
@@ -107,5 +111,7 @@ def test_the_refusal_says_why_in_every_version(api: AnyApi, request_: Message) -
         unregister_broker.API,
         update_features.API,
         describe_quorum.API,
+        issue_token.API,
+        replace_token_key.API,
     ):
         assert "'t'" in repr(refusal)

@@ -22,7 +22,7 @@ from ropewalk.wire.messages import (
     produce,
 )
 from tests.kafka.door import batch_of
-from tests.kafka.rights_requests import GROUP, ID, REQUESTS, TOPIC, Asked
+from tests.kafka.rights_requests import GROUP, ID, REQUESTS, TOPIC, USER, Asked
 from tests.kafka.rights_world import ADMIN, REFUSALS, Answer, RightsWorld, in_a_world_of_rights, rule
 
 SECRET = b"secret-"
@@ -31,12 +31,14 @@ NAMES = {
     ResourceType.GROUP: GROUP,
     ResourceType.TRANSACTIONAL_ID: ID,
     ResourceType.CLUSTER: CLUSTER_NAME,
+    ResourceType.USER: f"User:{USER}",
 }
 CODES = {
     ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
     ResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ResourceType.USER: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
 }
 SEVERAL_RESOURCES = frozenset({alter_configs.API.key, incremental_alter_configs.API.key})
 """What is asked of the others is done."""

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from ropewalk.wire import messages, peer
-from ropewalk.wire.api import AnyApi
+from ropewalk.wire.api import OWN_KEY_FIRST, AnyApi
 from ropewalk.wire.schema import Array, Blob, Field, Kind, Structure, Text, fields_of
 from ropewalk.wire.types import OWN_TAG_FIRST, VERSION_LAST, Fixed, Message, RecordSet
 
@@ -69,14 +69,20 @@ def directions_in(package: ModuleType) -> list[Direction]:
     ]
 
 
-DIRECTIONS: Final = directions_in(messages)
+_SERVED: Final = directions_in(messages)
+DIRECTIONS: Final = [direction for direction in _SERVED if direction.api.key < OWN_KEY_FIRST]
 """Kafka's own."""
+
+OWN_DIRECTIONS: Final = [direction for direction in _SERVED if direction.api.key >= OWN_KEY_FIRST]
+"""Ours, that clients are served."""
 
 PEER_DIRECTIONS: Final = directions_in(peer)
 """Ours, between nodes."""
 
 for_every_direction_of_kafka: Final = pytest.mark.parametrize("direction", DIRECTIONS, ids=str)
-for_every_direction: Final = pytest.mark.parametrize("direction", [*DIRECTIONS, *PEER_DIRECTIONS], ids=str)
+for_every_direction: Final = pytest.mark.parametrize(
+    "direction", [*DIRECTIONS, *OWN_DIRECTIONS, *PEER_DIRECTIONS], ids=str
+)
 
 
 def examples(count: int) -> settings:

@@ -12,6 +12,7 @@ from ropewalk.wire.messages import create_topics, fetch, metadata, produce
 from ropewalk.wire.types import Buffer
 from tests.wire.invented import (
     DIRECTIONS,
+    OWN_DIRECTIONS,
     PEER_DIRECTIONS,
     Direction,
     as_of,
@@ -34,7 +35,7 @@ def test_a_message_survives_the_wire_in_every_version(direction: Direction, data
 
 
 def test_every_api_has_its_own_key_and_kafkas_names() -> None:
-    directions = [*DIRECTIONS, *PEER_DIRECTIONS]
+    directions = [*DIRECTIONS, *OWN_DIRECTIONS, *PEER_DIRECTIONS]
     assert len(directions) == 2 * len({direction.api.key for direction in directions})
     assert all(direction.api.key >= 10000 for direction in PEER_DIRECTIONS)
     for direction in directions:

@@ -179,6 +179,78 @@ def remove_user(
     _show(found, chosen_output(ctx, output))
 
 
+@app.command("token", epilog="Example: ropewalk user token ingest --lifetime 12h > token")
+@guarded
+def issue_token(
+    ctx: typer.Context,
+    name: Annotated[
+        str, typer.Argument(metavar="[NAME]", help="The user; without one, whoever is logged in.")
+    ] = "",
+    lifetime: Annotated[
+        str | None,
+        typer.Option("--lifetime", metavar="TIME", help="Until it ends: 30m, 12h, 7d at most. [default: 1h]"),
+    ] = None,
+    bootstrap: BootstrapOption = None,
+    output: OutputOption = None,
+    properties: PropertyOption = None,
+) -> None:
+    """Issue a token, with which the user logs in by OAUTHBEARER until the token ends or the user's password is changed or removed."""
+    from ropewalk.cli.connect import with_client
+    from ropewalk.cli.durations import parse_duration
+    from ropewalk.client.administration.tokens import Token, Tokens
+
+    lifetime_ms = None if lifetime is None else parse_duration(lifetime, option="--lifetime")
+
+    async def work(client: "Client") -> "Token":
+        return await Tokens(client).issue(name, lifetime_ms=lifetime_ms)
+
+    issued = with_client(ctx, work, bootstrap=bootstrap, properties=properties)
+    if chosen_output(ctx, output) is Output.JSON:
+        print_json(
+            {
+                "user": issued.user,
+                "token": issued.token,
+                "issued_at_ms": issued.issued_at_ms,
+                "ends_at_ms": issued.ends_at_ms,
+            }
+        )
+    else:
+        print(issued.token)
+
+
+@app.command("replace-token-key")
+@guarded
+def replace_token_key(
+    ctx: typer.Context,
+    known_to_others: Annotated[
+        bool,
+        typer.Option(
+            "--known-to-others",
+            help="Somebody has a key who should not: no token that there is counts any more.",
+        ),
+    ] = False,
+    yes: YesOption = False,
+    bootstrap: BootstrapOption = None,
+    output: OutputOption = None,
+    properties: PropertyOption = None,
+) -> None:
+    """Have another key sign tokens from here on. Those that there are count until they end."""
+    from ropewalk.cli.connect import with_client
+    from ropewalk.client.administration.tokens import Tokens
+
+    if known_to_others:
+        ask_for_name("No token that there is counts any more", ["tokens"], yes=yes, noun="token")
+
+    async def work(client: "Client") -> str:
+        return await Tokens(client).replace_key(is_known_to_others=known_to_others)
+
+    key_id = with_client(ctx, work, bootstrap=bootstrap, properties=properties)
+    if chosen_output(ctx, output) is Output.JSON:
+        print_json({"key_id": key_id})
+    else:
+        print(f"Key {key_id} signs tokens from here on.")
+
+
 def _users(client: "Client") -> "Users":
     from random import SystemRandom
 

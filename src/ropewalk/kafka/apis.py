@@ -16,6 +16,7 @@ from ropewalk.broker.administration.leadership import Leadership
 from ropewalk.broker.administration.levels import Levels
 from ropewalk.broker.administration.log_directories import LogDirectories
 from ropewalk.broker.administration.quota_changes import QuotaChanges
+from ropewalk.broker.administration.tokens import Tokens
 from ropewalk.broker.administration.users import UserChanges
 from ropewalk.broker.cluster.quorum import Heard
 from ropewalk.broker.coordinators.groups import Groups
@@ -66,6 +67,7 @@ from ropewalk.kafka.handlers import (
     heartbeat,
     incremental_alter_configs,
     init_producer_id,
+    issue_token,
     join_group,
     leave_group,
     list_config_resources,
@@ -79,6 +81,7 @@ from ropewalk.kafka.handlers import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
+    replace_token_key,
     sasl_authenticate,
     sasl_handshake,
     sync_group,
@@ -94,6 +97,7 @@ from ropewalk.kafka.rights import cluster, records
 from ropewalk.kafka.rights import groups as group_guards
 from ropewalk.kafka.rights import topics as topic_guards
 from ropewalk.kafka.rights import transactions as transaction_guards
+from ropewalk.kafka.rights import users as user_guards
 from ropewalk.kafka.rights.needs import Inside, Needs, Nothing, Right, enforced
 from ropewalk.kafka.rights.rights import Rights
 from ropewalk.kafka.served import Handle, ServedApi, weigh_objects
@@ -136,6 +140,7 @@ from ropewalk.wire.messages.find_coordinator import API as FIND_COORDINATOR
 from ropewalk.wire.messages.heartbeat import API as HEARTBEAT
 from ropewalk.wire.messages.incremental_alter_configs import API as INCREMENTAL_ALTER_CONFIGS
 from ropewalk.wire.messages.init_producer_id import API as INIT_PRODUCER_ID
+from ropewalk.wire.messages.issue_token import API as ISSUE_TOKEN
 from ropewalk.wire.messages.join_group import API as JOIN_GROUP
 from ropewalk.wire.messages.leave_group import API as LEAVE_GROUP
 from ropewalk.wire.messages.list_config_resources import API as LIST_CONFIG_RESOURCES
@@ -149,6 +154,7 @@ from ropewalk.wire.messages.offset_delete import API as OFFSET_DELETE
 from ropewalk.wire.messages.offset_fetch import API as OFFSET_FETCH
 from ropewalk.wire.messages.offset_for_leader_epoch import API as OFFSET_FOR_LEADER_EPOCH
 from ropewalk.wire.messages.produce import API as PRODUCE
+from ropewalk.wire.messages.replace_token_key import API as REPLACE_TOKEN_KEY
 from ropewalk.wire.messages.sasl_authenticate import API as SASL_AUTHENTICATE
 from ropewalk.wire.messages.sasl_handshake import API as SASL_HANDSHAKE
 from ropewalk.wire.messages.sync_group import API as SYNC_GROUP
@@ -353,6 +359,15 @@ SERVED: Final[tuple[Serving, ...]] = (
     Serving(LIST_CONFIG_RESOURCES, cluster.on_cluster(LIST_CONFIG_RESOURCES, Operation.DESCRIBE_CONFIGS)),
     Serving(DESCRIBE_QUORUM, cluster.on_cluster(DESCRIBE_QUORUM, Operation.DESCRIBE)),
     Serving(ALTER_REPLICA_LOG_DIRS, cluster.on_cluster(ALTER_REPLICA_LOG_DIRS, Operation.ALTER)),
+    Serving(
+        ISSUE_TOKEN,
+        Inside(
+            (Right(ResourceType.USER, Operation.CREATE_TOKENS),),
+            user_guards.issue_token,
+            "nothing for a token of one's own, by a password or a certificate",
+        ),
+    ),
+    Serving(REPLACE_TOKEN_KEY, cluster.on_cluster(REPLACE_TOKEN_KEY, Operation.ALTER)),
 )
 """Every API that clients are served."""
 
@@ -372,6 +387,7 @@ def serve(
     levels: Levels,
     quota_changes: QuotaChanges,
     user_changes: UserChanges,
+    tokens: Tokens,
     acl_changes: AclChanges,
     access: Access,
     groups: Groups,
@@ -466,6 +482,8 @@ def serve(
         ALTER_USER_SCRAM_CREDENTIALS.key: partial(
             alter_user_scram_credentials.handle, user_changes=user_changes
         ),
+        ISSUE_TOKEN.key: partial(issue_token.handle, tokens=tokens),
+        REPLACE_TOKEN_KEY.key: partial(replace_token_key.handle, tokens=tokens),
         DESCRIBE_PRODUCERS.key: partial(describe_producers.handle, hosted=hosted),
         DESCRIBE_TOPIC_PARTITIONS.key: partial(
             describe_topic_partitions.handle,

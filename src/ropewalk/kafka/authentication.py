@@ -11,7 +11,6 @@ Behaviour worth knowing
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
-from ipaddress import ip_address
 from typing import Any, Final
 
 import structlog
@@ -23,7 +22,7 @@ from ropewalk.base.limits import LOGIN_FRAME_BYTES_MAX, LOGIN_MS_MAX
 from ropewalk.base.metrics import Sheet
 from ropewalk.base.ports import Clock
 from ropewalk.broker.bearers import Bearers
-from ropewalk.kafka.caller import Caller, Disconnect
+from ropewalk.kafka.caller import Caller, Disconnect, is_loopback
 from ropewalk.kafka.connection import Connection
 from ropewalk.kafka.exchanges import Exchange, Exchanges
 from ropewalk.kafka.login import Login
@@ -85,7 +84,7 @@ class Authentication:
 
     def _admit(self, connection: Connection, *, is_encrypted: bool, bearers: Bearers | None) -> None:
         login = Login(
-            self, connection, is_private=is_encrypted or _is_loopback(connection.host), bearers=bearers
+            self, connection, is_private=is_encrypted or is_loopback(connection.host), bearers=bearers
         )
         self._logins[connection] = login
         connection.watch_end(partial(self._forget, connection))
@@ -190,10 +189,3 @@ class Authentication:
 
 async def _disconnect(reason: str) -> None:
     raise Disconnect(reason)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

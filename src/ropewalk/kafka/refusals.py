@@ -21,6 +21,8 @@ from ropewalk.wire.messages import (
     describe_quorum,
     elect_leaders,
     incremental_alter_configs,
+    issue_token,
+    replace_token_key,
     unregister_broker,
     update_features,
 )
@@ -141,6 +143,16 @@ def _delete_acls(request: delete_acls.DeleteAclsRequest, code: ErrorCode, why: s
     return delete_acls.DeleteAclsResponse(throttle_ms=0, filter_results=tuple(results))
 
 
+def _issue_token(_request: issue_token.IssueTokenRequest, code: ErrorCode, why: str) -> Message:
+    return issue_token.IssueTokenResponse(throttle_ms=0, error_code=code, error_message=why)
+
+
+def _replace_token_key(
+    _request: replace_token_key.ReplaceTokenKeyRequest, code: ErrorCode, why: str
+) -> Message:
+    return replace_token_key.ReplaceTokenKeyResponse(throttle_ms=0, error_code=code, error_message=why)
+
+
 REFUSALS: Final[dict[int, Refuse]] = {
     create_topics.API.key: _create_topics,
     delete_topics.API.key: _delete_topics,
@@ -156,5 +168,7 @@ REFUSALS: Final[dict[int, Refuse]] = {
     unregister_broker.API.key: _unregister_broker,
     update_features.API.key: _update_features,
     describe_quorum.API.key: _describe_quorum,
+    issue_token.API.key: _issue_token,
+    replace_token_key.API.key: _replace_token_key,
 }
 """By API key: everything that only the controller can carry out, or knows."""

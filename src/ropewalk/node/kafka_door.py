@@ -11,6 +11,7 @@ from ropewalk.broker.administration.levels import Levels
 from ropewalk.broker.administration.log_directories import LogDirectories
 from ropewalk.broker.administration.quota_changes import QuotaChanges
 from ropewalk.broker.administration.quotas import ClientQuotas
+from ropewalk.broker.administration.tokens import Tokens
 from ropewalk.broker.administration.users import UserChanges
 from ropewalk.broker.dispatch.furthest import FurthestCopy
 from ropewalk.broker.reading.fetch_sessions import FetchSessions
@@ -159,6 +160,7 @@ def serve_here(parts: Parts) -> dict[int, ServedApi]:
         balancing=parts.balancing,
         quota_changes=QuotaChanges(parts.cluster),
         user_changes=UserChanges(parts.cluster, parts.ports.rng),
+        tokens=Tokens(parts.cluster, parts.ports.clock, parts.ports.rng),
         acl_changes=AclChanges(parts.cluster),
         access=parts.access,
         groups=parts.groups,

@@ -20,6 +20,9 @@ NEVER_FLEXIBLE: Final = 999
 
 API_VERSIONS_KEY: Final = 18
 
+OWN_KEY_FIRST: Final = 10_000
+"""Keys from here on are ours: APIs between nodes, and from 10500 on those that clients are served. Kafka numbers its own from 0."""
+
 
 class Api(Generic[Q, R]):
     """`versions` are all we can decode, which are Kafka 4.4's own; what is advertised may be fewer.

@@ -65,6 +65,10 @@ class Rights:
             self.asker(caller), operation, ResourceType.TRANSACTIONAL_ID, transactional_id
         )
 
+    def user(self, caller: Caller, operation: Operation, name: str) -> bool:
+        """As KIP-373 has it: the name of the resource is the user's principal."""
+        return self.access.allows(self.asker(caller), operation, ResourceType.USER, f"User:{name}")
+
     def cluster(self, caller: Caller, *operations: Operation) -> bool:
         """Whether one of them is allowed."""
         return self.access.on_cluster(self.asker(caller), *operations)
