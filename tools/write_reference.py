@@ -22,6 +22,8 @@ import ropewalk.base.limits
 import ropewalk.groups.errors
 import ropewalk.sqs.errors
 import ropewalk.transactions.errors
+from ropewalk.alerts.declared import GROUPS
+from ropewalk.alerts.promql import duration, promql
 from ropewalk.base.metrics import METRICS, Metric
 from ropewalk.kafka.apis import SERVED, SERVED_APIS, advertised
 from ropewalk.kafka.errors import CODES
@@ -279,6 +281,19 @@ def _own_metrics() -> str:
     return _metrics(metric for metric in METRICS if not metric.name.startswith("kafka_"))
 
 
+def _alerts() -> str:
+    parts = []
+    for group in GROUPS:
+        parts.append(f"## {group.heading}\n")
+        for rule in group.rules:
+            waits = f" for {duration(rule.for_s)}" if rule.for_s else ""
+            parts.append(
+                f"### {rule.name}\n\n`{promql(rule.condition)}`{waits}; {rule.severity.value}; seen by {rule.scope.value}.\n\n"
+                f"{rule.why}\n\nWhat to do: {rule.remedy}\n"
+            )
+    return "\n".join(parts)
+
+
 def _metrics(metrics: Iterable[Metric]) -> str:
     rows = (
         (
@@ -312,6 +327,7 @@ TABLES: Final[dict[str, Callable[[], str]]] = {
     "limits": _limits,
     "exporter-metrics": _exporter_metrics,
     "own-metrics": _own_metrics,
+    "alerts": _alerts,
 }
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""The truth table: every fault is told by the command line, /cluster/healthz, the node's own pages, a metric and an alert, and by none of
-them when it is healed.
+"""The truth table: every fault is told by the command line, /cluster/healthz, the node's own pages, a metric, an alert of Prometheus's and
+the node's own alert, and by none of them when it is healed.
 
-Each fault is brought about on real processes. Five watchers look at once until each has been told; then the fault is healed, and they
+Each fault is brought about on real processes. Six watchers look at once until each has been told; then the fault is healed, and they
 look until each is quiet. How long both took is the table.
 """
 
@@ -20,7 +20,7 @@ from tests.chaos.truth_scene import DISK_BYTES, KEYS, Scene, b64
 TOLD_WITHIN_S = 15.0
 QUIET_WITHIN_S = 120.0
 LOOK_EVERY_S = 0.25
-WATCHERS: Final = ("command line", "/cluster/healthz", "own page", "metric", "alert")
+WATCHERS: Final = ("command line", "/cluster/healthz", "own page", "metric", "alert", "built-in alert")
 
 
 class Fault(NamedTuple):
@@ -96,6 +96,8 @@ def _told(scene: Scene, fault: Fault, watcher: str) -> bool:
             name, is_told = fault.metric
             value = scene.metric(name)
             return value is not None and is_told(value)
+        case "built-in alert":
+            return fault.alert in scene.built_in_alerts()
         case _:
             return fault.alert in scene.alerts()
 
@@ -111,6 +113,8 @@ def _quiet(scene: Scene, fault: Fault, watcher: str) -> bool:
         case "metric":
             value = scene.metric(fault.metric[0])
             return value is not None and not fault.metric[1](value)
+        case "built-in alert":
+            return fault.alert not in scene.built_in_alerts()
         case _:
             return fault.alert not in scene.alerts()
 

@@ -17,6 +17,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from ropewalk.alerts.declared import GROUPS
+from ropewalk.alerts.rule_file import rule_file
 from ropewalk.local.ports import free_ports
 from tests.chaos.etcd import EtcdProcesses
 from tests.chaos.node import NodeProcess
@@ -24,7 +26,6 @@ from tests.chaos.node import NodeProcess
 HOST = "127.0.0.1"
 NODES = range(3)
 REPOSITORY = Path(__file__).parents[2]
-RULES = REPOSITORY / "docs/operating/monitoring/alerts.yml"
 ROPEWALK = str(Path(sys.executable).parent / "ropewalk")
 READY_WITHIN_S = 60.0
 DISK_BYTES = 192 << 20
@@ -104,6 +105,8 @@ class Scene:
     def _start_prometheus(self, stack: ExitStack, targets: list[str]) -> None:
         own = self._place / "prometheus"
         own.mkdir()
+        rules = own / "rules.yml"
+        rules.write_text(rule_file(GROUPS, docs="docs"))
         jobs = {"job_name": "ropewalk", "static_configs": [{"targets": targets}]}
         (own / "prometheus.yml").write_text(
             json.dumps(
@@ -113,7 +116,7 @@ class Scene:
                         "scrape_timeout": "1s",
                         "evaluation_interval": "1s",
                     },
-                    "rule_files": [str(RULES)],
+                    "rule_files": [str(rules)],
                     "scrape_configs": [jobs],
                 }
             )
@@ -169,6 +172,12 @@ class Scene:
         with urllib.request.urlopen(f"http://{self._prometheus}/api/v1/alerts", timeout=5) as answer:
             found = json.load(answer)["data"]["alerts"]
         return {alert["labels"]["alertname"] for alert in found if alert["state"] == "firing"}
+
+    def built_in_alerts(self) -> set[str]:
+        """Those that nodes say fire; of a node that does not answer nothing is known."""
+        command = [ROPEWALK, "alerts", "ls", "--firing", "-o", "json", "-b", self.bootstrap]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return {alert["alert"] for alert in json.loads(done.stdout or "[]")}
 
     # What is done.
 

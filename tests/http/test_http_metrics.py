@@ -268,3 +268,51 @@ def test_lines_of_a_metric_stand_together_in_whatever_order_they_came() -> None:
         if line[0] != "#"
     ]
     assert names == ["ropewalk_ready", "ropewalk_connections", "ropewalk_connections"]
+
+
+def test_a_lag_is_told_in_seconds_by_the_record_that_would_be_read_next() -> None:
+    whole = {"consumergroup": "idle", "topic": "orders"}
+
+    async def story(door: Door) -> tuple[float, str, str, str]:
+        clock = door.machine.clock
+        began_ms = clock.now_ms()
+        await door.create("orders")
+        for age_s in (100, 50, 10):
+            await door.produce("orders", batch_of("x", timestamp=began_ms - age_s * 1000))
+        await find(door, "idle")
+        assert await commit(door, committing(1, group="idle", topic="orders")) == 0
+        await asyncio.sleep(60)
+        behind, expected_s = await scrape(door), (clock.now_ms() - began_ms) / 1000 + 50
+        assert await commit(door, committing(2, group="idle", topic="orders")) == 0
+        await asyncio.sleep(60)
+        nearer = await scrape(door)
+        assert await commit(door, committing(3, group="idle", topic="orders")) == 0
+        return expected_s, behind, nearer, await scrape(door, "/public_metrics")
+
+    expected_s, behind, nearer, reached = at_the_door(story, *GROUP_SETTINGS, http=HTTP)
+    assert value_in(behind, "ropewalk_group_lag_seconds", **whole) == pytest.approx(expected_s, abs=1)
+    assert value_in(nearer, "ropewalk_group_lag_seconds", **whole) == pytest.approx(expected_s + 20, abs=1)
+    assert value_in(reached, "ropewalk_group_lag_seconds", **whole) == 0
+
+
+def test_requests_are_told_by_how_they_were_served_and_without_waiting() -> None:
+    async def story(door: Door) -> str:
+        await door.create("orders")
+        await door.produce("orders", batch_of("x", timestamp=door.machine.clock.now_ms() - 2_000))
+        assert (await door.produce("nowhere", batch_of("x"))).error_code != 0
+        assert (await door.fetch("orders", 0)).records
+        assert not (await door.fetch("orders", 1, wait_ms=20_000)).records
+        return await scrape(door)
+
+    page = at_the_door(story, "auto.create.topics.enable=false", http=HTTP)
+    assert value_in(page, "ropewalk_served_total", kind="produce") == 2
+    assert value_in(page, "ropewalk_served_badly_total", kind="produce") == 0
+    assert value_in(page, "ropewalk_served_total", kind="fetch") == 2
+    assert value_in(page, "ropewalk_served_badly_total", kind="fetch") == 0
+    assert value_in(page, "ropewalk_request_duration_seconds_sum", api="Fetch") >= 20
+    assert value_in(page, "ropewalk_request_work_duration_seconds_sum", api="Fetch") < 1
+    assert value_in(page, "ropewalk_request_work_duration_seconds_count", api="Fetch") == 2
+    assert value_in(page, "ropewalk_commit_duration_seconds_count") == 2
+    assert value_in(page, "ropewalk_end_to_end_duration_seconds_count") == 1
+    assert 2 <= value_in(page, "ropewalk_end_to_end_duration_seconds_sum") < 3
+    assert value_in(page, "ropewalk_feature_level") == value_in(page, "ropewalk_feature_level_max")

@@ -31,3 +31,27 @@ def test_errors_are_counted_by_code(responses: list[Message | None], errors: dic
         tally.on_answered(response, 1.0)
     assert tally.errors == errors
     assert tally.durations.count == len(responses)
+
+
+def test_an_answer_is_bad_once_and_only_for_errors_that_are_ours() -> None:
+    tally = Tally()
+    for response in (
+        fetched(0, 0),
+        fetched(3, 6, 29),
+        fetched(56, 56, 0),
+        fetched(19),
+        fetched(error_code=-1),
+    ):
+        tally.on_answered(response, 1.0)
+    assert (tally.bad_count, tally.durations.count) == (3, 5)
+
+
+def test_a_wait_on_purpose_is_no_work() -> None:
+    tally = Tally()
+    tally.on_answered(fetched(0), 500.0, 499.0, 20.0)
+    tally.on_answered(fetched(0), 1.0, 0.0)
+    assert tally.working is not None
+    assert (tally.working.count, tally.working.total_ms) == (2, 2.0)
+    assert tally.measured is not None
+    assert (tally.measured.count, tally.measured.total_ms) == (1, 20.0)
+    assert tally.durations.total_ms == 501.0

@@ -15,14 +15,15 @@ from typing import Any
 import confluent_kafka
 import pytest
 
+import ropewalk.cli
 from ropewalk import __version__
 from ropewalk.node.config import load
 from ropewalk.node.exposure import warnings_of
 from ropewalk.node.options import NodeOptions
 from ropewalk.testing import Cluster
 
-UNIT = Path(__file__).parents[2] / "docs/operating/ropewalk.service"
-EXPOSURE_MAX = 4.0
+UNIT = Path(ropewalk.cli.__file__).parent / "packages/ropewalk.service"
+EXPOSURE_MAX = 3.0
 WITHIN_S = 60
 
 

@@ -715,6 +715,48 @@ SCALE_NEWS_ANSWER_MS_MAX: Final = 10_000
 SCALE_NEWS_ANSWER_BYTES_MAX: Final = 1 << 16
 """Of that answer, of which only the status counts."""
 
+ALERT_ROUND_MS: Final = 2_000
+"""Between two looks of a node at its own figures. Faults are to be told within 15 seconds, of which waiting may take five."""
+
+ALERT_WALK_ROUNDS: Final = 5
+"""Every so many rounds the figures are looked at that take a walk over partitions, groups and queues: as often as Prometheus would."""
+
+ALERT_REMEMBER_MS: Final = 15_000
+"""Between two samples that are kept for rates and forecasts: six hours of them are 1,440 for each series, 35 KB."""
+
+ALERT_SERIES_REMEMBERED_MAX: Final = 200
+"""Series of which samples are kept. The rules need some 40; beyond it windows would cost more than 7 MB."""
+
+ALERTS_MAX: Final = 1_000
+"""Alerts of one node that are kept at a time. A fault that hits every group fills it, and more of the same helps nobody."""
+
+ALERTS_TOLD_MAX: Final = 200
+"""Alerts in one answer to a client, firing ones first."""
+
+ALERT_NOTICES_MAX: Final = 500
+"""Notices that wait for the webhook. Beyond it the oldest is dropped, and counted."""
+
+ALERT_NOTICE_ATTEMPTS_MAX: Final = 8
+"""To deliver one notice, over some ten minutes: after that it is no news any more, and `ropewalk alerts` still says so."""
+
+ALERT_NOTICE_RETRY_MS: Final = 5_000
+"""Before a notice is sent again; twice as long each time."""
+
+ALERT_NOTICE_RETRY_MS_MAX: Final = 300_000
+"""The longest wait between two attempts, whatever the webhook asks for."""
+
+SILENCES_MAX: Final = 100
+"""Silences at a time; each is looked at for each alert."""
+
+SILENCE_MS_MAX: Final = 30 * 24 * 60 * 60 * 1000
+"""The longest silence. What is to be silent for ever is a rule that nobody needs."""
+
+LAG_AGE_ROUND_MS: Final = 10_000
+"""Between two rounds in which the age of what groups would read next is looked up."""
+
+LAG_AGE_LOOKUPS_MAX: Final = 64
+"""Look-ups of one round. Each reads one batch, most of them from the page cache; 64 MiB in ten seconds if all are large and cold."""
+
 BALANCE_CHANGES_MAX: Final = 200
 """Partitions in one plan to even out the load, which takes some tenth of a second to work out. What is left is for the next."""
 

@@ -151,6 +151,14 @@ GROUP_LAG_SUM: Final = _gauge(
 )
 GROUP_MEMBERS: Final = _gauge("kafka_consumergroup_members", "Members of the group.", "consumergroup")
 
+GROUP_LAG_SECONDS: Final = _gauge(
+    "ropewalk_group_lag_seconds",
+    "How old what the group would read next is, at its oldest over the topic's partitions; 0 where nothing is left to read. "
+    "Of many partitions some are looked up with every round, and the others may be told too old meanwhile.",
+    "consumergroup",
+    "topic",
+)
+
 GROUP_GENERATION: Final = _gauge(
     "ropewalk_group_generation",
     "The group's generation, or its epoch where the broker makes the assignments: it goes up by one with every rebalance.",
@@ -203,6 +211,11 @@ QUEUE_MESSAGES: Final = _gauge(
 QUEUE_OLDEST_AGE: Final = _gauge(
     "ropewalk_queue_oldest_message_age_seconds",
     "How long ago the oldest message was sent that nobody has deleted; 0 where there is none.",
+    "queue",
+)
+QUEUE_DEAD: Final = _gauge(
+    "ropewalk_queue_dead_messages",
+    "Messages in partitions that this node leads of a queue that takes another's dead letters; left out for other queues.",
     "queue",
 )
 QUEUE_HOLES: Final = _gauge(
@@ -281,6 +294,10 @@ BUILD: Final = _gauge(
 )
 NODES_WANTED: Final = _gauge(
     "ropewalk_nodes_wanted", "1 while the cluster wants another node; told by the node that decides."
+)
+LEVEL: Final = _gauge("ropewalk_feature_level", "The level that the cluster works at.")
+LEVEL_MAX: Final = _gauge(
+    "ropewalk_feature_level_max", "The highest level at which this node could work, by its version."
 )
 READY: Final = _gauge("ropewalk_ready", "1 while the node is ready, as /readyz says.")
 CONTROLLER_ACTIVE: Final = _gauge(
@@ -439,6 +456,29 @@ REQUEST_TIME: Final = _histogram(
     "From a request's last byte to its answer, by API. A fetch may wait for records on purpose.",
     "api",
 )
+REQUEST_WORK: Final = _histogram(
+    "ropewalk_request_work_duration_seconds",
+    "The same without the time that a request waited on purpose, for APIs where it may: a fetch for records.",
+    "api",
+)
+COMMIT_TIME: Final = _histogram(
+    "ropewalk_commit_duration_seconds",
+    "From a Produce's batches being in the log to their being acknowledged: by this node's disk with acks=1, by all replicas in sync with acks=all.",
+)
+END_TO_END_TIME: Final = _histogram(
+    "ropewalk_end_to_end_duration_seconds",
+    "How old records were when a consumer was given them, by the timestamp of one batch of each answer. Whoever reads old records makes it large.",
+)
+SERVED: Final = _counter(
+    "ropewalk_served_total",
+    "Produce and Fetch requests that were answered, by kind: produce, fetch. With the next one the availability of the node.",
+    "kind",
+)
+SERVED_BADLY: Final = _counter(
+    "ropewalk_served_badly_total",
+    "Those of them in which something failed for a reason of ours: storage, replicas that are missing, time that ran out, a bug.",
+    "kind",
+)
 REQUEST_ERRORS: Final = _counter(
     "ropewalk_request_errors_total",
     "Error codes in answers, by API and Kafka's name of the error.",
@@ -473,6 +513,21 @@ HTTP_ANSWERS: Final = _counter(
 TELEMETRY_RECORDS: Final = _counter("ropewalk_telemetry_records_total", "Samples written to `__telemetry`.")
 TELEMETRY_FAILURES: Final = _counter(
     "ropewalk_telemetry_failures_total", "Rounds of samples that could not be written."
+)
+
+ALERTS: Final = _gauge(
+    "ropewalk_alerts",
+    "Alerts of this node's own rules, by name and by state: pending, firing, silenced.",
+    "alert",
+    "state",
+)
+ALERT_ROUND_TIME: Final = _histogram(
+    "ropewalk_alert_round_duration_seconds", "How long the node took to look at its own figures for alerts."
+)
+ALERT_NOTICES: Final = _counter(
+    "ropewalk_alert_notices_total",
+    "Notices of alerts to the webhook, by outcome: delivered, failed (and tried again), dropped.",
+    "outcome",
 )
 
 METRICS: Final[tuple[Metric, ...]] = tuple(

@@ -22,10 +22,12 @@ COMMANDS: Final = {
     "user": "ropewalk.cli.user",
     "pipeline": "ropewalk.cli.pipeline",
     "cluster": "ropewalk.cli.cluster",
+    "alerts": "ropewalk.cli.alerts",
     "bench": "ropewalk.cli.bench",
     "top": "ropewalk.cli.top",
     "config": "ropewalk.cli.config",
     "doctor": "ropewalk.cli.doctor",
+    "generate": "ropewalk.cli.generate",
 }
 """In the order of the help page. Each module has an `app`."""
 

@@ -59,7 +59,9 @@ class Caller:
         "host",
         "identity",
         "listener",
+        "measured_ms",
         "version",
+        "waited_ms",
     )
 
     def __init__(
@@ -84,6 +86,10 @@ class Caller:
         self.host = host
         self.version = version
         """Of the API being called: a few answers are spelled differently for older clients."""
+        self.waited_ms: float | None = None
+        """How long the request waited on purpose, where its API may: a fetch for records."""
+        self.measured_ms: float | None = None
+        """What the handler measured besides: a Produce how long it waited for its acknowledgement, a Fetch how old its records are."""
 
     @property
     def peer_id(self) -> NodeId | None:

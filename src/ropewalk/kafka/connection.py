@@ -373,6 +373,7 @@ class Connection(asyncio.BufferedProtocol):
             identity=self.identity,
             listener=self.listener,
         )
+        answer.of(caller)
         handling = served.handle(request, caller)
         if meter is None:
             is_done = begin(handling, answer.on_done)
@@ -469,6 +470,7 @@ class _Answer:
 
     __slots__ = (
         "_arrived_at_ms",
+        "_caller",
         "_connection",
         "_correlation_id",
         "_meter",
@@ -495,6 +497,7 @@ class _Answer:
         self._version = version
         self._correlation_id = correlation_id
         self._arrived_at_ms = connection.active_at_ms
+        self._caller: Caller | None = None
         self.chunks: list[Buffer] = []
         self.handling: object = None
         """What waits for an answer is kept by its connection. If only what it waits for kept it, and that were dropped, it would
@@ -502,6 +505,10 @@ class _Answer:
         self.size_bytes = 0
         self.held_bytes = 0
         self.is_done = False
+
+    def of(self, caller: Caller) -> None:
+        """Who asks, and what its handler measures."""
+        self._caller = caller
 
     def on_done(self, response: Message | None, error: BaseException | None) -> None:
         if isinstance(error, Disconnect):
@@ -517,7 +524,13 @@ class _Answer:
         if error is not None:
             self._report(error)
             return
-        self._served.tally.on_answered(response, self._connection.clock.monotonic_ms() - self._arrived_at_ms)
+        caller = self._caller
+        self._served.tally.on_answered(
+            response,
+            self._connection.clock.monotonic_ms() - self._arrived_at_ms,
+            None if caller is None else caller.waited_ms,
+            None if caller is None else caller.measured_ms,
+        )
         self.is_done = True
         self._connection.on_answered(self.size_bytes, self.held_bytes)
 

@@ -9,8 +9,12 @@ from ropewalk.base.metrics import Sheet
 from ropewalk.kafka.connections import Connections
 from ropewalk.kafka.served import ServedApi
 from ropewalk.wire.error_code import ErrorCode
+from ropewalk.wire.messages import fetch, produce
 
 DOOR: Final = "kafka"
+
+_MEASURED: Final = {produce.API.name: metrics.COMMIT_TIME, fetch.API.name: metrics.END_TO_END_TIME}
+"""What handlers measure besides how long requests take."""
 
 
 class KafkaFigures:
@@ -32,6 +36,13 @@ class KafkaFigures:
         sheet.add(metrics.BUFFER_BYTES_LIMIT, self._budget.bytes_max)
         for served in self._served.values():
             tally = served.tally
+            if served.api is produce.API or served.api is fetch.API:
+                sheet.add(metrics.SERVED, tally.durations.count, served.api.name.lower())
+                sheet.add(metrics.SERVED_BADLY, tally.bad_count, served.api.name.lower())
+            if tally.working is not None:
+                sheet.add_durations(metrics.REQUEST_WORK, tally.working, served.api.name)
+            if tally.measured is not None:
+                sheet.add_durations(_MEASURED[served.api.name], tally.measured)
             if tally.durations.count:  # APIs that nobody uses are not told of
                 sheet.add_durations(metrics.REQUEST_TIME, tally.durations, served.api.name)
             for code, count in sorted(tally.errors.items()):

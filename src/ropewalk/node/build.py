@@ -267,6 +267,7 @@ def build(
         errands,
         clock,
         complaints=lambda: instruments.health.complaints,
+        alerts=lambda: instruments.alerting.alerts(),
         warnings=lambda: (
             *warnings_of(config),
             *certificates.warnings(),

@@ -5,6 +5,8 @@ Nothing that serves clients depends on any of it.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Sequence
+from functools import partial
+from pathlib import Path
 
 from ropewalk.base.metrics import Source
 from ropewalk.base.ports import Ports
@@ -20,8 +22,10 @@ from ropewalk.broker.queues.queues import Queues
 from ropewalk.broker.topics.topics import Topics
 from ropewalk.broker.upkeep.housekeeping import Housekeeping
 from ropewalk.broker.upkeep.vitals import Vitals
+from ropewalk.broker.watching.alerting import Alerting
 from ropewalk.broker.watching.group_figures import GroupFigures
 from ropewalk.broker.watching.health import Health
+from ropewalk.broker.watching.lag_ages import LagAges
 from ropewalk.broker.watching.node_figures import NodeFigures
 from ropewalk.broker.watching.partition_figures import PartitionFigures
 from ropewalk.broker.watching.queue_figures import QueueFigures
@@ -31,6 +35,7 @@ from ropewalk.broker.watching.transaction_figures import TransactionFigures
 from ropewalk.node.authorities import Authorities
 from ropewalk.node.certificates import Certificates
 from ropewalk.node.config import Config
+from ropewalk.node.settings import WEBHOOK_SECRET
 
 
 class Instruments:
@@ -82,6 +87,7 @@ class Instruments:
         ]
         if certificates.are_any:
             self._quick.append(certificates)
+        self._lag_ages = LagAges(groups, partitions, ports.pool, clock)
         self._walks: list[Source] = [
             PartitionFigures(
                 image,
@@ -91,9 +97,12 @@ class Instruments:
                 lambda: topics.broker_settings.transaction_max_timeout_ms,
             ),
             GroupFigures(groups, partitions),
+            self._lag_ages,
             TransactionFigures(transactions, finisher),
             QueueFigures(queues, to_queues, clock),
         ]
+        self.alerting = self._alerting(config, ports, cluster, topics)
+        self._quick.append(self.alerting)
         self._telemetry: Telemetry | None = None
         if config.telemetry_interval_ms:
             sampler = Sampler(node_id, partitions, groups, self._quick)
@@ -101,6 +110,21 @@ class Instruments:
                 sampler, topics, partitions, vitals, clock, interval_ms=config.telemetry_interval_ms
             )
             self._quick.append(self._telemetry)
+
+    def _alerting(self, config: Config, ports: Ports, cluster: Cluster, topics: Topics) -> Alerting:
+        return Alerting(
+            config.node_id,
+            cluster,
+            lambda: topics.broker_settings,
+            self.vitals,
+            quick=lambda: self._quick,
+            walks=lambda: self._walks,
+            network=ports.network,
+            pool=ports.pool,
+            clock=ports.clock,
+            rng=ports.rng,
+            read_secrets=partial(_read_secrets, config[WEBHOOK_SECRET]),
+        )
 
     def sources(self) -> Sequence[Source]:
         """Everybody who counts."""
@@ -117,3 +141,14 @@ class Instruments:
             yield "telemetry", self._telemetry.run
         if is_asked or self._telemetry is not None:
             yield "watch on the loop", self.vitals.watch_loop
+        if is_asked:
+            yield "ages of what groups read next", self._lag_ages.run
+            yield "watch for alerts", self.alerting.run
+            yield "news of alerts", self.alerting.run_telling
+
+
+def _read_secrets(path: str) -> str:
+    """Blocks."""
+    if not path:
+        raise ValueError(f"{WEBHOOK_SECRET} names no file with a secret to sign with")
+    return Path(path).expanduser().read_text()

@@ -13,6 +13,8 @@ from ropewalk.security.protocols import SecurityProtocol
 SECRET_CHARACTERS_MIN: Final = 16
 """Whoever records a handshake between nodes can try secrets against it at leisure."""
 
+WEBHOOK_SECRET: Final = "alerts.webhook.secret.file"
+
 NODE_SETTINGS: Final[Mapping[str, Setting]] = {
     setting.name: setting
     for setting in (
@@ -146,6 +148,13 @@ NODE_SETTINGS: Final[Mapping[str, Setting]] = {
             "",
             f"What the nodes of a cluster prove to each other, at least {SECRET_CHARACTERS_MIN} characters, the same on all. "
             "A node without one stands alone.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            WEBHOOK_SECRET,
+            Kind.STRING,
+            "",
+            "A file with the secrets that notices to alerts.webhook are signed with, whsec_ and Base64, one on each line. It is read each time.",
             change=Change.READ_ONLY,
         ),
         Setting(

@@ -57,6 +57,7 @@ _pack_attributes: Final = Layout(">h").pack_into
 _pack_base_offset: Final = Layout(">q").pack_into
 _pack_leader_epoch: Final = Layout(">i").pack_into
 _pack_timestamp: Final = Layout(">q").pack_into
+_unpack_timestamp: Final = Layout(">q").unpack_from
 
 
 class BatchHeader(Struct, frozen=True, gc=False):
@@ -119,6 +120,12 @@ class BatchHeader(Struct, frozen=True, gc=False):
         if self.base_sequence == SEQUENCE_NONE:
             return SEQUENCE_NONE
         return (self.base_sequence + self.last_offset_delta) & SEQUENCE_MAX
+
+
+def max_timestamp(batch: Buffer) -> int:
+    """Of a batch that was checked before, without the rest of its header."""
+    (timestamp,) = _unpack_timestamp(batch, _MAX_TIMESTAMP_POSITION)
+    return int(timestamp)
 
 
 def decode_header(buffer: Buffer, position: int = 0) -> BatchHeader:

@@ -2,13 +2,10 @@
 
 What a reader could get wrong
     Only the node that decides tells. It has work of its own for that, so that whoever is told and does not answer holds up nothing.
-    An answer with a status of 2xx is a success, anything else a failure; redirects are not followed.
 """
 
 import asyncio
 import ssl
-from typing import Final
-from urllib.parse import urlsplit
 
 import msgspec
 import structlog
@@ -21,11 +18,9 @@ from ropewalk.broker.administration.rounds import Upkeep
 from ropewalk.broker.cluster.cluster import Cluster
 from ropewalk.broker.topics.topics import Topics
 from ropewalk.controller.scale_news import ScaleNews
-from ropewalk.http1.client import ClientConnection
+from ropewalk.http1.posting import Poster
 
 _log = structlog.get_logger()
-
-_PORTS: Final = {"http": 80, "https": 443}
 
 
 class Told(Struct, frozen=True):
@@ -46,14 +41,17 @@ class ScaleWebhook:
         self._cluster = cluster
         self._topics = topics
         self._upkeep = upkeep
-        self._network = network
-        self._pool = pool
+        self._poster = Poster(
+            network,
+            pool,
+            answer_ms_max=SCALE_NEWS_ANSWER_MS_MAX,
+            answer_bytes_max=SCALE_NEWS_ANSWER_BYTES_MAX,
+        )
         self._clock = clock
         self._news: ScaleNews | None = None
         """None while there is nobody to tell, or this node does not decide."""
         self._address: str | None = None
         """To whom `_news` is about."""
-        self._tls: ssl.SSLContext | None = None
         self._complaints = Complaints()
 
     async def run(self) -> None:
@@ -83,7 +81,7 @@ class ScaleWebhook:
             nodes=sum(broker.is_active and "broker" in broker.roles for broker in image.brokers.values()),
         )
         try:
-            await self._post(address, msgspec.json.encode(told))
+            await self._poster.post(address, msgspec.json.encode(told))
         except (OSError, ssl.SSLError) as error:  # TimeoutError is an OSError
             now_ms = self._clock.monotonic_ms()
             self._news.on_failed(now_ms)
@@ -95,28 +93,3 @@ class ScaleWebhook:
                 )
         else:
             self._news.on_told(kinds, self._clock.monotonic_ms())
-
-    async def _post(self, address: str, body: bytes) -> None:
-        url = urlsplit(address)
-        if url.scheme == "https" and self._tls is None:
-            self._tls = await self._pool.run(ssl.create_default_context)
-        tls = self._tls if url.scheme == "https" else None
-        target = (url.path or "/") + (f"?{url.query}" if url.query else "")
-        head = (
-            f"POST {target} HTTP/1.1\r\nHost: {url.netloc}\r\nUser-Agent: ropewalk\r\nContent-Type: application/json\r\n"
-            f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-        )
-        async with asyncio.timeout(SCALE_NEWS_ANSWER_MS_MAX / 1000):
-            connection = await ClientConnection.open(
-                self._network,
-                url.hostname or "",
-                url.port or _PORTS[url.scheme],
-                tls=None if tls is None else lambda: tls,
-                answer_bytes_max=SCALE_NEWS_ANSWER_BYTES_MAX,
-            )
-            try:
-                answer = await connection.request(head.encode() + body)
-            finally:
-                connection.close()
-        if not 200 <= answer.status < 300:
-            raise OSError(f"{url.netloc} answered with status {answer.status}")

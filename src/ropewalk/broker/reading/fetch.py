@@ -85,6 +85,8 @@ class Fetch:
         self._woken: asyncio.Future[None] | None = None
         self._missing_bytes = 0
         self._is_time_over = False
+        self.waited_ms = 0.0
+        """For records, as the reader wished."""
         self.is_abandoned = False
         """Nobody is there to be answered any more."""
 
@@ -149,6 +151,7 @@ class Fetch:
     async def _wait(self) -> list[Found]:
         loop = asyncio.get_running_loop()
         session = self._session
+        began_s = loop.time()
         timer = loop.call_later(self._wait_ms / 1000, self.hurry)
         session.watch()
         if self._reader is not None:
@@ -164,6 +167,7 @@ class Fetch:
             if self._reader is not None:
                 self._reader.unwatch(self._decide_anew)
         timer.cancel()
+        self.waited_ms = (loop.time() - began_s) * 1000
         if not session.id:
             session.unwatch()
         return looked_at

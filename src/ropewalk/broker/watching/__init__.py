@@ -2,7 +2,8 @@
 
     health.py, cluster_health.py   is the node alive, ready and well; is the cluster
     node_figures.py, partition_figures.py, membership_figures.py, group_figures.py, transaction_figures.py   what /metrics says
-    group_lag.py                   how far groups are behind
+    group_lag.py, lag_ages.py      how far groups are behind, in records and in seconds
+    alerting.py                    what should wake somebody, looked for without Prometheus
     telemetry.py, telemetry_samples.py   samples in `__telemetry`
 
 Invariants

@@ -20,6 +20,7 @@ from ropewalk.broker.cluster.cluster import Cluster
 from ropewalk.broker.cluster.controller_link import ControllerLink
 from ropewalk.broker.cluster.knowledge import Knowledge
 from ropewalk.broker.peers.calls.cluster_health import cluster_health
+from ropewalk.broker.watching.alerting import ToldAlert
 from ropewalk.controller.health import (
     BELOW_MINIMUM,
     KNOWLEDGE_OLD,
@@ -53,6 +54,8 @@ class NodeAccount(Struct, frozen=True):
     """What of its configuration could surprise."""
     finalize: str
     """How the level rises, as this node knows the cluster's settings."""
+    alerts: tuple[ToldAlert, ...] = ()
+    """What of the node, and of the cluster where it decides, should wake somebody."""
 
 
 class ClusterHealth:
@@ -69,6 +72,7 @@ class ClusterHealth:
         *,
         complaints: Callable[[], tuple[Complaint, ...]],
         warnings: Callable[[], tuple[str, ...]],
+        alerts: Callable[[], tuple[ToldAlert, ...]] = lambda: (),
     ) -> None:
         """Without a link on a node that is alone. `complaints`: what is wrong with this node itself; `warnings`: what of its
         configuration could surprise."""
@@ -82,6 +86,7 @@ class ClusterHealth:
         self._clock = clock
         self._complaints = complaints
         self._warnings = warnings
+        self._alerts = alerts
         self._told: Sequence[Trouble] = ()
         self._told_at_ms: float | None = None
 
@@ -102,6 +107,7 @@ class ClusterHealth:
             self._complaints(),
             self._warnings(),
             self._settings.of_broker.features_finalize,
+            self._alerts(),
         )
 
     async def troubles(self) -> Sequence[Trouble]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from ropewalk import __version__
 from ropewalk.base import metrics
 from ropewalk.base.ids import NodeId
+from ropewalk.base.levels import OURS
 from ropewalk.base.metrics import Sheet
 from ropewalk.broker.partitions.group_commit import GroupCommit
 from ropewalk.broker.partitions.partitions import Partitions
@@ -30,6 +31,8 @@ class NodeFigures:
 
     def collect(self, sheet: Sheet) -> Iterator[None]:
         sheet.add(metrics.BUILD, 1, __version__, self._image.cluster_id or "", str(self._node_id))
+        sheet.add(metrics.LEVEL, self._image.level)
+        sheet.add(metrics.LEVEL_MAX, OURS.level_max)
         in_service = [
             broker for broker in self._image.brokers.values() if broker.state is not BrokerState.FENCED
         ]

@@ -28,8 +28,9 @@ class QueueFigures:
     def collect(self, sheet: Sheet) -> Iterator[None]:
         there = list(self._queues.image.queues)
         self._to_queues.counts.keep_only({queue.queue_id for queue in there})
+        for_dead = {redrive.target for queue in there if (redrive := queue.redrive) is not None}
         for position, queue in enumerate(there, 1):
-            self._add(sheet, queue)
+            self._add(sheet, queue, is_for_dead=queue.name in for_dead)
             if position % SCRAPE_SLICE_COUNT == 0:
                 yield
         if there:
@@ -40,10 +41,10 @@ class QueueFigures:
             sheet.add(metrics.QUEUE_DEAD_REFUSED, self._queues.moves.refused_count)
         yield
 
-    def _add(self, sheet: Sheet, queue: Queue) -> None:
+    def _add(self, sheet: Sheet, queue: Queue, *, is_for_dead: bool) -> None:
         serving = [each for each in self._queues.of_queue(queue) if each.is_serving]
         if serving:
-            self._add_state(sheet, queue.name, serving)
+            self._add_state(sheet, queue.name, serving, is_for_dead=is_for_dead)
             if REDRIVE_POLICY in queue.attributes:
                 is_missing = lacks_target(queue, self._queues.image)
                 sheet.add(metrics.QUEUE_DEAD_TARGET_MISSING, int(is_missing), queue.name)
@@ -53,11 +54,14 @@ class QueueFigures:
             sheet.add(metrics.QUEUE_REDELIVERED, counted.redelivered_count, queue.name)
             sheet.add(metrics.QUEUE_EMPTY_RECEIVES, counted.empty_count, queue.name)
 
-    def _add_state(self, sheet: Sheet, name: str, serving: list[HostedQueue]) -> None:
+    def _add_state(self, sheet: Sheet, name: str, serving: list[HostedQueue], *, is_for_dead: bool) -> None:
         totals = totals_of(serving)
         sheet.add(metrics.QUEUE_MESSAGES, totals.visible_count, name, "visible")
         sheet.add(metrics.QUEUE_MESSAGES, totals.in_flight_count, name, "inflight")
         sheet.add(metrics.QUEUE_MESSAGES, totals.delayed_count, name, "delayed")
+        if is_for_dead:
+            there_count = totals.visible_count + totals.in_flight_count + totals.delayed_count
+            sheet.add(metrics.QUEUE_DEAD, there_count, name)
         oldest_ms = totals.oldest_sent_at_ms
         age_ms = 0 if oldest_ms is None else max(self._clock.now_ms() - oldest_ms, 0)
         sheet.add(metrics.QUEUE_OLDEST_AGE, age_ms / 1000, name)

@@ -225,6 +225,44 @@ class Admin:
 
         await self._attempt(once, until_ms)
 
+    async def alter_list(
+        self,
+        kind: ResourceKind,
+        name: str,
+        setting: str,
+        *,
+        added: Sequence[str] = (),
+        removed: Sequence[str] = (),
+        deadline_ms: float | None = None,
+    ) -> None:
+        """Add items to a setting that is a list, or take them from it; two who do so at once do not undo each other."""
+        until_ms = self._until(deadline_ms)
+        operations = ((_APPEND, added), (_SUBTRACT, removed))
+
+        async def once() -> None:
+            for operation, items in operations:
+                if items:
+                    await self._alter(kind, name, setting, operation, ",".join(items), until_ms)
+
+        await self._attempt(once, until_ms)
+
+    async def _alter(
+        self, kind: ResourceKind, name: str, setting: str, operation: int, value: str, until_ms: float
+    ) -> None:
+        connection = await self._session.cluster.controller_connection(deadline_ms=until_ms)
+        config = incremental_alter_configs.AlterableConfig(
+            name=setting, config_operation=operation, value=value
+        )
+        request = incremental_alter_configs.IncrementalAlterConfigsRequest(
+            resources=(incremental_alter_configs.AlterConfigsResource(kind, name, (config,)),),
+            validate_only=False,
+        )
+        response = await connection.call(incremental_alter_configs.API, request, deadline_ms=until_ms)
+        answers = [(name, answer.error_code, answer.error_message) for answer in response.responses]
+        for error in (await self._outcomes(answers, until_ms)).values():
+            if error is not None:
+                raise error
+
     async def delete_records(
         self, topic: str, offsets: Mapping[int, int], *, deadline_ms: float | None = None
     ) -> dict[int, int]:
@@ -299,6 +337,8 @@ class Admin:
 
 _SET: Final = 0
 _DELETE: Final = 1
+_APPEND: Final = 2
+_SUBTRACT: Final = 3
 
 
 def _creatable(topic: NewTopic) -> create_topics.CreatableTopic:

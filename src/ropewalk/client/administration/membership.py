@@ -55,6 +55,20 @@ class Problem(Struct, frozen=True, gc=False):
     problem: str
 
 
+class Alert(Struct, frozen=True, gc=False):
+    """What a node thinks should wake somebody."""
+
+    name: str
+    severity: str
+    """critical or warning."""
+    state: str
+    """pending or firing."""
+    summary: str
+    labels: dict[str, str]
+    since_ms: int
+    silenced_until_ms: int | None = None
+
+
 class Answerer(Struct, frozen=True, gc=False):
     """The node that gave an answer, and how good its knowledge of the cluster was."""
 
@@ -69,6 +83,8 @@ class Answerer(Struct, frozen=True, gc=False):
     session_timeout_ms: int
     problems: tuple[Problem, ...] = ()
     warnings: tuple[str, ...] = ()
+    alerts: tuple[Alert, ...] = ()
+    """Its own, and the cluster's where it decides."""
 
 
 class Membership(Struct, frozen=True, gc=False):
@@ -227,6 +243,18 @@ def _answerer(response: describe_cluster.DescribeClusterResponse) -> Answerer | 
         response.session_timeout_ms,
         tuple(Problem(each.check, each.problem) for each in response.problems),
         response.warnings,
+        tuple(
+            Alert(
+                each.name,
+                each.severity,
+                each.state,
+                each.summary,
+                {label.name: label.value for label in each.labels},
+                each.since_ms,
+                each.silenced_until_ms if each.silenced_until_ms >= 0 else None,
+            )
+            for each in response.alerts
+        ),
     )
 
 

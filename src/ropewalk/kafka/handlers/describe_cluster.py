@@ -2,7 +2,7 @@
 
 Behaviour worth knowing
     Brokers that are fenced are named, and marked, only to those who ask for them. So are, with fields of our own, nodes that
-    are no brokers, who decides, what was lost, how old the answer is, and what is wrong with this node.
+    are no brokers, who decides, what was lost, how old the answer is, what is wrong with this node, and its alerts.
 """
 
 from collections.abc import Callable
@@ -18,11 +18,13 @@ from ropewalk.metadata.image import Broker, Image
 from ropewalk.metadata.records import BrokerState
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.describe_cluster import (
+    AlertLabel,
     ClusterLoss,
     ClusterNode,
     DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,
+    NodeAlert,
     NodeDoor,
     NodeProblem,
 )
@@ -103,6 +105,18 @@ def _with_nodes(
         warnings=account.warnings,
         level=image.level,
         finalize=account.finalize,
+        alerts=tuple(
+            NodeAlert(
+                name=alert.name,
+                severity=alert.severity,
+                state=alert.state,
+                summary=alert.summary,
+                labels=tuple(AlertLabel(name, value) for name, value in alert.labels),
+                since_ms=alert.since_ms,
+                silenced_until_ms=-1 if alert.silenced_until_ms is None else alert.silenced_until_ms,
+            )
+            for alert in account.alerts
+        ),
         losses=tuple(
             ClusterLoss(
                 topic_name=topic.name if (topic := image.topics_by_id.get(loss.topic_id)) is not None else "",

@@ -34,6 +34,7 @@ from ropewalk.broker.reading.nearest import NearestReplicas
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.kafka.rights.rights import Rights
+from ropewalk.records.batch import max_timestamp
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.fetch import (
     AbortedTransaction,
@@ -117,6 +118,9 @@ async def answer(
             answered = await fetch.run()
     except RopewalkError as error:
         return FetchResponse(throttle_ms=0, error_code=code_for(error))
+    caller.waited_ms = fetch.waited_ms
+    if replica is None:
+        caller.measured_ms = _age_ms(answered, clock)
     if fetch.is_abandoned:
         if is_whole:
             sessions.close(session.id)  # its reader never heard of it
@@ -147,6 +151,14 @@ def _session(
         forgotten=_forgotten(request, by_id),
         now_ms=now_ms,
     )
+
+
+def _age_ms(answered: list[Found], clock: Clock) -> float | None:
+    """Of the first batch in the answer, by its timestamp: one of each answer tells how old records are when they are read."""
+    for found in answered:
+        if found.records:
+            return max(0.0, clock.now_ms() - max_timestamp(found.records))
+    return None
 
 
 def _is_committed_only(request: FetchRequest) -> bool:

@@ -11,6 +11,7 @@ Behaviour worth knowing
     With acks=0 nothing is answered; an error can then only be told by closing the connection.
 """
 
+import asyncio
 from typing import Final, TypeAlias
 
 from ropewalk.base.errors import InvalidRecord, RopewalkError, TransactionalIdMissing, UnsupportedCompression
@@ -96,6 +97,8 @@ async def handle(
     if acks is Acks.NOBODY:
         _disconnect_if_any_failed(started)
         return None
+    clock_s = asyncio.get_running_loop().time
+    began_s = clock_s()
     topics: list[TopicProduceResponse] = []
     for topic, writes in started:
         answers: list[PartitionProduceResponse] = []
@@ -108,6 +111,7 @@ async def handle(
                     outcome = error
             answers.append(_answer(index, outcome))
         topics.append(TopicProduceResponse(topic.name, topic.topic_id, tuple(answers)))
+    caller.measured_ms = (clock_s() - began_s) * 1000
     return ProduceResponse(tuple(topics))
 
 

@@ -75,6 +75,8 @@ class TopicSettings(Struct, frozen=True, kw_only=True):
 
 
 class BrokerSettings(Struct, frozen=True, kw_only=True):
+    alerts_silences: tuple[str, ...]
+    alerts_webhook: str | None
     auto_create_topics_enable: bool
     auto_leader_rebalance_enable: bool
     cluster_delete_by: str

@@ -1,6 +1,6 @@
 """The catalogue of broker settings.
 
-Ten kinds make it up: settings of the node itself, listed here; those of TLS; those of OAuth; those of replication; those of growth; those of transactions; those of queues; those of rights; defaults of topics, derived from the topic
+Eleven kinds make it up: settings of the node itself, listed here; those of alerts; those of TLS; those of OAuth; those of replication; those of growth; those of transactions; those of queues; those of rights; defaults of topics, derived from the topic
 catalogue; and settings that Kafka has and this version does not act on. Most are read when the node starts and
 cannot be changed while it runs.
 """
@@ -8,6 +8,7 @@ cannot be changed while it runs.
 from collections.abc import Mapping
 from typing import Final
 
+from ropewalk.metadata.settings.alerts import ALERT_SETTINGS
 from ropewalk.metadata.settings.features import FEATURE_SETTINGS
 from ropewalk.metadata.settings.inherited import INHERITED_SETTINGS
 from ropewalk.metadata.settings.oauth import OAUTH_SETTINGS
@@ -363,6 +364,7 @@ BROKER_SETTINGS: Final[Mapping[str, Setting]] = {
     **OAUTH_SETTINGS,
     **REPLICATION_SETTINGS,
     **SCALING_SETTINGS,
+    **ALERT_SETTINGS,
     **FEATURE_SETTINGS,
     **TRANSACTION_SETTINGS,
     **QUEUE_SETTINGS,

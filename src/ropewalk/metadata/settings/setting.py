@@ -68,7 +68,7 @@ class Setting(Struct, frozen=True):
     """One number outside minimum and maximum that is allowed all the same."""
     choices: tuple[str, ...] = ()
     pattern: str | None = None
-    """Of text: what the whole of it must match."""
+    """Of text: what the whole of it must match; of a list, each item."""
     change: Change = Change.CLUSTER_WIDE
     synonyms: tuple[Synonym, ...] = ()
     """For a topic setting: the broker settings behind it, first one wins."""
@@ -101,12 +101,12 @@ class Setting(Struct, frozen=True):
         if isinstance(value, tuple):
             for item in value:
                 self._check_choice(item)
+                self._check_pattern(item)
             if len(set(value)) != len(value):
                 raise InvalidSetting(f"{self.name} names something twice: {','.join(value)}")
         elif isinstance(value, str):
             self._check_choice(value)
-            if self.pattern is not None and re.fullmatch(self.pattern, value) is None:
-                raise InvalidSetting(f"{_invalid(self.name, value)}: must match {self.pattern}")
+            self._check_pattern(value)
         elif isinstance(value, int | float) and not isinstance(value, bool) and value != self.also:
             if self.minimum is not None and value < self.minimum:
                 raise InvalidSetting(f"{_invalid(self.name, value)}: must be at least {self.minimum}")
@@ -116,6 +116,10 @@ class Setting(Struct, frozen=True):
     def _check_choice(self, value: str) -> None:
         if self.choices and value not in self.choices:
             raise InvalidSetting(f"{_invalid(self.name, value)}: must be one of {', '.join(self.choices)}")
+
+    def _check_pattern(self, value: str) -> None:
+        if self.pattern is not None and re.fullmatch(self.pattern, value) is None:
+            raise InvalidSetting(f"{_invalid(self.name, value)}: must match {self.pattern}")
 
 
 _WITHOUT_EFFECT: Final = "Accepted so that existing tools work; this version of Ropewalk does not act on it."

@@ -56,6 +56,24 @@ class NodeProblem(Message, frozen=True):
     problem: str
 
 
+class AlertLabel(Message, frozen=True):
+    name: str
+    value: str
+
+
+class NodeAlert(Message, frozen=True):
+    """What the node that answers thinks should wake somebody."""
+
+    name: str
+    severity: str
+    state: str
+    summary: str
+    labels: tuple[AlertLabel, ...]
+    since_ms: Int64
+    silenced_until_ms: Int64
+    """-1 where it is not silenced."""
+
+
 class ClusterLoss(Message, frozen=True):
     """A replica was made leader that may have lacked acknowledged records."""
 
@@ -99,6 +117,7 @@ class DescribeClusterResponse(Message, frozen=True):
     """The level that the cluster works at; 0 where nobody knows."""
     finalize: Annotated[str, tagged(10_014)] = ""
     """How it rises: auto or manual."""
+    alerts: Annotated[tuple[NodeAlert, ...], tagged(10_015)] = ()
 
 
 API: Final = Api(
