@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from ropewalk import __version__
 from ropewalk.node.config import load
 from ropewalk.node.exposure import warnings_of
 from ropewalk.node.options import NodeOptions
+from ropewalk.runtime.service_manager import ServiceManager
 from ropewalk.testing import Cluster
 
 UNIT = Path(ropewalk.cli.__file__).parent / "packages/ropewalk.service"
@@ -118,6 +120,43 @@ def test_a_service_manager_is_told_when_the_node_is_ready_and_when_it_stops(tmp_
     assert told[0].startswith("STATUS=starting")
     assert told[1].startswith("READY=1\nSTATUS=serving as node 0 of cluster ")
     assert told[2].startswith("STOPPING=1\n")
+
+
+def test_a_watchdog_hears_again_and_again_that_the_node_works(tmp_path: Path) -> None:
+    path = tmp_path / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(path))
+        manager.settimeout(WITHIN_S)
+        told: list[str] = []
+
+        def listen() -> None:
+            while not told or not told[-1].startswith("STOPPING=1"):
+                told.append(manager.recv(4096).decode())
+
+        listening = threading.Thread(target=listen)
+        listening.start()
+        watchdog = {"NOTIFY_SOCKET": str(path), "WATCHDOG_USEC": "30000"}
+        run_node(tmp_path / "data", environment=watchdog)
+        listening.join(WITHIN_S)
+    assert told[1] == "WATCHDOG=1", "before it is ready, from when on the manager waits for it"
+    assert sum(each.startswith("READY=1") for each in told) == 1
+    assert told[-1].startswith("STOPPING=1")
+
+
+def test_a_node_that_stops_asks_for_more_time(tmp_path: Path) -> None:
+    path = tmp_path / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as socket_of_manager:
+        socket_of_manager.bind(str(path))
+        socket_of_manager.settimeout(WITHIN_S)
+        manager = ServiceManager(str(path), watchdog_ms=60_000)
+        assert manager.beat_ms == 20_000
+        manager.on_alive()
+        assert socket_of_manager.recv(4096) == b"WATCHDOG=1"
+        manager.on_stopping()
+        assert socket_of_manager.recv(4096).startswith(b"STOPPING=1")
+        manager.on_alive()
+        assert socket_of_manager.recv(4096) == b"WATCHDOG=1\nEXTEND_TIMEOUT_USEC=60000000"
+    assert ServiceManager(str(path)).beat_ms is None
 
 
 def test_a_manager_that_is_gone_is_no_reason_to_end(tmp_path: Path) -> None:

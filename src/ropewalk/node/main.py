@@ -100,6 +100,8 @@ async def _serve(config: Config, options: NodeOptions, ports: SystemPorts) -> in
     freeze_start_up_objects()
     node.partitions.on_opened = freeze_what_was_opened
     _announce(node, config, options)
+    if manager.beat_ms is not None:
+        _beat(manager, manager.beat_ms / 1000)
     manager.on_ready(f"serving as node {node.node_id} of cluster {node.cluster_id}")
     if options.demo:
         sqs = None if config["sqs.credentials"] or config.is_encrypted(SQS) else node.sqs_address
@@ -121,6 +123,12 @@ async def _serve(config: Config, options: NodeOptions, ports: SystemPorts) -> in
         return 1
     _log.info("stopped")
     return 0
+
+
+def _beat(manager: ServiceManager, every_s: float) -> None:
+    """Again and again, on the loop that serves clients: if that hangs, nothing is said."""
+    manager.on_alive()
+    asyncio.get_running_loop().call_later(every_s, _beat, manager, every_s)
 
 
 async def _start(config: Config, options: NodeOptions, ports: Ports) -> Node:
