@@ -113,6 +113,8 @@ class Nodes:
             roles = roles or ALL_ROLES
         said = (*self._settings, *settings)
         has_listeners = any(each.startswith(("listeners=", "kafka.listen=")) for each in said)
+        has_secret = any(each.startswith("cluster.secret.file=") for each in said)
+        secret = () if has_secret else (f"cluster.secret={SECRET}",)
         options = NodeOptions(
             node_id=node_id,
             kafka=None if has_listeners else f"{name}:{KAFKA_PORT}",
@@ -121,7 +123,7 @@ class Nodes:
             data="/data",
             roles=roles or (ALL_ROLES if node_id == 0 else ("broker", "frontend")),
             seeds=seeds or tuple(f"node{seed}:{PEER_PORT}" for seed in range(3) if seed != node_id),
-            settings=(f"cluster.secret={SECRET}", *QUIET, *home, *said),
+            settings=(*secret, *QUIET, *home, *said),
         )
         member = Member(self.world.machine(name), options)
         member.software = self._software

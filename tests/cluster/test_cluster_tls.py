@@ -45,6 +45,14 @@ async def takes_plain(nodes: Nodes, node_id: int) -> bool:
     return True
 
 
+def plain_links(nodes: Nodes) -> list[str]:
+    """Connections without TLS that nodes have to others, apart from those of clients."""
+    links = [link for node_id in range(3) for link in nodes[node_id]._parts.place.links._links()]  # type: ignore[union-attr]
+    return [
+        link.name for link in links if link.connection is not None and link.connection.certificate is None
+    ]
+
+
 @pytest.mark.parametrize("mode", ["require", "auto"])
 def test_a_cluster_works_whose_nodes_speak_tls(mode: str) -> None:
     async def story(nodes: Nodes) -> None:
@@ -81,6 +89,7 @@ def test_a_cluster_goes_from_plain_to_tls_with_the_level() -> None:
                 assert await takes_plain(nodes, node_id)
         await nodes.until(lambda: all(nodes[each].image.level >= PEER_TLS_LEVEL for each in range(3)))
         await write(nodes, "after")
+        await nodes.until(lambda: not plain_links(nodes))  # those that there were are renewed
         assert [await takes_plain(nodes, node_id) for node_id in range(3)] == [False] * 3
         for node_id in range(3):
             disk = nodes[node_id]._parts.ports.disk

@@ -455,6 +455,16 @@ PEER_PLAIN_REMEMBERED_MS: Final = 60_000
 PEERS_PLAIN_REMEMBERED_MAX: Final = 1_000
 """As many as there are nodes; beyond that it is all found out again."""
 
+PEER_RENEWED_MS: Final = 5_000
+"""How often connections to other nodes are looked at for a secret or a channel that is on its way out, and how long one that was renewed is kept
+for what is under way. Some heartbeats go by meanwhile, so that its end means nothing."""
+
+PEER_FORMER_MS_MAX: Final = 60_000
+"""For what a connection that was renewed still owes. Long polls of nodes take half of it."""
+
+PEER_PLAIN_KEPT_MS: Final = 60_000
+"""How long a connection without TLS lives on when TLS is asked for: others renew theirs meanwhile."""
+
 PEER_RECONNECT_MS_MIN: Final = 50
 """After a connection to another node could not be made; twice as long after each further failure."""
 

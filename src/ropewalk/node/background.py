@@ -76,6 +76,8 @@ def _background(parts: Parts) -> Iterator[tuple[Moment, str, Work]]:
     yield Moment.IN_SERVICE, "ends of transactions", parts.finisher.run
     if parts.certificates.are_any:
         yield Moment.IN_SERVICE, "certificates", parts.certificates.run
+    if parts.place.links is not None:
+        yield Moment.IN_SERVICE, "connections to other nodes", parts.place.links.run
     if parts.between is not None and parts.between.watches_files:
         yield Moment.IN_SERVICE, "secrets", parts.between.run
     yield Moment.IN_SERVICE, "housekeeping", parts.housekeeping.run

@@ -147,7 +147,7 @@ async def read_between_nodes(
         def own() -> OwnContexts:
             now = loaded()
             assert now.calling is not None, "the files are for nodes"
-            return OwnContexts(now.context, now.calling, now.names)
+            return OwnContexts(now.context, now.calling, now.names, now.revoked)
 
         if between.mode is not PeerTls.OFF:
             between.speak(own)

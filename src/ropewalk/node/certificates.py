@@ -45,6 +45,7 @@ class Certificates:
         self._clock = clock
         self._kept: dict[TlsFiles, _Kept] = {}
         self._is_asked = asyncio.Event()
+        self._other_troubles: list[Callable[[], str | None]] = []
 
     @property
     def are_any(self) -> bool:
@@ -80,6 +81,10 @@ class Certificates:
     def look_now(self) -> None:
         """Somebody says that the files have changed."""
         self._is_asked.set()
+
+    def tell_also(self, trouble: Callable[[], str | None]) -> None:
+        """Of secrets, which are files that change like certificates."""
+        self._other_troubles.append(trouble)
 
     def trouble(self) -> str | None:
         """What somebody should see to, in a few words."""
@@ -130,6 +135,7 @@ class Certificates:
                 _log.warning(warning)
 
     def _troubles(self) -> Iterator[str]:
+        yield from filter(None, (trouble() for trouble in self._other_troubles))
         for kept in self._kept.values():
             if kept.refusal is not None:
                 yield f"files that changed are not used: {kept.refusal}"

@@ -281,6 +281,7 @@ async def _start(
     between = None
     if not config.is_alone:
         between = await read_between_nodes(config, ports, facts.image, certificates, data_path(config))
+        certificates.tell_also(between.trouble)
         for warning in between.warnings():
             _log.warning(warning)
     place = await find_place(config, ports, supervisor, facts, between, bounds)

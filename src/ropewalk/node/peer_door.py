@@ -73,6 +73,8 @@ def peer_door(parts: Parts, served: dict[int, ServedApi]) -> Door:
     )
     parts.instruments.add_source(PeerFigures(connections, admission, for_peers))
 
+    parts.supervisor.start("connections of other nodes", admission.run())
+
     async def listen() -> KafkaListener:
         assert parts.config.peer_listen is not None, "a node that is alone has no such door"
         host, port = parts.config.peer_listen

@@ -20,7 +20,7 @@ import structlog
 
 from ropewalk.base.errors import CannotFollow, DirectoryRefused, MetadataUnavailable, RopewalkError
 from ropewalk.base.limits import CONTROLLER_TAKE_OVER_RETRY_MS, JOIN_RETRY_MS, REIGN_BYTES
-from ropewalk.base.ports import Ports
+from ropewalk.base.ports import Ports, TlsContexts
 from ropewalk.base.reserve import Reserve
 from ropewalk.broker.cluster.cluster import Cluster
 from ropewalk.broker.cluster.controller_link import ControllerLink
@@ -40,6 +40,7 @@ from ropewalk.metadata.bounds import USUAL, MetadataBounds
 from ropewalk.metadata.log import Holder, MetadataLog
 from ropewalk.node.between_nodes import BetweenNodes
 from ropewalk.node.config import Config
+from ropewalk.node.etcd_contexts import read_etcd_contexts
 from ropewalk.node.metadata_home import open_metadata_log
 from ropewalk.runtime.reserve import FileReserve
 from ropewalk.runtime.tasks import Supervisor
@@ -117,8 +118,11 @@ async def find_place(
     if config.keeps_metadata or await ports.pool.run(ports.disk.exists, f"{data_path(config)}/identity"):
         directory = await claim_directory(config, ports, cluster_id=None)
     if "controller" in config.roles:
+        tls = await read_etcd_contexts(config, ports.pool)
+        if tls is not None:
+            supervisor.start("certificates for etcd", tls.run())
         log = await _open_home(
-            config, ports, None if directory is None else directory.storage.reserve, bounds
+            config, ports, None if directory is None else directory.storage.reserve, bounds, tls
         )
         decisions = Decisions(log, facts, bounds)
         await _load(decisions)
@@ -203,9 +207,15 @@ def _claim(config: Config, ports: Ports, cluster_id: str | None) -> DataDirector
 
 
 async def _open_home(
-    config: Config, ports: Ports, reserve: Reserve | None, bounds: MetadataBounds
+    config: Config,
+    ports: Ports,
+    reserve: Reserve | None,
+    bounds: MetadataBounds,
+    tls: TlsContexts | None,
 ) -> MetadataLog:
-    return await _until_reached(lambda: open_metadata_log(config, ports, data_path(config), reserve, bounds))
+    return await _until_reached(
+        lambda: open_metadata_log(config, ports, data_path(config), reserve, bounds, tls)
+    )
 
 
 async def _load(decisions: Decisions) -> None:

@@ -122,6 +122,9 @@ class Loaded(Struct, frozen=True):
     names: NodeNames | None = None
     """Of this node in its own certificate; None where it is not for other nodes."""
 
+    revoked: frozenset[tuple[bytes, int]] = frozenset()
+    """Issuers and serial numbers of certificates of nodes that are not good any more."""
+
 
 def load(files: TlsFiles, now_ms: int) -> Loaded:
     """Waits for the disk. Raises `InvalidSetting`, in which no secret is quoted."""

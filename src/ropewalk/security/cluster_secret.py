@@ -69,6 +69,9 @@ class Key:
             )
         self._bytes: Final = text.encode()
 
+    def is_same(self, other: "Key") -> bool:
+        return hmac.compare_digest(self._bytes, other._bytes)
+
     def prove(self, side: Side, handshake: Handshake) -> bytes:
         assert is_nonce(handshake.caller_nonce) and is_nonce(handshake.answerer_nonce)  # noqa: PT018  both alike
         said = (
@@ -85,11 +88,12 @@ class Key:
 class ClusterSecret:
     """The secret, and the one before it while that is still accepted. Both may change while a node runs."""
 
-    __slots__ = ("_keys",)
+    __slots__ = ("_keys", "change_count")
 
     def __init__(self, text: str, previous: str = "") -> None:
         """Raises `InvalidSetting` for what is too short."""
         self._keys: tuple[Key, ...] = ()
+        self.change_count = 0
         self.change(text, previous)
 
     def __repr__(self) -> str:
@@ -98,6 +102,15 @@ class ClusterSecret:
     def change(self, text: str, previous: str = "") -> None:
         """For all connections that begin from here on; those that are there stay. Raises `InvalidSetting`, and then nothing is changed."""
         self._keys = (Key(text), Key(previous)) if previous else (Key(text),)
+        self.change_count += 1
+
+    def is_current(self, key: Key) -> bool:
+        """Whether a connection that was proved by it would be proved by it today, if the other end knows it, too."""
+        return self._keys[0].is_same(key)
+
+    def knows(self, key: Key) -> bool:
+        """Whether it is still accepted."""
+        return any(each.is_same(key) for each in self._keys)
 
     def prove(self, side: Side, handshake: Handshake) -> bytes:
         return self._keys[0].prove(side, handshake)

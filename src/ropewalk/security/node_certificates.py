@@ -23,6 +23,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final
 
 from cryptography import x509
@@ -46,6 +47,7 @@ from ropewalk.security.certificates import (
 from ropewalk.security.identity import CertificateRefused
 
 _URI: Final = re.compile(r"ropewalk://([A-Za-z0-9._-]{1,64})/node/([0-9]{1,10})\?roles=([a-z]+(?:,[a-z]+)*)")
+_CRL: Final = b"-----BEGIN X509 CRL-----"
 _SCHEME: Final = "ropewalk:"
 _FLIGHTS_MAX: Final = 4
 """How often either side of a handshake has a turn. TLS 1.3 needs two."""
@@ -124,10 +126,25 @@ def load_for_nodes(files: TlsFiles, now_ms: int) -> Loaded:
     except CertificateRefused as error:
         reason = str(error)
     else:
-        return structs.replace(loaded, calling=calling, names=names)
+        return structs.replace(loaded, calling=calling, names=names, revoked=revoked_in(files))
     raise InvalidSetting(
         f"{files.setting('keystore.location')}: node {files.node_id} cannot use {files.keystore}: {reason}"
     )
+
+
+def revoked_in(files: TlsFiles) -> frozenset[tuple[bytes, int]]:
+    """Waits for the disk. Of files that were loaded just now."""
+    if not files.revoked:
+        return frozenset()
+    pieces = Path(files.revoked).read_bytes().split(_CRL)[1:]
+    lists = [x509.load_pem_x509_crl(_CRL + piece) for piece in pieces]
+    return frozenset((each.issuer.public_bytes(), entry.serial_number) for each in lists for entry in each)
+
+
+def serial_of(der: bytes) -> tuple[bytes, int]:
+    """As `revoked_in` has them."""
+    certificate = x509.load_der_x509_certificate(der)
+    return certificate.issuer.public_bytes(), certificate.serial_number
 
 
 def _shown_to_itself(listening: ssl.SSLContext, calling: ssl.SSLContext) -> bytes:

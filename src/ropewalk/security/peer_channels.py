@@ -40,6 +40,9 @@ class OwnContexts(Struct, frozen=True):
     names: "NodeNames | None" = None
     """In its own certificate; None where nobody vouches for nodes."""
 
+    revoked: frozenset[tuple[bytes, int]] = frozenset()
+    """Issuers and serial numbers of certificates that were withdrawn."""
+
 
 class PeerChannels:
     def __init__(self, mode: Callable[[], PeerTls], own: Callable[[], OwnContexts] | None) -> None:
@@ -87,6 +90,20 @@ class PeerChannels:
         check_names(named, own, node_id=node_id, roles=roles)
         return named.ends_at_ms
 
+    @property
+    def revoked(self) -> frozenset[tuple[bytes, int]]:
+        """Where an authority vouches for nodes; the same object until the list is read again."""
+        if self._own is None or self._mode() is not PeerTls.CA:
+            return _NONE
+        return self._own().revoked
+
+    def is_revoked(self, connection: ssl.SSLObject | None) -> bool:
+        """Whether the certificate that the other side showed was withdrawn since."""
+        from ropewalk.security.node_certificates import serial_of
+
+        certificate = None if connection is None else connection.getpeercert(binary_form=True)
+        return certificate is not None and serial_of(certificate) in self.revoked
+
     def is_known_as_plain(self, address: str, now_ms: float) -> bool:
         return self._plain_until_ms.get(address, now_ms) > now_ms
 
@@ -100,5 +117,7 @@ class PeerChannels:
         assert self._own is not None, "asked of a node that speaks TLS"
         return self._own()
 
+
+_NONE: Final[frozenset[tuple[bytes, int]]] = frozenset()
 
 IN_THE_CLEAR: Final = PeerChannels(lambda: PeerTls.OFF, None)

@@ -9,6 +9,7 @@ What a reader could get wrong
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from enum import Enum
 from typing import TypeVar
 
@@ -17,13 +18,19 @@ import structlog
 from ropewalk.base.complaints import Complaints
 from ropewalk.base.ids import NodeId
 from ropewalk.base.levels import OURS, peer_version_max
-from ropewalk.base.limits import PEER_CONNECT_MS_MAX, PEER_RECONNECT_MS_MAX, PEER_RECONNECT_MS_MIN
+from ropewalk.base.limits import (
+    PEER_CONNECT_MS_MAX,
+    PEER_FORMER_MS_MAX,
+    PEER_RECONNECT_MS_MAX,
+    PEER_RECONNECT_MS_MIN,
+    PEER_RENEWED_MS,
+)
 from ropewalk.base.ports import Clock, Network, Rng
 from ropewalk.client.connections.address import Address
 from ropewalk.client.connections.connection import Connection
 from ropewalk.client.connections.peer_connection import Credentials, PeerConnection, PeerRefused, open_peer
 from ropewalk.client.connections.single_flight import SingleFlight
-from ropewalk.client.errors import Unreachable
+from ropewalk.client.errors import ConnectionLost, Unreachable
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import PEER_LISTENER
 from ropewalk.security.cluster_secret import ClusterSecret
@@ -104,9 +111,37 @@ class PeerLink:
             raise Unreachable(self.name, f"no connection within {deadline_ms - now_ms:.0f} ms") from None
 
     async def wait_lost(self) -> None:
-        """Return when there is no connection, at once if there is none now."""
-        if self._peer is not None:
-            await self._peer.connection.wait_end()
+        """Return when there is no connection, at once if there is none now. One that was renewed is not lost."""
+        peer = self._peer
+        while peer is not None:
+            await peer.connection.wait_end()
+            if self._peer is peer:
+                return
+            peer = self._peer
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the open connection was made with what is on its way out: a former secret, or no TLS where it is asked for."""
+        peer = self._peer
+        return peer is not None and peer.connection.is_open and not self._links.is_up_to_date(peer)
+
+    async def renew(self, *, deadline_ms: float) -> PeerConnection | None:
+        """Go over to a new connection, and answer the one before, which may still be owed answers; None where nothing was changed."""
+        former = self._peer
+        try:
+            peer = await self._open(deadline_ms)
+        except (Unreachable, TimeoutError):
+            return None  # it goes on with what it has, and is tried again
+        if (
+            self._is_closed
+            or former is None
+            or self._peer is not former
+            or not self._links.is_up_to_date(peer)
+        ):
+            peer.connection.close()
+            return None
+        self._peer = peer
+        return former
 
     def close(self) -> None:
         """Whoever waits for an answer loses the connection; no other is made."""
@@ -218,6 +253,35 @@ class PeerLinks:
             raise PeerRefused(address, f"it belongs to cluster {peer.cluster_id}, this node to {ours}")
         return peer
 
+    def is_up_to_date(self, peer: PeerConnection) -> bool:
+        is_plain = peer.connection.certificate is None
+        return self._secret.is_current(peer.key) and not (is_plain and self._channels.needs_tls)
+
+    async def run(self) -> None:
+        """Bring connections up to date after the secret or the channels have changed, without anybody who waits for an answer losing it.
+
+        Those behind one client's are left: they end with that.
+        """
+        while True:
+            await asyncio.sleep(PEER_RENEWED_MS / 1000)
+            outdated = [link for link in self._links() if link.is_outdated]
+            former = [
+                await link.renew(deadline_ms=self.clock.monotonic_ms() + PEER_CONNECT_MS_MAX)
+                for link in outdated
+            ]
+            renewed = [each.connection for each in former if each is not None]
+            if not renewed:
+                continue
+            await asyncio.sleep(PEER_RENEWED_MS / 1000)  # until the other end has heard on the new ones
+            for connection in renewed:
+                with suppress(ConnectionLost, TimeoutError):
+                    async with asyncio.timeout(PEER_FORMER_MS_MAX / 1000), connection.alone():
+                        pass
+                connection.close()
+
+    def _links(self) -> list[PeerLink]:
+        return [*self._by_node.values(), *self._by_address.values()]
+
     def close(self) -> None:
-        for link in (*self._by_node.values(), *self._by_address.values()):
+        for link in self._links():
             link.close()

@@ -22,6 +22,7 @@ from ropewalk.security.cluster_secret import (
     Channel,
     ClusterSecret,
     Handshake,
+    Key,
     Side,
     is_nonce,
     offered_digest,
@@ -51,8 +52,10 @@ class PeerConnection(Struct, frozen=True):
     node_id: int
     """Who answers, which is proved, not only claimed."""
     cluster_id: str | None
-    ends_at_ms: float | None = None
+    ends_at_ms: float | None
     """When its certificate ends, where an authority vouches for nodes."""
+    key: Key
+    """The secret that both ends proved."""
 
 
 async def open_peer(
@@ -143,7 +146,7 @@ async def _introduce(
     ends_at_ms = credentials.channels.check_other(
         certificate, node_id=greeted.node_id, roles=None, now_ms=clock.now_ms()
     )
-    return PeerConnection(connection, greeted.node_id, greeted.cluster_id, ends_at_ms)
+    return PeerConnection(connection, greeted.node_id, greeted.cluster_id, ends_at_ms, key)
 
 
 def _not_ours(channel: Channel | None) -> str:

@@ -21,7 +21,13 @@ from msgspec import structs
 
 from ropewalk.base.complaints import Complaints
 from ropewalk.base.ids import NodeId
-from ropewalk.base.limits import PEER_CONNECT_MS_MAX, PEER_GREETING_BYTES_MAX, PEER_NONCE_BYTES
+from ropewalk.base.limits import (
+    PEER_CONNECT_MS_MAX,
+    PEER_GREETING_BYTES_MAX,
+    PEER_NONCE_BYTES,
+    PEER_PLAIN_KEPT_MS,
+    PEER_RENEWED_MS,
+)
 from ropewalk.base.ports import Clock, Rng
 from ropewalk.kafka.caller import Caller, Disconnect
 from ropewalk.kafka.connection import Connection
@@ -32,6 +38,7 @@ from ropewalk.security.cluster_secret import (
     Channel,
     ClusterSecret,
     Handshake,
+    Key,
     Side,
     is_nonce,
     offered_digest,
@@ -83,6 +90,8 @@ class Admission:
         self.refused_count = 0
         self._clock = clock
         self._complaints = Complaints()
+        self._proved: dict[Connection, Key] = {}
+        """Every connection that is let in, and the secret by which it was."""
         self._by_roles: dict[frozenset[str], dict[int, ServedApi]] = {}
         self.refusals = {
             key: _refused(api, _UNPROVED) for key, api in served.items() if key != API_VERSIONS.key
@@ -93,6 +102,49 @@ class Admission:
         introduction = _Introduction(self, connection)
         connection.serve(introduction.served(), frame_bytes_max=PEER_GREETING_BYTES_MAX)
         asyncio.get_running_loop().call_later(PEER_CONNECT_MS_MAX / 1000, self._give_up, connection)
+
+    def remember(self, connection: Connection, key: Key) -> None:
+        """It has proved itself by `key`, and is let go when that is not accepted any more."""
+        self._proved[connection] = key
+        connection.watch_end(lambda: self._forget(connection))
+
+    async def run(self) -> None:
+        """End connections whose secret or certificate was withdrawn, and after a while those without TLS where it is asked for."""
+        seen_count, revoked, plain_ends_at_ms = self.secret.change_count, self.channels.revoked, None
+        while True:
+            await asyncio.sleep(PEER_RENEWED_MS / 1000)
+            if self.secret.change_count != seen_count:
+                seen_count = self.secret.change_count
+                self._end_withdrawn()
+            if self.channels.revoked is not revoked:
+                revoked = self.channels.revoked
+                self._end_revoked()
+            now_ms = self._clock.monotonic_ms()
+            if not self.channels.needs_tls:
+                plain_ends_at_ms = now_ms + PEER_PLAIN_KEPT_MS
+            elif plain_ends_at_ms is not None and now_ms >= plain_ends_at_ms:
+                plain_ends_at_ms = None  # no other can be made
+                self._end_plain()
+
+    def _end_withdrawn(self) -> None:
+        for connection, key in list(self._proved.items()):
+            if not self.secret.knows(key):
+                connection.close(f"the secret that node {connection.peer_id} proved is not accepted any more")
+
+    def _end_revoked(self) -> None:
+        for connection in list(self._proved):
+            if self.channels.is_revoked(connection.tls):
+                connection.close(f"the certificate of node {connection.peer_id} was revoked")
+
+    def _end_plain(self) -> None:
+        for connection in list(self._proved):
+            if connection.tls is None:
+                connection.close(
+                    f"node {connection.peer_id} does not speak TLS, which peer.tls asks for here"
+                )
+
+    def _forget(self, connection: Connection) -> None:
+        self._proved.pop(connection, None)
 
     def table(self, roles: frozenset[str] | None) -> dict[int, ServedApi]:
         """What a node is served that says to have these roles; None: it did not say any, as nodes of the release before."""
@@ -213,13 +265,15 @@ class _Introduction:
         handshake = self._handshake
         if handshake is None:
             raise Disconnect("a node proved something before it said Hello")
-        if not self._admission.secret.accepts(bytes(request.proof), Side.CALLER, handshake):
+        key = self._admission.secret.proved_by((bytes(request.proof),), Side.CALLER, handshake)
+        if key is None:
             reason = _NOT_OURS.format(self._admission.node_id)
             if handshake.channel is not None and handshake.channel.certificate_hash is not None:
                 reason += ", or somebody stands between"
             self._refuse(caller, handshake.caller_id, reason)
             return prove.ProveResponse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, reason)
         self._connection.peer_id = NodeId(handshake.caller_id)
+        self._admission.remember(self._connection, key)
         table = self._admission.table(self._roles)
         self._connection.serve(table, frame_bytes_max=self._admission.frame_bytes_max)
         if self._ends_at_ms is not None:
