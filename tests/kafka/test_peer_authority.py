@@ -1,5 +1,6 @@
 """An authority that vouches for nodes: what a certificate lets a node be, and what becomes of one that was stolen."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -180,6 +181,20 @@ def test_a_connection_ends_with_the_certificate_of_its_caller(tmp_path: Path) ->
         peer = await one.links.open(site.two.address, deadline_ms=site.peers.deadline_ms())
         await peer.connection.wait_end()
         assert 55 < site.peers.world.now_s < 65
+
+    at_a_site(tmp_path, story)
+
+
+def test_a_connection_ends_with_the_certificate_of_whoever_answers(tmp_path: Path) -> None:
+    async def story(site: Site) -> None:
+        soon = site.authority.issue(tmp_path / "one.pem", 1, ends=EPOCH + timedelta(seconds=60))
+        one = await site.comes(1, soon)
+        link = site.two.links.to_address(one.address, Lane.CALLS)
+        peer = await link.peer(deadline_ms=site.peers.deadline_ms())
+        looking = asyncio.ensure_future(site.two.links.run())
+        await peer.connection.wait_end()
+        looking.cancel()
+        assert 55 < site.peers.world.now_s < 70
 
     at_a_site(tmp_path, story)
 

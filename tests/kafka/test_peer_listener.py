@@ -24,7 +24,7 @@ from ropewalk.controller.load import NodeLoad, PartitionLoad
 from ropewalk.controller.membership import Heartbeat
 from ropewalk.metadata.lineage import Position
 from ropewalk.metadata.records import Endpoint
-from ropewalk.security.cluster_secret import ClusterSecret, Handshake, Side
+from ropewalk.security.cluster_secret import Channel, ClusterSecret, Handshake, Side, offered_digest
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import fetch, list_offsets
 from ropewalk.wire.peer import (
@@ -212,9 +212,12 @@ def test_a_proof_that_was_overheard_is_of_no_use() -> None:
 
         greeted, code = await attempt(None)
         assert code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "its own proof"
-        overheard = ClusterSecret(SECRET).prove(
-            Side.CALLER, Handshake(NONCE, bytes(greeted.nonce), 7, greeted.node_id)
-        )
+        offered = (await bare(peers, node)).versions.offered
+        channel = Channel(None, offered_digest(offered), ())
+        handshake = Handshake(NONCE, bytes(greeted.nonce), 7, greeted.node_id, channel)
+        secret = ClusterSecret(SECRET)
+        assert secret.accepts(bytes(greeted.proof), Side.ANSWERER, handshake), "as the two have it"
+        overheard = secret.prove(Side.CALLER, handshake)
         _, code = await attempt(overheard)
         assert code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "one made for another connection"
 

@@ -81,6 +81,7 @@ def test_what_was_said_for_all_reaches_each_and_the_secret_stays_in_its_file(tmp
     assert of_all(plans, "kafka.advertise") == ["public:9000", "public:9001", "public:9002"]
     assert "sixteen letters." not in "".join(each.toml() for each in plans)
     (tmp_path / "secret").write_text("sixteen letters.")
+    (tmp_path / "secret").chmod(0o600)
     for each in plans:
         settings = {**each.settings, "cluster.secret.file": str(tmp_path / "secret")}
         file = tmp_path / f"{each.name}.toml"

@@ -55,6 +55,10 @@ def test_the_secret_may_be_in_a_file(tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_text("sixteen letters.\n")
     named = f"cluster.secret.file={file}"
+    file.chmod(0o640)
+    with pytest.raises(InvalidSetting, match=r"others than its owner may use .* \(mode 0640\)"):
+        load(NodeOptions(settings=(named,)), {})
+    file.chmod(0o600)
     assert load(NodeOptions(settings=(named,)), {}).cluster_secret == b"sixteen letters."
     both = load(NodeOptions(settings=(named, "cluster.secret=another sixteen.")), {})
     assert both.cluster_secret == b"another sixteen."

@@ -9,6 +9,8 @@ settings from the catalogue in `metadata/settings`. A name that is neither is re
 silently ignored is a setting somebody believes in.
 """
 
+import os
+import stat
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -198,6 +200,7 @@ def merged(options: NodeOptions, environment: Mapping[str, str]) -> Config:
 
 
 _DEFAULT: Final = "default"
+_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
 def _from_file(path: str | None) -> Iterator[tuple[str, str, str]]:
@@ -324,13 +327,20 @@ def _with_secret_from_file(config: Config) -> Config:
 def read_secret(said_by: str, path: str) -> str:
     """What a file holds, without the space around it; empty where only the secret before could have been there. Raises `InvalidSetting`."""
     try:
-        return Path(path).expanduser().read_text().strip()
+        with Path(path).expanduser().open() as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            secret = file.read().strip()
     except FileNotFoundError:
         if said_by.endswith("previous.file"):
             return ""
         raise InvalidSetting(f"{said_by} {path} cannot be read: there is no such file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidSetting(f"{said_by} {path} cannot be read: {error}") from error
+    if mode & _OTHERS:
+        raise InvalidSetting(
+            f"{said_by}: others than its owner may use {path}, which holds a secret (mode {mode:04o}); run chmod 600 {path}"
+        )
+    return secret
 
 
 def _check_listeners(config: Config) -> None:

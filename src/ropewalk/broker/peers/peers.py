@@ -125,6 +125,12 @@ class PeerLink:
         peer = self._peer
         return peer is not None and peer.connection.is_open and not self._links.is_up_to_date(peer)
 
+    def end_with_certificate(self) -> None:
+        """Close the connection if the certificate of the other end has ended since."""
+        peer = self._peer
+        if peer is not None and peer.ends_at_ms is not None and self._links.clock.now_ms() >= peer.ends_at_ms:
+            peer.connection.close()
+
     async def renew(self, *, deadline_ms: float) -> PeerConnection | None:
         """Go over to a new connection, and answer the one before, which may still be owed answers; None where nothing was changed."""
         former = self._peer
@@ -264,6 +270,8 @@ class PeerLinks:
         """
         while True:
             await asyncio.sleep(PEER_RENEWED_MS / 1000)
+            for link in self._links():
+                link.end_with_certificate()
             outdated = [link for link in self._links() if link.is_outdated]
             former = [
                 await link.renew(deadline_ms=self.clock.monotonic_ms() + PEER_CONNECT_MS_MAX)

@@ -46,21 +46,29 @@ SPOILT_SHARE: Final = 0.25
 _BROAD_PARTITIONS: Final = 200
 
 
-def run_seed(seed: int, *, kernel_syncs: bool = False, mixed_levels: bool = False) -> Outcome:
-    """`mixed_levels`: nodes change their version in any case, as they do in some runs."""
+def run_seed(
+    seed: int,
+    *,
+    kernel_syncs: bool = False,
+    mixed_levels: bool = False,
+    settings: tuple[str, ...] = (),
+) -> Outcome:
+    """`mixed_levels`: nodes change their version in any case, as they do in some runs. `settings` are all nodes'; with `peer.tls=require`
+    a run does not follow from its seed alone, since OpenSSL draws for itself."""
     sometimes = Sometimes((*EXPECTED, *EXPECTED_OF_A_NODE))
     with World(f"cluster {seed}", sometimes, kernel_syncs=kernel_syncs) as world:
         world.loop.sorts_steps = True
         world.loop.exertion = Exertion(weighs_turns=world.rng_for("exertion").random() < WEIGHED_SHARE)
-        return run_on_stage(seed, world, ClusterScenario(world, mixed_levels=mixed_levels))
+        return run_on_stage(seed, world, ClusterScenario(world, mixed_levels=mixed_levels, settings=settings))
 
 
 class ClusterScenario:
-    def __init__(self, world: World, *, mixed_levels: bool = False) -> None:
+    def __init__(self, world: World, *, mixed_levels: bool = False, settings: tuple[str, ...] = ()) -> None:
         self._world = world
         self.stage = Stage(
             world,
             lambda name: name.startswith(LOSSY),
+            settings=settings,
             may_have_racks=True,
             may_have_front_end=True,
             spoils_disks=True,
