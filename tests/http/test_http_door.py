@@ -92,7 +92,7 @@ def test_one_connection_serves_many_requests_in_order() -> None:
     async def story(visit: Visit) -> list[int]:
         line = await visit.line()
         for path in ("/livez", "/nothing", "/metrics", "/readyz", "/"):
-            line.send(f"GET {path} HTTP/1.1\r\nHost: n\r\n\r\n".encode())
+            line.send(f"GET {path} HTTP/1.1\r\nHost: node\r\n\r\n".encode())
         return [(await line.page()).status for _ in range(5)]
 
     assert visiting(story) == [200, 404, 200, 200, 200]
@@ -101,7 +101,7 @@ def test_one_connection_serves_many_requests_in_order() -> None:
 def test_more_requests_than_may_wait_are_all_answered() -> None:
     async def story(visit: Visit) -> list[int]:
         line = await visit.line()
-        line.send(b"GET /livez HTTP/1.1\r\nHost: n\r\n\r\n" * 5000)
+        line.send(b"GET /livez HTTP/1.1\r\nHost: node\r\n\r\n" * 5000)
         return [(await line.page()).status for _ in range(5000)]
 
     assert set(visiting(story)) == {200}
@@ -109,7 +109,7 @@ def test_more_requests_than_may_wait_are_all_answered() -> None:
 
 @pytest.mark.parametrize(
     "head",
-    ["GET /livez HTTP/1.0", "GET /livez HTTP/1.1\r\nHost: n\r\nConnection: close"],
+    ["GET /livez HTTP/1.0", "GET /livez HTTP/1.1\r\nHost: node\r\nConnection: close"],
     ids=["HTTP/1.0", "close"],
 )
 def test_a_connection_is_closed_for_who_does_not_keep_it(head: str) -> None:
@@ -128,7 +128,7 @@ def test_a_connection_is_closed_for_who_does_not_keep_it(head: str) -> None:
 def test_a_request_may_arrive_byte_by_byte() -> None:
     async def story(visit: Visit) -> int:
         line = await visit.line()
-        for byte in b"GET /livez?a=b HTTP/1.1\r\nHost: n\r\nContent-Length: 3\r\n\r\nabc":
+        for byte in b"GET /livez?a=b HTTP/1.1\r\nHost: node\r\nContent-Length: 3\r\n\r\nabc":
             line.send(bytes([byte]))
             await asyncio.sleep(0.01)
         return (await line.page()).status
@@ -142,17 +142,17 @@ def test_a_request_may_arrive_byte_by_byte() -> None:
         (b"\x00\x00\x00\x1d\x00\x12\x00\x03\x00\x00\x00\x01", 400),
         (b"hello\r\n\r\n", 400),
         (b"GET /livez HTTP/1.1\r\n\r\n", 400),
-        (b"BREW / HTTP/1.1\r\nHost: n\r\n\r\n", 400),
+        (b"BREW / HTTP/1.1\r\nHost: node\r\n\r\n", 400),
         (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),
-        (b"GET /%ff HTTP/1.1\r\nHost: n\r\n\r\n", 400),
-        (b"CONNECT n:1 HTTP/1.1\r\nHost: n\r\n\r\n", 501),
-        (b"GET /" + b"a" * limits.HTTP_URL_BYTES_MAX + b" HTTP/1.1\r\nHost: n\r\n\r\n", 414),
-        (b"GET / HTTP/1.1\r\nHost: n\r\nX: " + b"x" * limits.HTTP_HEAD_BYTES_MAX + b"\r\n\r\n", 431),
-        (b"GET / HTTP/1.1\r\nHost: n\r\nX: " + b"x" * 4 * limits.HTTP_HEAD_BYTES_MAX, 431),
-        (b"GET / HTTP/1.1\r\nHost: n\r\n" + b"X: y\r\n" * 100_000, 431),
+        (b"GET /%ff HTTP/1.1\r\nHost: node\r\n\r\n", 400),
+        (b"CONNECT n:1 HTTP/1.1\r\nHost: node\r\n\r\n", 501),
+        (b"GET /" + b"a" * limits.HTTP_URL_BYTES_MAX + b" HTTP/1.1\r\nHost: node\r\n\r\n", 414),
+        (b"GET / HTTP/1.1\r\nHost: node\r\nX: " + b"x" * limits.HTTP_HEAD_BYTES_MAX + b"\r\n\r\n", 431),
+        (b"GET / HTTP/1.1\r\nHost: node\r\nX: " + b"x" * 4 * limits.HTTP_HEAD_BYTES_MAX, 431),
+        (b"GET / HTTP/1.1\r\nHost: node\r\n" + b"X: y\r\n" * 100_000, 431),
         (b"\r\n" * 100_000, 431),
-        (b"POST / HTTP/1.1\r\nHost: n\r\nContent-Length: 99999999\r\n\r\n" + bytes(200_000), 413),
-        (b"POST / HTTP/1.1\r\nHost: n\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nHost: node\r\nContent-Length: 99999999\r\n\r\n" + bytes(200_000), 413),
+        (b"POST / HTTP/1.1\r\nHost: node\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
     ],
 )
 def test_what_is_no_request_is_refused_and_ends_its_connection(sent: bytes, status: int) -> None:
@@ -169,14 +169,14 @@ def test_what_is_no_request_is_refused_and_ends_its_connection(sent: bytes, stat
 def test_what_came_before_a_bad_request_is_still_answered() -> None:
     async def story(visit: Visit) -> list[int]:
         line = await visit.line()
-        line.send(b"GET /livez HTTP/1.1\r\nHost: n\r\n\r\n" * 2 + b"nonsense\r\n\r\n")
+        line.send(b"GET /livez HTTP/1.1\r\nHost: node\r\n\r\n" * 2 + b"nonsense\r\n\r\n")
         return [(await line.page()).status for _ in range(3)]
 
     assert visiting(story) == [200, 200, 400]
 
 
 @pytest.mark.parametrize(
-    "sent", [b"", b"GET / HTT", b"POST / HTTP/1.1\r\nHost: n\r\nContent-Length: 5\r\n\r\n"]
+    "sent", [b"", b"GET / HTT", b"POST / HTTP/1.1\r\nHost: node\r\nContent-Length: 5\r\n\r\n"]
 )
 def test_whoever_sends_too_slowly_is_cut_off(sent: bytes) -> None:
     async def story(visit: Visit) -> float:
@@ -206,7 +206,7 @@ def test_whoever_does_not_take_an_answer_is_cut_off_and_read_no_further() -> Non
     async def story(visit: Visit) -> float:
         line = await visit.line()
         line.transport.pause_reading()
-        line.send(b"GET /metrics HTTP/1.1\r\nHost: n\r\n\r\n" * 2000)
+        line.send(b"GET /metrics HTTP/1.1\r\nHost: node\r\n\r\n" * 2000)
         before_s = visit.world.now_s
         other = await visit.line()
         while 'refused_total{door="http"} 0' in (await other.get("/public_metrics")).text:

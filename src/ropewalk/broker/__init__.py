@@ -8,7 +8,7 @@ Rooms, from the top; each imports only from those below it, and rooms on one lin
     reading   copying   hosting   upkeep     fetches  ·  following leaders  ·  replicated state  ·  what time demands
     partitions      cluster                  what this node holds  ·  the facts it follows, and being a member
     peers                                    links to other nodes
-    access                                   what callers may do
+    access   bearers   passwords             what callers may do  ·  whose tokens count  ·  whose passwords
 
 Invariants
     Nothing is acknowledged, and nothing is shown to a consumer, before it is as durable as the topic's

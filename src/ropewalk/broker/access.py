@@ -21,11 +21,17 @@ from ropewalk.security.access import (
     Policy,
     ResourceType,
 )
+from ropewalk.security.identity import Identity
 
 NODE: Final = "Node:ropewalk"
 """In whose name a node asks another for what it wants itself."""
 
 _NODES: Final = frozenset({NODE})
+
+
+def asker_of(identity: Identity, host: str) -> Asker:
+    """Somebody by all the names that rules may know him by, at the address he comes from."""
+    return Asker((identity.principal, *[f"Group:{name}" for name in identity.groups]), host)
 
 
 class Reader:

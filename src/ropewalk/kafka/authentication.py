@@ -19,10 +19,11 @@ from msgspec import structs
 from ropewalk.base import metrics
 from ropewalk.base.complaints import Complaints
 from ropewalk.base.limits import LOGIN_FRAME_BYTES_MAX, LOGIN_MS_MAX
+from ropewalk.base.loopback import is_loopback
 from ropewalk.base.metrics import Sheet
 from ropewalk.base.ports import Clock
 from ropewalk.broker.bearers import Bearers
-from ropewalk.kafka.caller import Caller, Disconnect, is_loopback
+from ropewalk.kafka.caller import Caller, Disconnect
 from ropewalk.kafka.connection import Connection
 from ropewalk.kafka.exchanges import Exchange, Exchanges
 from ropewalk.kafka.login import Login

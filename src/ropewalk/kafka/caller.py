@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from ipaddress import ip_address
 from typing import Protocol
 
 from ropewalk.base.flow import Waiting
@@ -209,11 +208,3 @@ class Caller:
             yield
         finally:
             self._connection.unwatch_end(on_end)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether what is said to `host` does not leave the machine."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -41,6 +41,7 @@ from ropewalk.broker.hosting.steady_time import SteadyTime
 from ropewalk.broker.partitions.believed_clock import BelievedClock
 from ropewalk.broker.partitions.home import Home
 from ropewalk.broker.partitions.partitions import Partitions
+from ropewalk.broker.passwords import Passwords
 from ropewalk.broker.queues.credits import Credits
 from ropewalk.broker.queues.erasing import Erasing
 from ropewalk.broker.queues.expiring import Expiring
@@ -127,6 +128,7 @@ class Parts:
     authorities: Authorities
     bearers: Bearers
     """Whose tokens count at doors that speak HTTP."""
+    passwords: Passwords
     between: BetweenNodes | None
     """None on a node that is alone."""
 
@@ -207,10 +209,10 @@ def build(
     dispatch = Dispatch(node_id, cluster.image, clock, place.links)
     finisher = Finisher(marker_writing, cluster.image, dispatch)
     ends = Ends(partitions, dispatch, errands)
-    users = cluster.image.users
+    passwords = Passwords(cluster.image.users, rng=ports.rng, pool=ports.pool, clock=ports.clock)
     authentication = Authentication(
         settings=lambda: topics.broker_settings,
-        exchanges=Exchanges(users, rng=ports.rng, pool=ports.pool, clock=ports.clock),
+        exchanges=Exchanges(passwords, rng=ports.rng),
         clock=ports.clock,
     )
     queue_changes = QueueChanges(cluster, topics.settings, forwarding, ends.of, ports.rng, ports.clock)
@@ -338,6 +340,7 @@ def build(
         certificates=certificates,
         authorities=authorities,
         bearers=authorities.bearers(cluster.image, ports.clock),
+        passwords=passwords,
         between=between,
     )
 

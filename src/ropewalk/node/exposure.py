@@ -9,6 +9,8 @@ from ropewalk.node.addresses import NONE, parse_address
 from ropewalk.node.config import Config
 from ropewalk.node.kafka_listeners import ListenerPlan
 
+METRICS_OPEN: Final = "http.metrics.open"
+
 _WILDCARDS: Final = ("0.0.0.0", "::", "")
 
 

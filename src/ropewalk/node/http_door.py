@@ -1,50 +1,73 @@
-"""The HTTP door: where metrics and health are served."""
+"""The HTTP door: where metrics and health are served, and on what terms.
+
+What a reader could get wrong
+    At an address of the loopback figures are open to whoever is on the machine, since most that collects them stands there. A proxy there that
+    others can reach makes them open to these, too: it has to ask by itself.
+"""
 
 from functools import partial
 from typing import Final
 
-from ropewalk.base.budget import ByteBudget
 from ropewalk.base.limits import HTTP_BODY_BYTES_MAX, HTTP_CONNECTIONS_MAX
-from ropewalk.base.ports import Network, Ports, TlsContexts
-from ropewalk.broker.watching.cluster_health import ClusterHealth
-from ropewalk.http.routes import routes
+from ropewalk.base.ports import Network, TlsContexts
+from ropewalk.http.admission import Admission, Terms
+from ropewalk.http.logins import Logins
+from ropewalk.http.routes import Doorway, routes
 from ropewalk.http1.bounds import HttpBounds
 from ropewalk.http1.connections import HttpConnections
 from ropewalk.http1.listener import HttpListener
-from ropewalk.http1.routing import RouteTable
 from ropewalk.metadata.records import HTTP_LISTENER, HTTPS_LISTENER
-from ropewalk.node.addresses import NONE
-from ropewalk.node.certificates import Certificates, contexts_of_door
+from ropewalk.node.addresses import NONE, parse_address
+from ropewalk.node.build import Parts
+from ropewalk.node.certificates import contexts_of_door
 from ropewalk.node.config import Config
 from ropewalk.node.doors import HTTP, Door, reached
-from ropewalk.node.instruments import Instruments
+from ropewalk.node.exposure import METRICS_OPEN, is_loopback
 from ropewalk.node.listening import listen_at
 
 SETTING: Final = "http.listen"
+HOSTS: Final = "http.hosts"
 
 BOUNDS: Final = HttpBounds(connections_max=HTTP_CONNECTIONS_MAX, body_bytes_max=HTTP_BODY_BYTES_MAX)
 
 
-async def http_door(
-    config: Config,
-    ports: Ports,
-    budget: ByteBudget,
-    instruments: Instruments,
-    cluster: ClusterHealth,
-    certificates: Certificates,
-) -> Door | None:
+async def http_door(parts: Parts) -> Door | None:
     """None where the configuration wants no door. Opening it raises `CannotListen`."""
+    config, instruments = parts.config, parts.instruments
     if config[SETTING] == NONE:
         return None
-    connections = HttpConnections(HTTP, ports.clock, BOUNDS, budget)
-    table = routes(instruments.sources, instruments.health, cluster, instruments.vitals)
+    connections = HttpConnections(HTTP, parts.ports.clock, BOUNDS, parts.budget)
     instruments.add_source(connections)
-    tls = await contexts_of_door(certificates, config, "http")
+    tls = await contexts_of_door(parts.certificates, config, "http")
+    listed = routes(instruments.sources, instruments.health, parts.cluster_health, instruments.vitals)
+    doorway = Doorway(_admission(parts), listed)
     registered_as = HTTP_LISTENER if tls is None else HTTPS_LISTENER
     return Door(
         HTTP,
-        partial(_listen, config, ports.network, connections, table, tls),
+        partial(_listen, config, parts.ports.network, connections, doorway, tls),
         (partial(reached, registered_as),),
+    )
+
+
+def _admission(parts: Parts) -> Admission:
+    config = parts.config
+    host, _ = parse_address(config[SETTING], SETTING)
+    hosts = {each.strip().lower() for each in config[HOSTS].split(",") if each.strip()}
+    is_encrypted = config.is_encrypted(HTTP)
+    return Admission(
+        Terms(
+            hosts=hosts | {host.lower()},
+            is_encrypted=is_encrypted,
+            figures_are_open=is_loopback(host) or config[METRICS_OPEN] == "true",
+        ),
+        parts.access,
+        Logins(
+            parts.bearers,
+            parts.passwords,
+            parts.ports.clock,
+            is_encrypted=is_encrypted,
+            delay_ms=lambda: parts.topics.broker_settings.connection_failed_authentication_delay_ms,
+        ),
     )
 
 
@@ -52,14 +75,14 @@ async def _listen(
     config: Config,
     network: Network,
     connections: HttpConnections,
-    table: RouteTable,
+    doorway: Doorway,
     tls: TlsContexts | None,
 ) -> HttpListener:
     start = partial(
         HttpListener.start,
         network,
         connections=connections,
-        answer=table.answer,
+        answer=doorway.answer,
         tls=tls,
         proxies=config.proxies,
     )

@@ -286,7 +286,7 @@ async def _start(
             _log.warning(warning)
     place = await find_place(config, ports, supervisor, facts, between, bounds)
     parts = build(config, ports, place, supervisor, failed, certificates, authorities, between)
-    door = await http_door(config, ports, parts.budget, parts.instruments, parts.cluster_health, certificates)
+    door = await http_door(parts)
     if door is not None:
         await parts.doors.open(door, supervisor)
     try:

@@ -64,6 +64,22 @@ NODE_SETTINGS: Final[Mapping[str, Setting]] = {
             change=Change.READ_ONLY,
         ),
         Setting(
+            "http.hosts",
+            Kind.LIST,
+            "",
+            "Names by which clients may ask for pages of http.listen, besides localhost, its own host and addresses in figures; `*` is any. Others are "
+            "refused, since a web page could have made its own name mean this address.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "http.metrics.open",
+            Kind.BOOLEAN,
+            "false",
+            "Whether metrics and health, which name topics and groups, are told to whoever reaches http.listen, where what callers may do is "
+            "decided by rules. On a loopback address they always are.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
             "ssl.principal.from",
             Kind.STRING,
             "rules",

@@ -9,8 +9,9 @@ Behaviour worth knowing
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.limits import TOKEN_LIFETIME_MS
+from ropewalk.base.loopback import is_loopback
 from ropewalk.broker.administration.tokens import Tokens
-from ropewalk.kafka.caller import Caller, is_loopback
+from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.security.identity import ANONYMOUS, BY_TOKEN
 from ropewalk.wire.error_code import ErrorCode

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
 from ropewalk.base.ids import TopicId
-from ropewalk.broker.access import Access
+from ropewalk.broker.access import Access, asker_of
 from ropewalk.kafka.caller import Caller
 from ropewalk.metadata.image import Image
 from ropewalk.security.access import CLUSTER_NAME, Asker, Operation, ResourceType
@@ -52,7 +52,7 @@ class Rights:
         self._administrators_delete = administrators_delete
 
     def asker(self, caller: Caller) -> Asker:
-        return Asker((caller.principal, *[f"Group:{name}" for name in caller.groups]), caller.host)
+        return asker_of(caller.identity, caller.host)
 
     def topic(self, caller: Caller, operation: Operation, name: str) -> bool:
         return self.access.allows(self.asker(caller), operation, ResourceType.TOPIC, name)
