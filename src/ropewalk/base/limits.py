@@ -557,8 +557,9 @@ REPLICAS_NAMED_MAX: Final = 128
 """Partitions that a follower names anew in one fetch, some milliseconds for either side. After an election there are thousands: the
 next fetch names the rest."""
 
-ELECTIONS_PER_TURN: Final = 512
-"""Partitions about which the controller decides before others have their turn of the event loop: some two milliseconds."""
+ELECTIONS_PER_TURN: Final = 128
+"""Partitions about which the controller decides before others have their turn of the event loop. One that gets another leader takes some
+forty calls: where all of them do, as at the end of a broker's maintenance, a turn is a few milliseconds."""
 
 PARTITIONS_PER_TURN: Final = 256
 """Partitions that housekeeping looks at before others have their turn of the event loop: well below a millisecond."""
