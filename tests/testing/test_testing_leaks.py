@@ -30,6 +30,8 @@ WARM_UP_ROUNDS = 20
 OBJECTS_PER_ROUND_MAX = 5
 """A node is thousands of objects. A deleted topic leaves two: the image remembers its id."""
 
+OBJECTS_MORE_MAX = OBJECTS_PER_ROUND_MAX * (ROUNDS - WARM_UP_ROUNDS)
+
 MEMORY_BYTES_MAX = 12 << 20
 
 STRANGERS_MAX = 4
@@ -64,18 +66,26 @@ def nothing_is_left(before: Held, after: Held, *, threads_more_max: int = 0) -> 
     assert after.descriptors - before.descriptors <= STRANGERS_MAX
     assert after.threads - before.threads <= threads_more_max
     assert after.tasks - before.tasks <= STRANGERS_MAX
-    assert after.objects - before.objects < OBJECTS_PER_ROUND_MAX * (ROUNDS - WARM_UP_ROUNDS)
+    assert after.objects - before.objects < OBJECTS_MORE_MAX
     assert after.frozen == before.frozen, "the collector belongs to the process that a cluster is in"
     assert after.memory_bytes - before.memory_bytes < MEMORY_BYTES_MAX
 
 
 def measured(one_round: Callable[[], None], *, rounds: int = ROUNDS) -> tuple[Held, Held]:
+    """Once more where objects have become more: on a slow machine a codec may be compiled after the warm-up, but only once; a leak
+    comes with every round.
+    """
     for _ in range(WARM_UP_ROUNDS):
         one_round()
-    before = held()
-    for _ in range(rounds - WARM_UP_ROUNDS):
-        one_round()
-    return before, held()
+    before = after = held()
+    for _ in range(2):
+        before = after
+        for _ in range(rounds - WARM_UP_ROUNDS):
+            one_round()
+        after = held()
+        if after.objects - before.objects < OBJECTS_MORE_MAX:
+            break
+    return before, after
 
 
 @pytest.mark.parametrize("end", ["leave", "kill"])
