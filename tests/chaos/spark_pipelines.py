@@ -12,10 +12,10 @@ from deltalake.exceptions import TableNotFoundError
 from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import NoSuchTableError
 
-from ropewalk import Admin
 from ropewalk.spark.lake.object_catalog import ObjectCatalog
 from ropewalk.spark.ranges import progress_in
 from ropewalk.spark.sink.marker import Marker, from_text
+from ropewalk.spark.sink.marker_store import MARKERS_TOPIC
 from tests.chaos.spark_feed import PARTITION_COUNT, SOURCE, read_committed
 from tests.chaos.spark_job import Checkpoint
 from tests.chaos.spark_judge import Place, Record
@@ -299,10 +299,13 @@ def _marked(bootstrap: str, name: str, checkpoint: Checkpoint) -> bool:
 
 
 def _markers(bootstrap: str, name: str) -> Iterator[Marker]:
-    with Admin(bootstrap) as admin:
-        for task in range(TASK_COUNT):
-            for committed in admin.committed(f"ropewalk-sink-{name}-{task}").values():
-                yield from_text(committed.metadata)
+    """The newest of every task; what stands for all of them is passed over."""
+    newest: dict[str, str] = {}
+    for each in read_committed(bootstrap, MARKERS_TOPIC):
+        sink, _, task = json.loads(each.key)
+        if sink == name and task is not None:
+            newest[each.key] = each.value
+    yield from map(from_text, newest.values())
 
 
 def _copies(bootstrap: str) -> Iterator[Sequence[Record]]:

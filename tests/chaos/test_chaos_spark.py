@@ -1,14 +1,21 @@
 """Pipelines on Spark under kills: one of each victim. `tests/chaos/run-spark` does as many as one has patience for."""
 
 import shutil
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("pyspark")
 
+from ropewalk.spark.sink.options import parse_sink
+from ropewalk.spark.sink.transaction import write_once
+from ropewalk.testing import Cluster
+from tests.chaos.spark_job import Checkpoint
 from tests.chaos.spark_judge import Place, Record, judge, judge_source
-from tests.chaos.spark_pipelines import Archive
+from tests.chaos.spark_pipelines import TARGET, TASK_COUNT, Archive, Scenery, Sink
 from tests.chaos.spark_rounds import run
+from tests.spark.conftest import Node
+from tests.spark.test_spark_sink_tasks import COLUMNS, rows
 
 GIVEN = [Record(Place(partition, offset), f"plain {offset}") for partition in (0, 1) for offset in (0, 1, 3)]
 
@@ -22,6 +29,29 @@ def test_each_record_is_archived_once_though_a_driver_a_worker_and_a_broker_are_
     assert totals.complaints() == []
     assert totals.kills == {"driver": 1, "executor": 1, "broker": 1}
     assert totals.given > 0
+
+
+@pytest.mark.compat
+@pytest.mark.timeout(120)
+def test_a_kill_counts_as_one_after_a_commit_when_a_marker_is_ahead_of_what_spark_knows(
+    tmp_path: Path,
+) -> None:
+    for part in ("offsets", "commits"):
+        (tmp_path / part).mkdir()
+    (tmp_path / "metadata").write_text('{"id": "q"}')
+    (tmp_path / "offsets" / "0").touch()
+    with Cluster() as cluster:
+        killed = Sink(Scenery(cluster.bootstrap, tmp_path, tmp_path, "local[1]"))
+        assert not killed.is_ahead(Checkpoint(tmp_path)), "nothing was ever marked"
+        Node(cluster.bootstrap).create(TARGET)
+        given = {"bootstrap": cluster.bootstrap, "topic": TARGET, "exactlyOnce": "true", "name": killed.name}
+        options = parse_sink({**given, "tasks": str(TASK_COUNT)}, streaming=True)
+        write_once(options, COLUMNS, iter([rows(1)]), task=1, query="q", batch=0)
+        assert killed.is_ahead(Checkpoint(tmp_path))
+        (tmp_path / "commits" / "0").touch()
+        assert not killed.is_ahead(Checkpoint(tmp_path)), "Spark knows"
+        (tmp_path / "offsets" / "1").touch()
+        assert not killed.is_ahead(Checkpoint(tmp_path)), "the next batch is marked by nobody"
 
 
 def test_the_judge_has_nothing_to_say_of_what_arrived_once_in_order() -> None:
