@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import mkdtemp
@@ -33,7 +33,7 @@ from ropewalk.spark.lake.kinds import Kind, open_table
 from ropewalk.spark.lake.landing import Landing
 from ropewalk.spark.lake.shaping import raw_schema
 from ropewalk.spark.lake.table import Commit, TableSpec, Upkeep
-from ropewalk.spark.ranges import Range, split
+from ropewalk.spark.ranges import Range, TopicIds, split
 from ropewalk.spark.refusals import DataLost
 from ropewalk.spark.values.decoding import ResolvedFormat, ValueFormat, open_reader
 from ropewalk.spark.values.schemas import SchemaText
@@ -99,6 +99,9 @@ class Made:
 
     def split(self, ranges: list[Range]) -> list[Range]:
         return split(ranges, 3)
+
+    def topic_ids(self, topics: Iterable[str]) -> TopicIds:
+        return {}
 
     def read(self, wanted: Range) -> Iterator[pa.RecordBatch]:
         for start in range(max(0, wanted.start), wanted.end, 2):

@@ -46,7 +46,7 @@ KEPT = Kept(DEFINITION, to_json({FIRST: 7}))
 
 def test_a_checkpoint_goes_on_from_where_its_query_began() -> None:
     decided = decide(DEFINITION, KEPT, has_progress=True, resumption=None, shape=Shape.WITH_STATE)
-    assert decided == Continue({FIRST: 7})
+    assert decided == Continue(Progress({FIRST: 7}))
 
 
 def test_what_was_written_down_before_there_were_formats_goes_on() -> None:
@@ -62,7 +62,7 @@ def test_what_was_written_down_before_there_were_formats_goes_on() -> None:
     assert msgspec.json.encode(DEFINITION, order="deterministic") == msgspec.json.encode(before)
     asked = replace(DEFINITION, fields="n int", bad_rows="dead_letters")
     decided = decide(asked, kept, has_progress=True, resumption=None, shape=Shape.WITH_STATE)
-    assert decided == Continue({FIRST: 7})
+    assert decided == Continue(Progress({FIRST: 7}))
     with pytest.raises(WrongUse, match="made with another bad_rows"):
         decide(
             replace(asked, bad_rows="null"),
@@ -170,8 +170,8 @@ class Job:
             shape=Shape.ROW_BY_ROW,
         )
         match decided:
-            case Continue(beginning):
-                return beginning
+            case Continue(began):
+                return began.offsets
             case Begin():
                 beginning = dict.fromkeys(self.log, 0)
             case Resume(unfinished, reached):

@@ -358,10 +358,13 @@ def test_after_a_lost_checkpoint_a_source_made_anew_is_told_or_read_from_its_sta
     found = resumption(markers, {"orders": "new"})
     assert found is not None
     with pytest.raises(DataLost, match=r"orders was deleted and made anew.*old.*new"):
-        in_topics(found, {"orders": "new"}, takes_new_topics=False)
-    goes_on = in_topics(found, {"orders": "new"}, takes_new_topics=True)
-    assert (goes_on.unfinished, goes_on.ends) == (None, {ELSEWHERE: 5})
-    assert in_topics(found, {"orders": "old"}, takes_new_topics=False) == found
+        in_topics(found, {"orders": "new"}, on_new_topic="refuse")
+    goes_on = in_topics(found, {"orders": "new"}, on_new_topic="append")
+    assert goes_on == Resumption(None, {ELSEWHERE: 5})
+    assert in_topics(found, {"orders": "new"}, on_new_topic="leave_out") == found, (
+        "where it was, by the id that it had"
+    )
+    assert in_topics(found, {"orders": "old"}, on_new_topic="refuse") == found
     following = {**read(-2, end), ELSEWHERE: (5, 6)}
     for stored in released(markers):
         offered = of_topic("r", 0, following, "new")
@@ -373,8 +376,9 @@ def test_half_a_batch_whose_source_is_gone_is_told() -> None:
     former, latter = of_topic("q", 4, read(0, 9), "old"), of_topic("q", 5, read(9, 12), "old")
     found = resumption([former, latter], {"orders": "new"})
     assert found is not None
-    with pytest.raises(DataLost, match=r"offsets 9 to 12 of orders-0.*topic old is gone"):
-        in_topics(found, {"orders": "new"}, takes_new_topics=True)
+    for on_new_topic in ("append", "leave_out"):
+        with pytest.raises(DataLost, match=r"offsets 9 to 12 of orders-0.*topic old is gone"):
+            in_topics(found, {"orders": "new"}, on_new_topic=on_new_topic)
 
 
 def test_half_a_batch_of_the_topic_that_took_the_others_place_is_finished() -> None:

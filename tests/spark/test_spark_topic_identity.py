@@ -153,6 +153,30 @@ def test_a_task_does_not_read_another_topic_than_was_planned(node: Node, count: 
     assert list(read(lenient, (Column.VALUE,), ranges[0])) == []
 
 
+def test_offsets_that_were_given_are_of_the_topic_that_was_named_with_them(node: Node) -> None:
+    """As a job has them that goes on by what its output says, and one that reads a batch once more."""
+    node.create("orders")
+    node.write("orders", 20)
+    looked = stream(node, subscribe="orders").initialOffset()
+    old_id = str(looked[IDS]["orders"])
+    renew(node, "orders", 30)
+    given = {
+        "bootstrap": node.bootstrap,
+        "subscribe": "orders",
+        "startingOffsets": json.dumps({"orders": {"0": 3, "1": 4}, IDS: {"orders": old_id}}),
+    }
+    batch = BatchReader(parse_source(given, streaming=False), (Column.VALUE,))
+    with pytest.raises(DataLost, match="deleted and made anew"):
+        [list(batch.read(each)) for each in batch.partitions()]
+    began = stream(node, **given)
+    start = began.initialOffset()
+    assert start == {"orders": {"0": 3, "1": 4}, IDS: {"orders": old_id}}
+    with pytest.raises(DataLost, match="deleted and made anew"):
+        began.latestOffset(start, ReadAllAvailable())
+    lenient = stream(node, **given, onNewTopic="append")
+    assert values(lenient, start, lenient.latestOffset(start, ReadAllAvailable())) == numbered(1000, 30)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_table_keeps_apart_topics_that_had_one_name(kind: Any, tmp_path: Path) -> None:
     table = open_table(kind, spec(tmp_path))

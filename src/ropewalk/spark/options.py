@@ -9,7 +9,7 @@ What a reader could get wrong
 import json
 import re
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,6 +25,7 @@ from ropewalk.spark.connector_options import (
     SOURCE_MEANINGLESS,
     without_meaningless,
 )
+from ropewalk.spark.ranges import IDS, TopicIds
 from ropewalk.spark.refusals import WrongUse
 from ropewalk.spark.security import take_security
 
@@ -37,6 +38,7 @@ TRIGGER_DELAY_MS: Final = 15 * 60_000
 """How long a batch waits for `minOffsetsPerTrigger`, unless told otherwise; as in Spark's own source."""
 
 _CLIENT_PREFIX: Final = "kafka."
+_OFFSETS_EXAMPLE: Final = 'like {"orders": {"0": 23, "1": -1}}'
 _UNIT_MS: Final = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -53,11 +55,17 @@ class Subscription(Struct, frozen=True):
         return topic in self.topics
 
 
+OnNewTopic: TypeAlias = Literal["refuse", "append", "leave_out"]
+"""What becomes of a topic that has taken the place of one whose records were read: the reader ends, it is read from its start, or the others go on."""
+
+
 class AtOffsets(Struct, frozen=True):
     """`default`, or what is said of a partition: an offset, `LATEST` or `EARLIEST`."""
 
     default: int
     offsets: dict[TopicPartition, int] = {}
+    topic_ids: TopicIds = {}
+    """Of the topics that these are offsets of, as far as that was said."""
 
 
 class AtTimestamp(Struct, frozen=True):
@@ -91,6 +99,19 @@ class SourceOptions(Struct, frozen=True):
     """What to do with a starting timestamp that no record has reached: begin at the end, or refuse."""
     meaningless: tuple[str, ...] = ()
     """Names that were given and change nothing here; whoever plans the read says so once."""
+
+    @property
+    def topic_ids(self) -> TopicIds:
+        """Of the topics that offsets were given of, as far as that was said. What has their names by now may be others."""
+        given = (bound for bound in (self.ending, self.starting) if isinstance(bound, AtOffsets))
+        return {name: id_ for bound in given for name, id_ in bound.topic_ids.items()}
+
+    @property
+    def on_new_topic(self) -> OnNewTopic:
+        """Of a pattern the other topics go on in any case."""
+        if self.takes_new_topics:
+            return "append"
+        return "refuse" if self.subscription.pattern is None else "leave_out"
 
 
 def parse_source(given: Mapping[str, str], *, streaming: bool) -> SourceOptions:
@@ -271,11 +292,19 @@ def _bound(options: GivenOptions, side: str, default: int) -> Bound:
         return AtOffsets(named)
     # A partition that is left out may have come into being since: whatever it has is to be read, rather than skipped unseen.
     unsaid = EARLIEST if side == "starting" else LATEST
-    return AtOffsets(unsaid, _by_partition(by_offset, f"{side}Offsets", least=EARLIEST))
+    option = f"{side}Offsets"
+    given = _json(by_offset, option, _OFFSETS_EXAMPLE)
+    ids = given.pop(IDS, {})
+    if not isinstance(ids, dict) or not all(isinstance(id_, str) for id_ in ids.values()):
+        raise WrongUse(f"{option}: {IDS} must name topics and the id of each")
+    return AtOffsets(unsaid, _numbers(given, option, least=EARLIEST), ids)
 
 
 def _by_partition(text: str, option: str, *, least: int) -> dict[TopicPartition, int]:
-    topics = _json(text, option, 'like {"orders": {"0": 23, "1": -1}}')
+    return _numbers(_json(text, option, _OFFSETS_EXAMPLE), option, least=least)
+
+
+def _numbers(topics: Mapping[str, object], option: str, *, least: int) -> dict[TopicPartition, int]:
     found: dict[TopicPartition, int] = {}
     for topic, partitions in topics.items():
         if not isinstance(partitions, dict):

@@ -113,6 +113,7 @@ class BatchReader(DataSourceReader):
             end = brokers.resolve(self._options.ending, partitions, is_start=False)
         if self._options.fails_on_data_loss:
             _refuse_backward(start, end)
+        ids |= self._options.topic_ids  # of a topic that is gone nothing is found, and its readers say so
         return between(Progress(start, ids), Progress(end, ids))
 
 
@@ -193,7 +194,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> Json:  # noqa: N802
         with Brokers(self._options) as brokers:
             partitions, ids = brokers.look()
-            return Progress(brokers.resolve(self._options.starting, partitions, is_start=True), ids).to_json()
+            offsets = brokers.resolve(self._options.starting, partitions, is_start=True)
+        return Progress(offsets, {**ids, **self._options.topic_ids}).to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         count = self._options.offsets_per_trigger_max

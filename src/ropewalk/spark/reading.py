@@ -4,7 +4,7 @@ While one answer is decoded the next is on its way. Leaders are looked up here, 
 same range may find them elsewhere.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from typing import Final
 
@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ropewalk.base.errors import RopewalkError
-from ropewalk.base.ids import TopicId, parse_id
+from ropewalk.base.ids import TOPIC_ID_NONE, TopicId, format_id, parse_id
 from ropewalk.client.calls.fetch import Fetched
 from ropewalk.client.errors import TopicReplaced
 from ropewalk.records.batch import iterate
@@ -24,7 +24,7 @@ from ropewalk.spark.decoding.bodies import Aborted
 from ropewalk.spark.decoding.decoder import Decoder
 from ropewalk.spark.decoding.records_found import Wanted
 from ropewalk.spark.options import EARLIEST, AtOffsets, SourceOptions
-from ropewalk.spark.ranges import EVER, FROM_THE_START, Range, split
+from ropewalk.spark.ranges import EVER, FROM_THE_START, Range, TopicIds, split
 from ropewalk.spark.refusals import DataLost, said_of_made_anew
 from ropewalk.spark.weights import Weights, cut
 
@@ -68,6 +68,12 @@ class TopicRecords(Struct, frozen=True):
             replace(each, start=FROM_THE_START) if found.get(each.partition) == each.start else each
             for each in pieces
         ]
+
+    def topic_ids(self, topics: Iterable[str]) -> TopicIds:
+        wanted = tuple(topics)
+        with Brokers(self.options) as brokers:
+            view = brokers.wait(brokers.client.metadata(wanted))
+        return {each.name: format_id(each.topic_id) for each in view.topics if each.topic_id != TOPIC_ID_NONE}
 
     def read(self, wanted: Range) -> Iterator[pa.RecordBatch]:
         return read(self.options, all_columns(with_headers=True), wanted)

@@ -11,7 +11,7 @@ What a reader could get wrong
 """
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import msgspec
 import pyarrow as pa
@@ -35,6 +35,7 @@ from ropewalk.spark.lake.table import Commit, LakeTable, TableSpec, Target, Writ
 from ropewalk.spark.lake.unseen import refuse_unseen
 from ropewalk.spark.lake.writing import FileWriter
 from ropewalk.spark.numbers import numbers_in, single
+from ropewalk.spark.options import OnNewTopic
 from ropewalk.spark.ranges import Json, Offsets, Progress, Range, TopicIds, made_anew
 from ropewalk.spark.refusals import DataLost
 from ropewalk.spark.values.decoding import ResolvedFormat, ValueFormat, newest, open_reader
@@ -46,10 +47,6 @@ _FILES: Final = "file binary"
 """What tasks hand back to the driver: a row for each file they wrote."""
 
 _log = structlog.get_logger()
-
-
-OnNewTopic: TypeAlias = Literal["refuse", "append", "leave_out"]
-"""What becomes of a topic that has taken the place of one the table has records of: the job ends, it is added, or the others go on."""
 
 
 def said_of_archive(address: str, topic: str, archived_id: str, found_id: str) -> str:
@@ -79,6 +76,9 @@ class Records(Protocol):
 
     def split(self, ranges: list[Range]) -> list[Range]:
         """One for each task; together they are all of it."""
+
+    def topic_ids(self, topics: Iterable[str]) -> TopicIds:
+        """Of those that are there by now."""
 
     def read(self, wanted: Range) -> Iterator[pa.RecordBatch]:
         """With all columns that a topic has. Called in tasks."""
@@ -152,7 +152,12 @@ class Landing(Struct, frozen=True, kw_only=True):
                     hint="on_new_topic=append adds its records to the table",
                 )
             return [each for each in ranges if each.partition.topic not in names]
-        return ranges
+        present = self.records.topic_ids(names) if names else {}
+        gone = [name for name in names if present.get(name) != topic_ids[name]]
+        for name in gone:
+            # A batch of before, which comes once more: what it was to read is gone, and the table may have the topic that is there.
+            _log.warning("a topic was made anew before it was read", topic=name, gone_id=topic_ids[name])
+        return [each for each in ranges if each.partition.topic not in gone]
 
     def settle(self) -> None:
         """Nothing is left to do for the table of dead letters when this is over. Before any commit of the table."""

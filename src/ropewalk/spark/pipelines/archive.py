@@ -134,7 +134,7 @@ class Archive:
         landing = _landing(work, options)
         beginning = _beginning(options, landing)
         landing = structs.replace(landing, starting=to_json(beginning.starting, beginning.topic_ids))
-        query = work.writing(_from(work, options, beginning.starting).stream()).foreachBatch(landing).start()
+        query = work.writing(_from(work, options, beginning).stream()).foreachBatch(landing).start()
         return Started(
             query, counted_from=beginning.found, tally=tally_here(work, landing.tally), reads_by_itself=True
         )
@@ -201,7 +201,7 @@ def _landing(work: Work, options: SourceOptions) -> Landing:
             [Kept(settings.table, each, _upkeep(settings)) for each in (spec, letters) if each is not None],
             batches_max=settings.upkeep_batches,
         ),
-        on_new_topic="append" if options.takes_new_topics else "leave_out" if is_pattern else "refuse",
+        on_new_topic=options.on_new_topic,
     )
 
 
@@ -226,7 +226,11 @@ def _beginning(options: SourceOptions, landing: Landing) -> Beginning:
         if names and landing.on_new_topic == "refuse":
             name = names[0]
             raise DataLost(said_of_archive(landing.spec.address, name, known[name], topic_ids[name]))
+        left_out = {name: known[name] for name in names if landing.on_new_topic == "leave_out"}
+        # What is left out stays where the former topic was read to, so that the query knows the one that is there for another.
+        topic_ids |= left_out
         stored = stored_of(table, partitions, topic_ids)
+        stored = {**{each: 0 for each in partitions if each.topic in left_out}, **stored}
         if not stored and not names and options.starting != AtOffsets(EARLIEST):
             stored = brokers.resolve(options.starting, partitions, is_start=True)
             table.commit(Commit((), stored, {"begins": json.dumps(to_json(stored))}, topic_ids))
@@ -234,12 +238,12 @@ def _beginning(options: SourceOptions, landing: Landing) -> Beginning:
     return Beginning({each: stored.get(each, EARLIEST) for each in partitions}, found, topic_ids)
 
 
-def _from(work: Work, options: SourceOptions, starting: Offsets) -> Work:
+def _from(work: Work, options: SourceOptions, beginning: Beginning) -> Work:
     """The same work from there on. Spark asks for it only where it has no checkpoint."""
     source = {name: value for name, value in work.source.items() if not name.lower().startswith("starting")}
     batch_bytes = _settings(work).batch_bytes
-    is_first = all(offset == EARLIEST for offset in starting.values())
-    said = "earliest" if is_first else json.dumps(to_json(starting))
+    is_first = all(offset == EARLIEST for offset in beginning.starting.values())
+    said = "earliest" if is_first else json.dumps(to_json(beginning.starting, beginning.topic_ids))
     anew = {"onNewTopic": "append"} if options.takes_new_topics else {}
     bound = (
         {} if options.bytes_per_trigger_max or not batch_bytes else {"maxBytesPerTrigger": str(batch_bytes)}

@@ -19,7 +19,7 @@ from msgspec import Struct
 from ropewalk.base.ids import TopicPartition
 from ropewalk.spark.options import EARLIEST
 from ropewalk.spark.pipelines.query_shape import Shape
-from ropewalk.spark.ranges import Json, Offsets, from_json
+from ropewalk.spark.ranges import Json, Offsets, Progress, TopicIds, progress_in
 from ropewalk.spark.refusals import ReplayDiffers, WrongUse
 from ropewalk.spark.sink.marker import Ranges
 from ropewalk.spark.sink.recovery import Resumption
@@ -66,9 +66,9 @@ class Kept(Struct, frozen=True):
 
 
 class Continue(Struct, frozen=True):
-    """The checkpoint is there. Its query began at these offsets."""
+    """The checkpoint is there. Its query began here."""
 
-    beginning: Offsets
+    beginning: Progress
 
 
 class Begin(Struct, frozen=True):
@@ -80,6 +80,8 @@ class Resume(Struct, frozen=True):
 
     unfinished: Ranges | None
     beginning: Offsets
+    topic_ids: TopicIds = {}
+    """Of the topics that these are offsets of, as far as they are known. One that was made anew and is left out has the id of the former one."""
 
 
 _MAY_BE_CHANGED: Final = ". A query that takes every row for itself may go on as changed where this one stopped: remove the checkpoint"
@@ -107,7 +109,7 @@ def decide(
                 f"the checkpoint was made with another {', '.join(changed)}. Run the job as it was, or give the changed one another"
                 f" name and another checkpoint{_MAY_BE_CHANGED if shape is Shape.ROW_BY_ROW else ''}"
             )
-        return Continue(from_json(kept.beginning))
+        return Continue(progress_in(kept.beginning))
     if resumption is None:
         return Begin()
     if shape is Shape.WITH_STATE:
@@ -115,7 +117,7 @@ def decide(
             "the checkpoint is lost, and with it what the query had counted or joined so far; offsets alone do not bring it back."
             " Put the checkpoint back, or start over: another name for the job, and an output that is empty"
         )
-    return Resume(resumption.unfinished, resumption.ends)
+    return Resume(resumption.unfinished, resumption.ends, resumption.ids)
 
 
 def with_newcomers(beginning: Offsets, partitions: Iterable[TopicPartition]) -> Offsets:

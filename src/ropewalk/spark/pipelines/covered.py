@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from ropewalk.spark.checkpoints import batch_ends
-from ropewalk.spark.ranges import Offsets, Progress, TopicIds, all_between
+from ropewalk.spark.ranges import Progress, TopicIds, all_between
 from ropewalk.spark.sink.marker import Ranges
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ class Covered(NamedTuple):
 class BatchRanges:
     """Of one query, asked batch after batch; what it was told last it need not read again."""
 
-    def __init__(self, checkpoint: str, beginning: Offsets) -> None:
+    def __init__(self, checkpoint: str, beginning: Progress) -> None:
         self._checkpoint = checkpoint
-        self._beginning = Progress(beginning)
+        self._beginning = beginning
         self._known: tuple[int, Progress] | None = None
 
     def of(self, spark: "SparkSession", batch: int) -> "Covered":

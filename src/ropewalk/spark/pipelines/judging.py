@@ -108,7 +108,8 @@ class Judging(Struct, frozen=True, kw_only=True):
     ) -> "DataFrame":
         bootstrap = ",".join(map(str, self.options.bootstrap))
         ranges: Ranges = {each.partition: (each.start, each.end) for each in wanted}
-        records = once_more(spark, bootstrap, {**self.source, "includeHeaders": "true"}, ranges)
+        ids = {each.partition.topic: each.topic_id for each in wanted if each.topic_id is not None}
+        records = once_more(spark, bootstrap, {**self.source, "includeHeaders": "true"}, ranges, ids)
         # Columns that a field takes the place of are wanted here as they came.
         kept = records.select("*", *(functions.col(each.value).alias(_kept(each)) for each in _COLUMNS))
         marked = self.reading.marked(kept)
@@ -118,7 +119,6 @@ class Judging(Struct, frozen=True, kw_only=True):
         chosen = marked.where(is_bad | is_late).select(
             *columns, functions.col(f"`{ERROR}`").alias(LETTER_ERROR.name), is_late.alias(_LATE)
         )
-        ids = {each.partition.topic: each.topic_id for each in wanted if each.topic_id is not None}
         return chosen.mapInArrow(SetApartTask(into, ids), _FOUND)
 
 

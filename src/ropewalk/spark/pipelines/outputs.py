@@ -15,6 +15,7 @@ from ropewalk.base.ids import TopicPartition
 from ropewalk.spark.columns import Column as SourceColumn
 from ropewalk.spark.figures import NOTHING, Figures
 from ropewalk.spark.numbers import single
+from ropewalk.spark.options import OnNewTopic
 from ropewalk.spark.ranges import TopicIds
 from ropewalk.spark.refusals import WrongUse
 from ropewalk.spark.sink.incoming import check_columns
@@ -51,7 +52,7 @@ class Output(Protocol):
         """None if it is no topic."""
 
     def resumption(
-        self, partitions: Sequence[TopicPartition], topic_ids: TopicIds, *, takes_new_topics: bool
+        self, partitions: Sequence[TopicPartition], topic_ids: TopicIds, *, on_new_topic: OnNewTopic
     ) -> Resumption | None:
         """How far the job has come, as the output tells; None if it holds nothing of it. Whoever writes for the job is kept from
         it from here on."""
@@ -77,13 +78,13 @@ class TopicOutput(Struct, frozen=True):
         return f"topic {self.topic}"
 
     def resumption(
-        self, partitions: Sequence[TopicPartition], topic_ids: TopicIds, *, takes_new_topics: bool
+        self, partitions: Sequence[TopicPartition], topic_ids: TopicIds, *, on_new_topic: OnNewTopic
     ) -> Resumption | None:
         del partitions  # markers name their own
         from ropewalk.spark.sink.transaction import fenced_markers  # here: it loads compiled loops
 
         found = resumption(fenced_markers(parse_sink(self._options(), streaming=False)), topic_ids)
-        return None if found is None else in_topics(found, topic_ids, takes_new_topics=takes_new_topics)
+        return None if found is None else in_topics(found, topic_ids, on_new_topic=on_new_topic)
 
     def take_over(self) -> None:
         from ropewalk.spark.sink.transaction import release

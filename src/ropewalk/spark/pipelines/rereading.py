@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from ropewalk.spark.ranges import to_json
+from ropewalk.spark.ranges import TopicIds, to_json
 from ropewalk.spark.sink.marker import Ranges
 
 if TYPE_CHECKING:
@@ -16,9 +16,13 @@ SUBSCRIPTIONS: Final = ("subscribe", "subscribepattern", "assign")
 
 
 def once_more(
-    spark: "SparkSession", bootstrap: str, source: Mapping[str, str], ranges: Ranges
+    spark: "SparkSession",
+    bootstrap: str,
+    source: Mapping[str, str],
+    ranges: Ranges,
+    topic_ids: TopicIds,
 ) -> "DataFrame":
-    """Exactly these records."""
+    """Exactly these records, of these topics and of no others that have their names by now."""
     dropped = (*SUBSCRIPTIONS, *(f"{side}{bound}" for side in ("starting", "ending") for bound in BOUNDS))
     read = {each: bounds for each, bounds in ranges.items() if bounds[1] > max(bounds[0], 0)}
     assigned: dict[str, list[int]] = {}
@@ -27,7 +31,7 @@ def once_more(
     options = {
         **without(source, dropped),
         "assign": json.dumps(assigned),
-        "startingOffsets": json.dumps(to_json({each: start for each, (start, _) in read.items()})),
+        "startingOffsets": json.dumps(to_json({each: start for each, (start, _) in read.items()}, topic_ids)),
         "endingOffsets": json.dumps(to_json({each: end for each, (_, end) in read.items()})),
     }
     return spark.read.format("ropewalk").option("bootstrap", bootstrap).options(**options).load()

@@ -29,7 +29,7 @@ from ropewalk.spark.pipelines.query_shape import Shape
 from ropewalk.spark.pipelines.rereading import BOUNDS, SUBSCRIPTIONS, once_more, without
 from ropewalk.spark.pipelines.session import SHUFFLE_PARTITIONS
 from ropewalk.spark.pipelines.sql_query import SqlQuery
-from ropewalk.spark.ranges import Offsets, to_json
+from ropewalk.spark.ranges import Progress, to_json
 from ropewalk.spark.refusals import WrongUse
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def begin(
     definition: Definition,
     shape: Shape,
     kept: Kept | None,
-) -> Offsets:
+) -> Progress:
     """Where the query began, or is to begin, in every partition."""
     progress = has_progress(work.spark, work.checkpoint)
     shuffle_partitions = int(work.spark.conf.get(SHUFFLE_PARTITIONS, "200") or 200)
@@ -60,7 +60,7 @@ def begin(
             has_progress=progress,
             resumption=None
             if progress
-            else output.resumption(partitions, topic_ids, takes_new_topics=source.takes_new_topics),
+            else output.resumption(partitions, topic_ids, on_new_topic=source.on_new_topic),
             shape=shape,
         )
         match decided:
@@ -73,20 +73,21 @@ def begin(
                     )
                 return beginning
             case Begin():
-                beginning = brokers.resolve(source.starting, partitions, is_start=True)
-            case Resume(unfinished, reached):
+                began = Progress(brokers.resolve(source.starting, partitions, is_start=True), topic_ids)
+            case Resume(unfinished, reached, known_ids):
+                topic_ids |= known_ids
                 output.take_over()
                 if unfinished is not None:
                     batch = Batch(f"resumed {uuid4()}", 0, unfinished, definition.fingerprint(), topic_ids)
-                    rows = once_more(work.spark, work.bootstrap, work.source, unfinished)
+                    rows = once_more(work.spark, work.bootstrap, work.source, unfinished, topic_ids)
                     output.write(query.over(rows), batch)
-                beginning = with_newcomers(reached, partitions)
+                began = Progress(with_newcomers(reached, partitions), topic_ids)
     write_kept(
         work.spark,
         work.checkpoint,
-        Kept(definition, to_json(beginning), shuffle_partitions, sink_of(work, kept)),
+        Kept(definition, began.to_json(), shuffle_partitions, sink_of(work, kept)),
     )
-    return beginning
+    return began
 
 
 def sink_of(work: Work, kept: Kept | None) -> str:
@@ -104,15 +105,15 @@ def _refuse_missing(brokers: Brokers, topic: str) -> None:
         )
 
 
-def stream_from(work: Work, topic: str | None, beginning: Offsets | None = None) -> "DataFrame":
+def stream_from(work: Work, topic: str | None, beginning: Progress | None = None) -> "DataFrame":
     """A topic, or all that the job reads, from where it says or from a beginning that was decided."""
     options = dict(work.source)
     if topic is not None:
         options = {**without(options, SUBSCRIPTIONS), "subscribe": topic}
     if beginning is not None:
-        mine = {each: offset for each, offset in beginning.items() if topic in (None, each.topic)}
+        mine = {each: offset for each, offset in beginning.offsets.items() if topic in (None, each.topic)}
         starting = tuple(f"starting{bound}" for bound in BOUNDS)
-        options = {**without(options, starting), "startingOffsets": json.dumps(to_json(mine))}
+        options = {**without(options, starting), "startingOffsets": json.dumps(to_json(mine, beginning.ids))}
     return (
         work.spark.readStream.format("ropewalk").option("bootstrap", work.bootstrap).options(**options).load()
     )

@@ -16,6 +16,7 @@ from ropewalk.spark.lake.table import Commit, TableSpec, Target, WrittenFile
 from ropewalk.spark.lake.unseen import refuse_unseen
 from ropewalk.spark.lake.writing import FileWriter, write_all
 from ropewalk.spark.numbers import single
+from ropewalk.spark.options import OnNewTopic
 from ropewalk.spark.pipelines.outputs import Batch
 from ropewalk.spark.pipelines.table_progress import counter, is_new, moved
 from ropewalk.spark.ranges import TopicIds, made_anew
@@ -45,16 +46,17 @@ class TableOutput(Struct, frozen=True):
         return None
 
     def resumption(
-        self, partitions: Sequence[TopicPartition], topic_ids: TopicIds, *, takes_new_topics: bool
+        self, partitions: Sequence[TopicPartition], topic_ids: TopicIds, *, on_new_topic: OnNewTopic
     ) -> Resumption | None:
         """A table is never half written."""
         table = open_table(self.kind, self.spec)
         known = table.topic_ids(topic_ids)
         names = made_anew(known, topic_ids)
-        if names and not takes_new_topics:
+        if names and on_new_topic == "refuse":
             raise DataLost(said_of_made_anew(names[0], known[names[0]], topic_ids[names[0]]))
-        stored = stored_of(table, partitions, topic_ids)
-        return Resumption(None, stored) if stored else None
+        left_out = {name: known[name] for name in names if on_new_topic == "leave_out"}
+        stored = stored_of(table, partitions, {**topic_ids, **left_out})
+        return Resumption(None, stored, left_out) if stored else None
 
     def take_over(self) -> None:
         """Queries are told apart by their own counts, and the same offsets are never committed twice."""

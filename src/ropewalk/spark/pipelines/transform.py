@@ -43,7 +43,7 @@ from ropewalk.spark.pipelines.row_reading import RowReading
 from ropewalk.spark.pipelines.sql_query import SqlQuery, Watermark
 from ropewalk.spark.pipelines.table_output import TableOutput, refuse_partition_columns
 from ropewalk.spark.pipelines.transform_settings import TransformSettings
-from ropewalk.spark.ranges import Offsets
+from ropewalk.spark.ranges import Progress
 from ropewalk.spark.refusals import WrongUse
 from ropewalk.spark.security import security_properties
 from ropewalk.spark.storage import as_written
@@ -98,7 +98,7 @@ class Transform:
         running = work.writing(rows).outputMode(settings.mode).foreachBatch(each).start()
         return Started(
             running,
-            counted_from=beginning,
+            counted_from=beginning.offsets,
             tally=tally_here(work, each.tally),
             counts_late_rows=judging is not None and judging.windows is not None,
         )
@@ -133,7 +133,7 @@ class EachBatch:
         output: Output,
         definition: Definition,
         checkpoint: str,
-        beginning: Offsets,
+        beginning: Progress,
         judging: Judging | None,
     ) -> None:
         self._name = name

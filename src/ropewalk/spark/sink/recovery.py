@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from ropewalk.base.ids import TopicPartition
+from ropewalk.spark.options import OnNewTopic
 from ropewalk.spark.ranges import TopicIds, made_anew
 from ropewalk.spark.refusals import DataLost, ReplayDiffers, said_of_made_anew
 from ropewalk.spark.sink.marker import FIRST_BATCH, FORMERS_MAX, NOBODY, Marker, Ranges
@@ -65,13 +66,14 @@ def resumption(markers: Sequence[Marker | None], topic_ids: TopicIds | None = No
     return Resumption(newest if is_half_written else None, _ends(latest), latest.ids)
 
 
-def in_topics(found: Resumption, topic_ids: TopicIds, *, takes_new_topics: bool) -> Resumption:
-    """As far as it is about the topics that are there. Of one that was made anew everything is to be read, if that is allowed."""
+def in_topics(found: Resumption, topic_ids: TopicIds, *, on_new_topic: OnNewTopic) -> Resumption:
+    """As far as it is about the topics that are there. Of one that was made anew everything is to be read, if that is allowed; if it is left
+    out, it stays at what was read of the former one."""
     replaced = made_anew(found.ids, topic_ids)
     if not replaced:
         return found
     name = replaced[0]
-    if not takes_new_topics:
+    if on_new_topic == "refuse":
         raise DataLost(said_of_made_anew(name, found.ids[name], topic_ids[name]))
     lost = [
         partition
@@ -85,11 +87,14 @@ def in_topics(found: Resumption, topic_ids: TopicIds, *, takes_new_topics: bool)
             f" part, and topic {found.ids[lost[0].topic]} is gone, which they were in: the rest cannot be made any more. Look at what the"
             " topic that was written to holds, then begin with another name"
         )
+    if on_new_topic == "leave_out":
+        return found
     kept = [each for each in found.ends if each.topic not in replaced]
     unfinished = found.unfinished and {
         each: found.unfinished[each] for each in kept if each in found.unfinished
     }
-    return Resumption(unfinished, {each: found.ends[each] for each in kept}, found.ids)
+    ids = {name: id_ for name, id_ in found.ids.items() if name not in replaced}
+    return Resumption(unfinished, {each: found.ends[each] for each in kept}, ids)
 
 
 def released(markers: Sequence[Marker | None]) -> list[Marker]:
