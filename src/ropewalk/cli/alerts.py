@@ -50,12 +50,13 @@ def list_alerts(
 ) -> None:
     """List alerts, as every node sees its own and the controller the cluster's: what fires first."""
     from ropewalk.cli.connect import with_client
+    from ropewalk.views.standing_alerts import state_of
 
     found, silent = with_client(ctx, _ask, bootstrap=bootstrap, properties=properties)
     for node_id, error in silent.items():
         warn(f"node {node_id} was not heard, so its alerts are missing: {error}")
     if firing:
-        found = [each for each in found if _state(each[1]) == "firing"]
+        found = [each for each in found if state_of(each[1]) == "firing"]
     if chosen_output(ctx, output) is Output.JSON:
         print_json([{"node": node_id, **_document(alert)} for node_id, alert in found])
         return
@@ -66,7 +67,7 @@ def list_alerts(
             (
                 alert.name,
                 alert.severity,
-                _state(alert),
+                state_of(alert),
                 _spell(now_ms - alert.since_ms),
                 node_id,
                 alert.summary,
@@ -92,6 +93,7 @@ def silence(
     from ropewalk.alerts.silences import Silence
     from ropewalk.base.limits import SILENCE_MS_MAX, SILENCES_MAX
     from ropewalk.cli.connect import with_client
+    from ropewalk.views.standing_alerts import alter_silences, silences
 
     if name not in {rule.name for rule in RULES}:
         raise typer.BadParameter(f"there is no alert {name!r}", param_hint="ALERT")
@@ -103,13 +105,13 @@ def silence(
     wanted = Silence(name, labels, now_ms + duration_ms)
 
     async def work(client: "Client") -> None:
-        there = await _silences(client)
+        there = await silences(client)
         over = [each for each in there if each.until_ms <= now_ms]
         if len(there) - len(over) >= SILENCES_MAX:
             raise Failed(
                 f"there are {SILENCES_MAX} silences already; take some away with `ropewalk alerts unsilence`"
             )
-        await _alter(client, added=[wanted], removed=over)
+        await alter_silences(client, added=[wanted], removed=over)
 
     with_client(ctx, work, bootstrap=bootstrap, properties=properties)
     _show([wanted], chosen_output(ctx, output))
@@ -127,15 +129,16 @@ def unsilence(
 ) -> None:
     """Take silences of an alert away: all of them, or those with just these labels."""
     from ropewalk.cli.connect import with_client
+    from ropewalk.views.standing_alerts import alter_silences, silences
 
     labels = tuple(sorted(assignments(where or [], "LABEL=VALUE").items()))
 
     async def work(client: "Client") -> "list[Silence]":
-        there = await _silences(client)
+        there = await silences(client)
         found = [each for each in there if each.rule == name and (not where or each.where == labels)]
         if not found:
             raise Failed(f"there is no silence of {name}; `ropewalk alerts silences` shows those there are")
-        await _alter(client, removed=found)
+        await alter_silences(client, removed=found)
         return found
 
     _show(with_client(ctx, work, bootstrap=bootstrap, properties=properties), chosen_output(ctx, output))
@@ -151,8 +154,9 @@ def list_silences(
 ) -> None:
     """List silences that are not over."""
     from ropewalk.cli.connect import with_client
+    from ropewalk.views.standing_alerts import silences
 
-    found = with_client(ctx, _silences, bootstrap=bootstrap, properties=properties)
+    found = with_client(ctx, silences, bootstrap=bootstrap, properties=properties)
     now_ms = time.time() * 1000
     _show([each for each in found if each.until_ms > now_ms], chosen_output(ctx, output))
 
@@ -162,55 +166,24 @@ async def _ask(
 ) -> "tuple[list[tuple[NodeId, Alert]], dict[NodeId, RopewalkError]]":
     from ropewalk.client.administration.membership import Membership
     from ropewalk.views.asking import ask_everyone
+    from ropewalk.views.standing_alerts import alerts_in
 
     answers = await ask_everyone(client)
-    found: list[tuple[NodeId, Alert]] = []
-    silent: dict[NodeId, RopewalkError] = {}
-    for node_id, answer in sorted(answers.by_node.items()):
-        if not isinstance(answer, Membership):
-            silent[node_id] = answer
-        elif answer.answerer is not None:
-            found += [(node_id, alert) for alert in answer.answerer.alerts]
-    found.sort(key=lambda each: (_state(each[1]) != "firing", each[1].severity, each[1].name, each[0]))
-    return found, silent
-
-
-async def _silences(client: "Client") -> "list[Silence]":
-    """As the cluster has them, those that are over among them."""
-    from ropewalk.alerts.silences import parse_silence
-    from ropewalk.client.administration.admin import Admin, ResourceKind
-    from ropewalk.metadata.settings.alerts import SILENCES
-
-    node_id = (await client.metadata()).brokers[0].node_id
-    settings = await Admin(client).describe_settings(ResourceKind.BROKER, str(node_id))
-    written = next((each.value for each in settings if each.name == SILENCES), None)
-    return [parse_silence(item) for item in written.split(",")] if written else []
-
-
-async def _alter(
-    client: "Client", *, added: "list[Silence] | None" = None, removed: "list[Silence] | None" = None
-) -> None:
-    from ropewalk.client.administration.admin import Admin, ResourceKind
-    from ropewalk.metadata.settings.alerts import SILENCES
-
-    await Admin(client).alter_list(
-        ResourceKind.BROKER,
-        "",
-        SILENCES,
-        added=[each.written for each in added or ()],
-        removed=[each.written for each in removed or ()],
-    )
-
-
-def _state(alert: "Alert") -> str:
-    return "silenced" if alert.silenced_until_ms is not None else alert.state
+    silent = {
+        node_id: answer
+        for node_id, answer in sorted(answers.by_node.items())
+        if not isinstance(answer, Membership)
+    }
+    return alerts_in(answers.by_node), silent
 
 
 def _document(alert: "Alert") -> dict[str, object]:
+    from ropewalk.views.standing_alerts import state_of
+
     return {
         "alert": alert.name,
         "severity": alert.severity,
-        "state": _state(alert),
+        "state": state_of(alert),
         "summary": alert.summary,
         "labels": alert.labels,
         "since_ms": alert.since_ms,
