@@ -1179,6 +1179,68 @@ HTTP_ANSWER_MS_MAX: Final = 30_000
 HTTP_IDLE_MS_MAX: Final = 120_000
 """How long a silent connection is kept. Scrapes come every minute at the slowest."""
 
+HTTP_FORM_FIELDS_MAX: Final = 1_024
+"""Fields of one form: a reset of a group names each of its partitions."""
+
+HTTP_COMPRESSED_BYTES_MIN: Final = 1 << 10
+"""What is shorter goes in one packet anyway."""
+
+HTTP_COMPRESSED_BYTES_PER_TURN: Final = 1 << 16
+"""Of an answer that is compressed before others have a turn: about a millisecond."""
+
+EVENTS_WAITING_MAX: Final = 1_024
+"""Events that wait for the reader of one stream. More would not be read by a person who is that far behind."""
+
+EVENTS_WAITING_BYTES_MAX: Final = 1 << 18
+"""And their bytes, beside one event that goes beyond."""
+
+# Console
+
+CONSOLE_SESSIONS_MAX: Final = 256
+"""People who are logged in at one node's console. A session is a kilobyte or two; one more ends that of who has been away longest."""
+
+CONSOLE_SESSION_IDLE_MS: Final = 30 * 60_000
+"""A session that nobody has used for so long ends."""
+
+CONSOLE_SESSION_MS_MAX: Final = 12 * 3_600_000
+"""And however much it is used, after a long working day."""
+
+CONSOLE_CLIENTS_MAX: Final = 64
+"""Clients of the cluster that the console has open, one for each reader's name: each has a connection to every node."""
+
+CONSOLE_CLIENT_IDLE_MS: Final = 120_000
+"""A client that nobody has used for so long is closed."""
+
+CONSOLE_PAGES_MAX: Final = 32
+"""Pages that are being made at a time. A person waits for one; more are many people, or a program that should ask the cluster itself."""
+
+CONSOLE_PAGE_MS_MAX: Final = 15_000
+"""How long a page may wait for the cluster. What has not answered by then is said to be silent."""
+
+CONSOLE_STREAMS_MAX: Final = 64
+"""Pages that are told of changes as they come, at a time."""
+
+CONSOLE_LOGINS_MAX: Final = 8
+"""Passwords that are being checked at a time."""
+
+CONSOLE_NOTICES_MAX: Final = 256
+"""What is to be said on the next page that somebody sees. One more drops the oldest."""
+
+CONSOLE_POINTS_MAX: Final = 300
+"""Of a chart's line: ten minutes, looked at every two seconds."""
+
+CONSOLE_LOOK_MS: Final = 2_000
+"""How often the cluster is looked at while somebody watches; less often where a look takes long."""
+
+CONSOLE_LOOK_SHARE: Final = 10
+"""A look is followed by a pause of so many times what it took."""
+
+CONSOLE_WATCHED_MS: Final = 60_000
+"""How long the looks go on after the last reader has gone, so that one who comes back finds a chart and not a blank."""
+
+CONSOLE_ROWS_MAX: Final = 1_000
+"""Rows of one table on a page. Beyond that a page says how many there are and asks for a filter."""
+
 # Telemetry
 
 TELEMETRY_BATCH_COUNT: Final = 200
