@@ -32,13 +32,19 @@ def routes(
     health: Health,
     cluster_health: ClusterHealth,
     vitals: Vitals,
+    *,
+    front: str | None = None,
 ) -> Sequence[Route]:
-    """Everything here is read only."""
+    """Everything here is read only. `front` is where browsers are led that ask for nothing in particular."""
     scrapes = scrape.Scrapes(sources, vitals)
     probe = Open("whoever routes to the node asks, and hears no name of a topic, a group or a user")
     figures = Figures((Operation.DESCRIBE,))
     return (
-        Route("/", Open("it lists the pages, which are the same everywhere"), _for_anybody(index.handle)),
+        Route(
+            "/",
+            Open("it lists the pages, which are the same everywhere"),
+            _for_anybody(partial(index.handle, front=front)),
+        ),
         Route("/metrics", figures, _for_anybody(partial(scrape.handle, scrapes=scrapes, per_partition=True))),
         Route(
             "/public_metrics",

@@ -1,4 +1,4 @@
-"""The HTTP door: where metrics and health are served, and on what terms.
+"""The HTTP door: where metrics, health and the console are served, and on what terms.
 
 What a reader could get wrong
     At an address of the loopback figures are open to whoever is on the machine, since most that collects them stands there. A proxy there that
@@ -10,6 +10,7 @@ from typing import Final
 
 from ropewalk.base.limits import HTTP_BODY_BYTES_MAX, HTTP_CONNECTIONS_MAX
 from ropewalk.base.ports import Network, TlsContexts
+from ropewalk.console.door import ROOT, Console
 from ropewalk.http.admission import Admission, Terms
 from ropewalk.http.logins import Logins
 from ropewalk.http.routes import Doorway, routes
@@ -21,6 +22,7 @@ from ropewalk.node.addresses import NONE, parse_address
 from ropewalk.node.build import Parts
 from ropewalk.node.certificates import contexts_of_door
 from ropewalk.node.config import Config
+from ropewalk.node.console_door import routes_of
 from ropewalk.node.doors import HTTP, Door, reached
 from ropewalk.node.exposure import METRICS_OPEN, is_loopback
 from ropewalk.node.listening import listen_at
@@ -31,7 +33,7 @@ HOSTS: Final = "http.hosts"
 BOUNDS: Final = HttpBounds(connections_max=HTTP_CONNECTIONS_MAX, body_bytes_max=HTTP_BODY_BYTES_MAX)
 
 
-async def http_door(parts: Parts) -> Door | None:
+async def http_door(parts: Parts, console: Console | None) -> Door | None:
     """None where the configuration wants no door. Opening it raises `CannotListen`."""
     config, instruments = parts.config, parts.instruments
     if config[SETTING] == NONE:
@@ -39,7 +41,15 @@ async def http_door(parts: Parts) -> Door | None:
     connections = HttpConnections(HTTP, parts.ports.clock, BOUNDS, parts.budget)
     instruments.add_source(connections)
     tls = await contexts_of_door(parts.certificates, config, "http")
-    listed = routes(instruments.sources, instruments.health, parts.cluster_health, instruments.vitals)
+    listed = routes(
+        instruments.sources,
+        instruments.health,
+        parts.cluster_health,
+        instruments.vitals,
+        front=None if console is None else ROOT,
+    )
+    if console is not None:
+        listed = (*listed, *routes_of(console))
     doorway = Doorway(_admission(parts), listed)
     registered_as = HTTP_LISTENER if tls is None else HTTPS_LISTENER
     return Door(

@@ -47,6 +47,7 @@ from ropewalk.node.between_nodes import read_between_nodes
 from ropewalk.node.build import Parts, build
 from ropewalk.node.certificates import read_certificates
 from ropewalk.node.config import Config
+from ropewalk.node.console_door import console_of
 from ropewalk.node.doors import HTTP, KAFKA, PEER, SQS
 from ropewalk.node.http_door import http_door
 from ropewalk.node.kafka_door import kafka_door, serve_here
@@ -286,9 +287,12 @@ async def _start(
             _log.warning(warning)
     place = await find_place(config, ports, supervisor, facts, between, bounds)
     parts = build(config, ports, place, supervisor, failed, certificates, authorities, between)
-    door = await http_door(parts)
+    console = console_of(parts)
+    door = await http_door(parts, console)
     if door is not None:
         await parts.doors.open(door, supervisor)
+    if console is not None:
+        supervisor.start("console", console.run())
     try:
         await _begin_to_serve(parts)
     except _INTERRUPTIONS:

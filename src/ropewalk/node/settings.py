@@ -80,6 +80,29 @@ NODE_SETTINGS: Final[Mapping[str, Setting]] = {
             change=Change.READ_ONLY,
         ),
         Setting(
+            "console.enabled",
+            Kind.BOOLEAN,
+            "true",
+            "Whether the web console is served at http.listen, under /console/. On a loopback address it is open if a Kafka listener is; elsewhere "
+            "it is served over TLS and asks for a login.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "console.readonly",
+            Kind.BOOLEAN,
+            "false",
+            "Whether the console refuses every change, whoever asks for it.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
+            "console.messages",
+            Kind.STRING,
+            "on",
+            "Whether the console shows what records hold to those who may read them.",
+            choices=("on", "off"),
+            change=Change.READ_ONLY,
+        ),
+        Setting(
             "ssl.principal.from",
             Kind.STRING,
             "rules",

@@ -1,4 +1,4 @@
-"""The front page: what there is."""
+"""The front page: what there is. Who comes with a browser is led to the console, if there is one."""
 
 from http import HTTPStatus
 from typing import Final
@@ -16,5 +16,9 @@ ropewalk
 /cluster/healthz  whether all is well in the whole cluster"""
 
 
-async def handle(_request: Request) -> Answer:
-    return text_answer(HTTPStatus.OK, _TEXT)
+async def handle(request: Request, *, front: str | None) -> Answer:
+    if front is None:
+        return text_answer(HTTPStatus.OK, _TEXT)
+    if "text/html" in request.headers.get("accept", ""):
+        return Answer(HTTPStatus.SEE_OTHER, headers=(("location", front),))
+    return text_answer(HTTPStatus.OK, f"{_TEXT}\n{front:<16}  the console, for browsers")

@@ -1,0 +1,9 @@
+"""Every page of the console, in the order of the menu. No listing, no page."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from ropewalk.console.page import Page
+from ropewalk.console.pages import overview
+
+PAGES: Final[Sequence[Page]] = (overview.PAGE,)
