@@ -87,6 +87,44 @@ def test_the_time_of_a_file_is_that_of_its_tests(tmp_path: Path) -> None:
     assert check.seconds_by_file(report) == {"tests/test_docs.py": 0.5, "tests/test_order.py": 3.5}
 
 
+_FAILED = """<testsuites><testsuite>
+<testcase classname="tests.test_order" name="test_one" time="1.5"><failure message="no"/></testcase>
+<testcase classname="tests.test_order" name="test_two" time="1.5"><skipped type="pytest.skip" message="no"/></testcase>
+<testcase classname="tests.test_docs" name="test_three" time="0.5"><error message="no"/></testcase>
+</testsuite></testsuites>"""
+
+
+def test_failures_are_told_from_what_was_skipped(tmp_path: Path) -> None:
+    report = tmp_path / "report.xml"
+    assert list(check.failures(report)) == []
+    report.write_text(_FAILED)
+    assert list(check.failures(report)) == ["tests/test_order.py::test_one", "tests/test_docs.py::test_three"]
+
+
+@pytest.mark.parametrize(("second", "passed"), [("True", True), ("False", False)])
+def test_only_what_failed_is_run_again(
+    second: str, passed: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "test_it.py").write_text(
+        "from pathlib import Path\n"
+        "runs = Path(__file__).with_name('runs')\n"
+        "def test_steady(): runs.open('a').write('steady ')\n"
+        "def test_unsteady():\n"
+        "    before = runs.read_text()\n"
+        "    runs.open('a').write('unsteady ')\n"
+        f"    assert 'unsteady' in before and {second}\n"
+    )
+    monkeypatch.setattr(check, "ROOT", tmp_path)
+    monkeypatch.setattr(check, "BIN", Path(sys.executable).parent)
+    monkeypatch.setattr(check, "CHECKS", {})
+    first = check.run_all(["python", "-m", "pytest"])[-1]
+    assert not first.passed
+    again = check.run_again([], first)
+    assert (tmp_path / "runs").read_text() == "steady unsteady unsteady "
+    assert (again.name, again.passed) == ("pytest", passed)
+    assert again.seconds > first.seconds
+
+
 @pytest.mark.parametrize(
     ("given", "prefix"),
     [

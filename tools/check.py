@@ -3,6 +3,7 @@
     --fast             leaves out what kills processes and what takes long
     --allow-missing    green although something could not be tested on this machine
     --write-seconds    keeps in `tests/seconds.json` how long each file took, by which later runs are ordered
+    --again            runs a few tests that failed once more, alone; what passes then is named in the summary
     anything else      goes to pytest
 
 Ruff, mypy and the layer contracts are looked at while the tests run, which wait for a third of their time; each says what it
@@ -41,6 +42,8 @@ SECONDS = ROOT / "tests" / "seconds.json"
 SECONDS_KEPT_MIN = 2
 """Where shorter files stand in the order makes no difference."""
 SLOWEST_COUNT = 10
+AGAIN_MAX = 4
+"""More failures than these are no matter of what ran beside them."""
 BYTECODE = ROOT / ".cache" / "bytecode"
 
 
@@ -100,6 +103,9 @@ def main() -> int:
         action="store_true",
         help=f"keep in {SECONDS.relative_to(ROOT)} how long files took",
     )
+    parser.add_argument(
+        "--again", action="store_true", help=f"run up to {AGAIN_MAX} failed tests once more, alone"
+    )
     parser.add_argument("--environment-seconds", type=int, default=0, help=argparse.SUPPRESS)
     arguments, for_pytest = parser.parse_known_args()
 
@@ -115,6 +121,10 @@ def main() -> int:
             pytest += ["-m", FAST]
         with_spark = not for_pytest or any("spark" in word for word in for_pytest)
         stages += run_all(pytest, with_spark=with_spark)
+        failed = list(failures(report))
+        if arguments.again and not stages[-1].passed and 0 < len(failed) <= AGAIN_MAX:
+            stages[-1] = run_again(for_pytest, stages[-1])
+        unsteady = failed if stages[-1].passed else []
         skipped = Counter(_skip_reasons(report))
         seconds = seconds_by_file(report)
     # What was compiled of copies that tests made will not be asked for again.
@@ -123,6 +133,11 @@ def main() -> int:
         _write_seconds(seconds)
 
     _summarise(stages, time.monotonic() - started_at, missing, skipped, fast=arguments.fast)
+    if unsteady:
+        print(
+            "Failed once and passed alone, which is a fault of the test or of what it tests; find out which:"
+        )
+        print("".join(f"  {name}\n" for name in unsteady), end="")
     _tell_slowest(seconds)
     complete = not missing and all(reason.startswith(OPTIONAL) for reason in skipped)
     if not complete and not arguments.allow_missing:
@@ -156,6 +171,33 @@ def run_all(pytest: list[str], *, with_spark: bool = False) -> list[Stage]:
     tests = Stage("pytest", time.monotonic() - started_at, code == 0)
     beside.join()
     return [*checks, tests]
+
+
+def run_again(for_pytest: list[str], tests: Stage) -> Stage:
+    """What failed, with nothing beside it; the stage is green if all of it passes.
+
+    So that a machine which was busy elsewhere for a moment costs a look at the summary, not the whole run.
+    """
+    print("\n── pytest, once more what failed", flush=True)
+    started_at = time.monotonic()
+    pytest = [
+        str(BIN / "python"),
+        "-m",
+        "pytest",
+        *for_pytest,
+        "--last-failed",
+        "--last-failed-no-failures=none",
+    ]
+    code = subprocess.run(pytest, cwd=ROOT, env=environment()).returncode
+    return Stage(tests.name, tests.seconds + time.monotonic() - started_at, code == 0)
+
+
+def failures(report: Path) -> Iterator[str]:
+    """Which tests failed, or could not be set up."""
+    if report.exists():
+        for case in ElementTree.parse(report).iter("testcase"):
+            if case.find("failure") is not None or case.find("error") is not None:
+                yield f"{_file_of(case.get('classname') or '')}::{case.get('name')}"
 
 
 def _check(name: str, command: list[str]) -> Stage:
