@@ -3,7 +3,7 @@
 import asyncio
 import errno
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -13,6 +13,9 @@ import pytest
 import uvloop
 
 from ropewalk.base.errors import DirectoryInUse, InvalidSetting
+from ropewalk.client.administration.admin import Admin
+from ropewalk.client.calls.client import Client as BrokerClient
+from ropewalk.client.calls.list_offsets import ListedOffset
 from ropewalk.client.errors import RemoteError
 from ropewalk.runtime.memory_disk import MemoryFile
 from ropewalk.testing import AsyncCluster, Cluster, Namespace
@@ -182,6 +185,27 @@ def start_offset(bootstrap: str, topic: str) -> int:
     start: int = consumer.get_watermark_offsets(confluent_kafka.TopicPartition(topic, 0), PATIENCE_S)[0]
     consumer.close()
     return start
+
+
+@pytest.mark.timeout(60)
+def test_records_that_are_removed_while_they_are_read_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By their age, or because somebody deletes them: the topic begins later then."""
+    looked: list[dict[int, ListedOffset]] = []
+
+    async def list_and_remove(client: BrokerClient, topic: str, queries: Mapping[int, int]) -> object:
+        found = await list_offsets(client, topic, queries)
+        looked.append(found)
+        if len(looked) == 2:  # where it begins is known, and where it ends
+            await Admin(client).delete_records(topic, {0: 3})
+        return found
+
+    list_offsets = BrokerClient.list_offsets
+    monkeypatch.setattr(BrokerClient, "list_offsets", list_and_remove)
+    with Cluster() as cluster:
+        cluster.create_topic("orders")
+        Confluent(cluster.bootstrap).produce("orders", [Message(b"%d" % number) for number in range(5)])
+        assert [record.value for record in cluster.records("orders")] == [b"3", b"4"]
+        assert [each[0].offset for each in looked] == [0, 5, 3, 5]
 
 
 @pytest.mark.timeout(60)

@@ -27,6 +27,7 @@ from ropewalk.client.calls.client import Client
 from ropewalk.client.calls.list_offsets import OffsetQuery
 from ropewalk.client.connections.address import parse_addresses
 from ropewalk.client.consumer import Consumer
+from ropewalk.client.errors import RemoteError
 from ropewalk.client.queues.administration import Queues, open_queues
 from ropewalk.node import life
 from ropewalk.node.life import Node
@@ -188,27 +189,13 @@ class AsyncCluster:
     async def records(self, topic: str, *, partition: int | None = None) -> list[Record]:
         """All that the topic holds at this moment, in order, partition by partition; or one partition's."""
         async with self._client() as client:
-            indexes = [each.index for each in (await client.topic(topic)).partitions]
-            found: dict[int, list[Record]] = {
-                index: [] for index in indexes if partition is None or index == partition
-            }
-            starts = await client.list_offsets(topic, dict.fromkeys(found, OffsetQuery.EARLIEST))
-            ends = await client.list_offsets(topic, dict.fromkeys(found, OffsetQuery.LATEST))
-            consumer = Consumer(
-                client,
-                {
-                    TopicPartition(topic, index): starts[index].offset
-                    for index in found
-                    if starts[index].offset < ends[index].offset
-                },
-            )
-            while consumer.positions:
-                for batch in await consumer.poll():
-                    index = batch.partition.partition
-                    found[index] += [record for record in batch.records if record.offset < ends[index].offset]
-                    if consumer.positions[batch.partition] >= ends[index].offset:
-                        del consumer.positions[batch.partition]
-        return [record for records in found.values() for record in records]
+            while True:
+                try:
+                    return await _held(client, topic, partition)
+                except RemoteError as error:
+                    if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
+                        raise
+                    # What was there when it was looked at has been removed: the topic begins later.
 
     async def _start(self) -> None:
         config = node_config(
@@ -263,6 +250,30 @@ class AsyncCluster:
         ) as queues:
             yield queues
         await _let_sockets_close()
+
+
+async def _held(client: Client, topic: str, partition: int | None) -> list[Record]:
+    indexes = [each.index for each in (await client.topic(topic)).partitions]
+    found: dict[int, list[Record]] = {
+        index: [] for index in indexes if partition is None or index == partition
+    }
+    starts = await client.list_offsets(topic, dict.fromkeys(found, OffsetQuery.EARLIEST))
+    ends = await client.list_offsets(topic, dict.fromkeys(found, OffsetQuery.LATEST))
+    consumer = Consumer(
+        client,
+        {
+            TopicPartition(topic, index): starts[index].offset
+            for index in found
+            if starts[index].offset < ends[index].offset
+        },
+    )
+    while consumer.positions:
+        for batch in await consumer.poll():
+            index = batch.partition.partition
+            found[index] += [record for record in batch.records if record.offset < ends[index].offset]
+            if consumer.positions[batch.partition] >= ends[index].offset:
+                del consumer.positions[batch.partition]
+    return [record for records in found.values() for record in records]
 
 
 class _Running:
