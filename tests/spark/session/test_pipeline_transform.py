@@ -40,9 +40,9 @@ ITEMS = ("rope", "tar", "hemp")
 class Shop:
     """A job, the topics that it reads, and the directory in which it leaves everything."""
 
-    def __init__(self, spark: SparkSession, node: Node, directory: Path) -> None:
+    def __init__(self, spark: SparkSession, node: Node, directory: Path, **config: str) -> None:
         self.spark, self.node, self.directory = spark, node, directory
-        self.orders = node.create(f"{directory.name}-orders")
+        self.orders = node.create(f"{directory.name}-orders", 2, **config)
         self.checkpoint = directory / "checkpoint"
         self._producer = Producer({"bootstrap.servers": node.bootstrap, "linger.ms": 5})
 

@@ -23,8 +23,8 @@ pytestmark = [pytest.mark.compat, pytest.mark.timeout(300)]
 class Copy(Shop):
     """Copies values to a topic or to a table."""
 
-    def __init__(self, spark: SparkSession, node: Node, directory: Path, to: str) -> None:
-        super().__init__(spark, node, directory)
+    def __init__(self, spark: SparkSession, node: Node, directory: Path, to: str, **config: str) -> None:
+        super().__init__(spark, node, directory, **config)
         self._to = to
         self._table = directory / "table"
         self._output = {"to": str(self._table)}
@@ -32,9 +32,14 @@ class Copy(Shop):
             self._output = {"to_topic": node.create(f"{directory.name}-copies", partitions=1), "tasks": "1"}
 
     def copy(self, view: str = "orders", **source: str) -> None:
+        self.run(source=source, **self._settings(view))
+
+    def copying(self, **source: str) -> Work:
+        return self.work(source=source, **self._settings("orders"))
+
+    def _settings(self, view: str) -> dict[str, Any]:
         views = {"orders": self.orders} if view == "orders" else {}
-        sql = f"SELECT value FROM {view}"
-        self.run(source=source, sql=sql, fields="", views=views, **self._output)
+        return {"sql": f"SELECT value FROM {view}", "fields": "", "views": views, **self._output}
 
     def work(self, *, source: dict[str, str] | None = None, **settings: Any) -> Work:
         made = super().work(source=source, **settings)
