@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from ropewalk.base.errors import RopewalkError
+from ropewalk.base.errors import QueueNotReady, RopewalkError
 from ropewalk.base.flow import Waiting
+from ropewalk.broker.queues.group_partitions import partition_of_group
 from ropewalk.metadata.queues import Queue
 from ropewalk.queues.messages import Delivered, Outgoing, Sent
 from ropewalk.sim.machines.world import EPOCH_MS
@@ -216,6 +217,76 @@ def test_polls_of_an_idle_queue_go_on_when_its_leader_is_killed() -> None:
             except RopewalkError:
                 await asyncio.sleep(0.1)
         assert texts_of(await waiting) == ["a"]
+
+    in_a_cluster(story, with_etcd=True)
+
+
+async def go_on_sending(nodes: Nodes, node_id: int, queue: Queue, text: str, group: str) -> None:
+    """Until it is taken."""
+    outcome: Sequence[Sent | RopewalkError] = ()
+    while not outcome or not isinstance(outcome[0], Sent):
+        outcome = await messages_at(nodes, node_id).send(
+            queue,
+            [Outgoing(body=text.encode(), sent_at_ms=EPOCH_MS, group=group, deduplication_id=text)],
+        )
+        await asyncio.sleep(0.1)
+
+
+@pytest.mark.parametrize("begins", ["before", "after"])
+@pytest.mark.parametrize("is_door_a_leader", [True, False])
+def test_a_poll_at_several_partitions_goes_on_at_the_next_leader_of_each(
+    begins: str, is_door_a_leader: bool
+) -> None:
+    """One of four leaders is killed, before or after the poll begins; what is sent to its partition afterwards is the answer."""
+
+    async def story(nodes: Nodes) -> None:
+        queue = await make(
+            nodes,
+            "work.fifo",
+            4,
+            DeduplicationScope="messageGroup",
+            FifoThroughputLimit="perMessageGroupId",
+        )
+        leaders = [leader_of(nodes, queue, index) for index in range(4)]
+        gone = next(each for each in leaders if each != 0)
+        index = leaders.index(gone)
+        group = next(
+            f"g{number}" for number in range(99) if partition_of_group(queue, f"g{number}", 4) == index
+        )
+        door = 0 if is_door_a_leader else next(each for each in NODES if each not in (0, gone))
+        waiting = asyncio.ensure_future(receive(nodes, door, queue, wait_ms=20_000))
+        if begins == "before":
+            await asyncio.sleep(3)
+        nodes.members[gone].kill()
+        if begins == "after":
+            waiting.cancel()
+            waiting = asyncio.ensure_future(receive(nodes, door, queue, wait_ms=20_000))
+        await nodes.until(
+            lambda: nodes[door].image.topic(queue.topic).partitions[index].leader not in (None, gone)
+        )
+        await go_on_sending(nodes, door, queue, "a", group)
+        assert texts_of(await waiting) == ["a"]
+
+    in_a_cluster(story, with_etcd=True)
+
+
+def test_a_short_poll_is_not_empty_where_a_leader_could_not_be_asked() -> None:
+    async def story(nodes: Nodes) -> None:
+        queue = await make(nodes, "work", 4)
+        leaders = [leader_of(nodes, queue, index) for index in range(4)]
+        gone = next(each for each in leaders if each != 0)
+        nodes.members[gone].kill()
+        for _ in range(4):
+            with pytest.raises(QueueNotReady):
+                await receive(nodes, 0, queue)
+        began_s = nodes.world.now_s
+        while True:  # until others lead
+            try:
+                assert await receive(nodes, 0, queue) == ()
+                break
+            except QueueNotReady:
+                await asyncio.sleep(0.1)
+        assert nodes.world.now_s > began_s
 
     in_a_cluster(story, with_etcd=True)
 

@@ -6,6 +6,7 @@
     gathered_calls.py      one call at a time to each node; what comes up meanwhile goes with the next
     transaction_entry.py   permission for a transaction to write to partitions, from its coordinator
     to_queues.py           from a door to the leaders of a queue's partitions
+    queue_receives.py      receives that go on where a leader dies or changes
     far_queues.py, queue_polls.py   partitions of queues that other nodes lead; receives that are left there
     ends.py                where the partitions of a topic end
     furthest.py            which replica of a partition holds most

@@ -2,26 +2,23 @@
 
 What a reader could get wrong
     Everything here may be awaited where there is no task: it waits for futures and nothing else.
-    A short poll asks one partition after the other, beginning with another one each time, and all of them before it is answered empty: nothing is
-    acquired twice over. A long poll waits at all of them, and what comes twice is released uncounted (`queues/long_poll.py`).
+    How a receive goes about with leaders that change is told in `queue_receives.py`.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Protocol, TypeVar
-from zlib import crc32
+from typing import TypeVar
 
 from ropewalk.base.errors import QueueNotReady, RopewalkError
-from ropewalk.base.flow import Waiting
 from ropewalk.base.ids import NodeId, OwnerId, TopicPartition
-from ropewalk.base.limits import QUEUE_FAR_RECEIVE_MS_MAX, QUEUE_LOOK_AGAIN_MS, QUEUE_PEEK_BYTES_MAX
+from ropewalk.base.limits import QUEUE_PEEK_BYTES_MAX
 from ropewalk.base.ports import Pool
 from ropewalk.broker.dispatch.dispatch import Dispatch
 from ropewalk.broker.dispatch.far_queues import FarQueues
+from ropewalk.broker.dispatch.queue_receives import Hold, QueueReceives
 from ropewalk.broker.queues.asked_partition import AskedPartition
 from ropewalk.broker.queues.group_partitions import partition_of_group
-from ropewalk.broker.queues.long_poll import LongPoll, Taken
 from ropewalk.broker.queues.looking import record_bytes
 from ropewalk.broker.queues.near_partition import NearPartition
 from ropewalk.broker.queues.queues import Queues
@@ -36,14 +33,6 @@ from ropewalk.queues.state import TaskShare
 T = TypeVar("T")
 
 
-class Hold(Protocol):
-    """Tells whoever waits when the client goes."""
-
-    def begin_wait(self, waiting: Waiting) -> None: ...
-
-    def end_wait(self, waiting: Waiting) -> None: ...
-
-
 class ToQueues:
     def __init__(self, queues: Queues, far: FarQueues, dispatch: Dispatch, pool: Pool) -> None:
         self._queues = queues
@@ -51,6 +40,7 @@ class ToQueues:
         self._dispatch = dispatch
         self._pool = pool
         self._turns = count()
+        self._receives = QueueReceives(queues, at=self._end, leader=dispatch.leader, turns=self._turns)
         self.counts = ReceiveCounts()
 
     def on_leaders_changed(self) -> None:
@@ -93,22 +83,10 @@ class ToQueues:
         hold: Hold,
     ) -> Sequence[Delivered]:
         """Empty where nothing came in time. What was taken for a client that has gone meanwhile is released."""
-        deadline_ms = self._queues.now_ms() + wait_ms
-        while True:
-            rest_ms = max(deadline_ms - self._queues.now_ms(), 0)
-            command = Receive(count_max, visibility_ms, rest_ms, request_id)
-            try:
-                delivered = await self._receive(queue, command, hold)
-            except QueueNotReady:
-                rest_ms = deadline_ms - self._queues.now_ms()
-                if rest_ms <= 0:
-                    raise
-                # Nobody leads it for the moment, or somebody else does by now.
-                if await self._changed(min(rest_ms, QUEUE_LOOK_AGAIN_MS), hold):
-                    continue
-                delivered = ()
-            self.counts.note(queue.queue_id, delivered)
-            return delivered
+        command = Receive(count_max, visibility_ms, wait_ms, request_id)
+        delivered = await self._receives.receive(queue, command, self._partition_count(queue), hold)
+        self.counts.note(queue.queue_id, delivered)
+        return delivered
 
     async def delete(self, queue: Queue, receipts: Sequence[Receipt]) -> Sequence[RopewalkError | None]:
         def ask(end: AskedPartition, positions: Sequence[int]) -> "asyncio.Future[Done]":
@@ -187,71 +165,6 @@ class ToQueues:
             return None
         return next(iter(await self._end(queue, partition).look_at(offset)), None)
 
-    async def _receive(self, queue: Queue, command: Receive, hold: Hold) -> Sequence[Delivered]:
-        # Whoever repeats a receive under its id asks in the same order again.
-        ends = self._in_turn(queue, crc32(command.request_id) if command.request_id else next(self._turns))
-        if len(ends) > 1:
-            short = Receive(command.count_max, command.visibility_ms, 0, command.request_id)
-            failure: RopewalkError | None = None
-            for end in ends:
-                try:
-                    delivered = await self._poll([end], short, hold)
-                except RopewalkError as error:  # the others may have something
-                    failure = error
-                    continue
-                if delivered or delivered is None:
-                    return delivered or ()
-            if command.wait_ms <= 0:
-                if failure is not None:  # nobody knows whether there is anything
-                    raise failure
-                return ()
-        return await self._poll(ends, command, hold) or ()
-
-    async def _poll(
-        self, ends: Sequence[AskedPartition], command: Receive, hold: Hold
-    ) -> Sequence[Delivered] | None:
-        """None where the client has gone."""
-        poll = LongPoll()
-        poll.wait_at(ends, command)
-        if poll.taken.done():
-            return await self._delivered(poll, hold, poll.taken.result())
-        guard = None
-        # A leader that hangs keeps nobody waiting for longer than was asked for.
-        if any(end.is_far for end in ends):
-            late_ms = command.wait_ms + QUEUE_FAR_RECEIVE_MS_MAX
-            guard = asyncio.get_running_loop().call_later(late_ms / 1000, poll.hurry)
-        hold.begin_wait(poll)
-        try:
-            taken = await poll.taken
-        finally:
-            hold.end_wait(poll)
-            if guard is not None:
-                guard.cancel()
-        return await self._delivered(poll, hold, taken)
-
-    async def _delivered(self, poll: LongPoll, hold: Hold, taken: Taken | None) -> Sequence[Delivered] | None:
-        if poll.has_gone():
-            if taken is not None:
-                taken.end.release(taken.received)
-            return None
-        if taken is None:
-            return ()
-        at_hand = taken.end.at_hand(taken.received)
-        if at_hand is not None:
-            return at_hand
-        hold.begin_wait(poll)
-        try:
-            delivered = await taken.end.deliver(taken.received)
-        except RopewalkError:
-            taken.end.release(taken.received)
-            raise
-        finally:
-            hold.end_wait(poll)
-        if poll.has_gone():
-            taken.end.release(taken.received)
-            return None
-        return delivered
-
     async def _settle(
         self,
         queue: Queue,
@@ -286,19 +199,6 @@ class ToQueues:
                 for position in positions:
                     outcomes[position] = error
         return asked
-
-    async def _changed(self, within_ms: float, hold: Hold) -> bool:
-        """After a while, or when something has changed that may bring the queue back; not if the client has gone."""
-        poll = LongPoll()
-        timer = asyncio.get_running_loop().call_later(within_ms / 1000, _let_go, poll)
-        self._queues.tell_when_changed(poll.taken)
-        hold.begin_wait(poll)
-        try:
-            await poll.taken
-        finally:
-            hold.end_wait(poll)
-            timer.cancel()
-        return not poll.is_over
 
     def _in_turn(self, queue: Queue, start: int) -> list[AskedPartition]:
         """Its partitions that somebody leads, one after the other from the one that `start` chooses. Raises `QueueNotReady` where there is none."""
@@ -345,11 +245,6 @@ class ToQueues:
         if topic is None:
             raise QueueNotReady(f"queue {queue.name} has no topic here")
         return len(topic.partitions)
-
-
-def _let_go(poll: LongPoll) -> None:
-    if not poll.taken.done():
-        poll.taken.set_result(None)
 
 
 def _put(outcomes: list[T], positions: Sequence[int], told: Sequence[T]) -> None:
