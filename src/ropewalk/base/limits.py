@@ -1238,8 +1238,8 @@ CONSOLE_LOOK_SHARE: Final = 10
 CONSOLE_WATCHED_MS: Final = 60_000
 """How long the looks go on after the last reader has gone, so that one who comes back finds a chart and not a blank."""
 
-CONSOLE_ROWS_MAX: Final = 1_000
-"""Rows of one table on a page. Beyond that a page says how many there are and asks for a filter."""
+CONSOLE_ROWS_MAX: Final = 100
+"""Rows of one table on a page: as many as a person looks through. What is beyond is on further pages, and found by the filter."""
 
 # Telemetry
 

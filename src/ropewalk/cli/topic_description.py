@@ -12,6 +12,7 @@ _PARTITION_COLUMNS: Final = ("PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR", 
 def print_topic(topic: TopicDescription) -> None:
     facts = [topic.topic, f"id {topic.id}", counted(len(topic.partitions), "partition")]
     facts += [f"owner {topic.owner}"] if topic.owner is not None else []
+    facts += [f"queue {topic.queue}"] if topic.queue is not None else []
     facts += [f"created {_time(topic.created_at_ms)}"] if topic.created_at_ms is not None else []
     if topic.modified_at_ms is not None and topic.modified_at_ms != topic.created_at_ms:
         facts.append(f"changed {_time(topic.modified_at_ms)}")

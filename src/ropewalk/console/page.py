@@ -13,6 +13,8 @@ from ropewalk.console.options import ConsoleOptions
 from ropewalk.console.watching import Watcher
 from ropewalk.http1.events import EventStream
 from ropewalk.http1.forms import Form
+from ropewalk.views.offsets import OutsidePartition
+from ropewalk.views.words import NotUnderstood
 
 BASE = "/console/"
 
@@ -89,7 +91,7 @@ class Page(Struct, frozen=True, kw_only=True):
     """Whether this console has it."""
 
 
-def link(page: str, **query: str | int | Sequence[str] | None) -> str:
+def link(page: str, /, **query: str | int | Sequence[str] | None) -> str:
     """The address of a page, with what it is asked with; what is None is left out."""
     said = [(name, value) for name, value in query.items() if value is not None and value != ""]
     return BASE + page + ("?" + urlencode(said, doseq=True) if said else "")
@@ -98,4 +100,6 @@ def link(page: str, **query: str | int | Sequence[str] | None) -> str:
 REFUSALS: Mapping[type[RopewalkError], HTTPStatus] = {
     Wrong: HTTPStatus.UNPROCESSABLE_ENTITY,
     NotThere: HTTPStatus.NOT_FOUND,
+    NotUnderstood: HTTPStatus.UNPROCESSABLE_ENTITY,
+    OutsidePartition: HTTPStatus.UNPROCESSABLE_ENTITY,
 }

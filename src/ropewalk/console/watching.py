@@ -43,6 +43,7 @@ class Watcher:
         self._former: Sample | None = None
         self._picture: Picture | None = None
         self._looked_at_ms = 0.0
+        self._took_ms = 0.0
         self._points: deque[Point] = deque(maxlen=CONSOLE_POINTS_MAX)
         self._streams: dict[EventStream, None] = {}
         self._wanted_at_ms = clock.monotonic_ms()
@@ -63,12 +64,18 @@ class Watcher:
     async def picture(self) -> Picture:
         """As fresh as a page needs it. Raises what the cluster says."""
         self._wanted_at_ms = self._clock.monotonic_ms()
-        if self._picture is None or self._wanted_at_ms - self._looked_at_ms > _FRESH_MS:
+        if self._is_stale():
             async with self._look:
-                if self._picture is None or self._clock.monotonic_ms() - self._looked_at_ms > _FRESH_MS:
+                if self._is_stale():
                     await self._take()
         assert self._picture is not None, "a look that comes to nothing raises"
         return self._picture
+
+    async def seen(self) -> tuple[Picture, Sample]:
+        """The picture, and the sample that it shows."""
+        picture = await self.picture()
+        assert self._former is not None, "a picture is drawn of a sample"
+        return picture, self._former
 
     def follow(self, stream: EventStream) -> None:
         """Tell it all that is known, and then each point as it comes."""
@@ -102,11 +109,18 @@ class Watcher:
         finally:
             self.is_running = False
 
+    def _is_stale(self) -> bool:
+        """A page of a large cluster shows what the last look saw, and does not wait for one of its own."""
+        age_ms = self._clock.monotonic_ms() - self._looked_at_ms
+        return self._picture is None or age_ms > max(_FRESH_MS, 2 * CONSOLE_LOOK_SHARE * self._took_ms)
+
     def _is_wanted(self) -> bool:
         return self.is_followed or self._clock.monotonic_ms() - self._wanted_at_ms < CONSOLE_WATCHED_MS
 
     async def _take(self) -> None:
+        began_ms = self._clock.monotonic_ms()
         sample = await self._source.look()
+        self._took_ms = self._clock.monotonic_ms() - began_ms
         picture = draw(self._former, sample)
         self._former, self._picture, self._looked_at_ms = sample, picture, sample.at_ms
         lags = [each.lag for each in picture.groups if each.lag is not None]

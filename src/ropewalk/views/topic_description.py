@@ -44,6 +44,8 @@ class TopicDescription(Struct, frozen=True):
     modified_at_ms: int | None
     partitions: tuple[PartitionDescription, ...]
     settings: tuple[SettingDescription, ...]
+    queue: str | None = None
+    """The name of the queue that it is of."""
 
 
 _Nodes = tuple[int, ...]
@@ -83,6 +85,7 @@ async def collect(client: Client, name: str, *, all_settings: bool) -> TopicDesc
             for setting in settings
             if all_settings or not setting.is_default
         ),
+        state.queue if state is not None else None,
     )
 
 

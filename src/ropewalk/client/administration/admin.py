@@ -72,6 +72,8 @@ class Setting(Struct, frozen=True, gc=False):
     is_read_only: bool
     is_sensitive: bool
     documentation: str | None = None
+    inherited: tuple[str, str | None] | None = None
+    """The setting that would apply if nothing was set for the thing itself, and its value in that one's unit; None where nobody asked."""
 
     @property
     def is_default(self) -> bool:
@@ -168,6 +170,7 @@ class Admin:
         name: str,
         *,
         with_documentation: bool = False,
+        with_inherited: bool = False,
         deadline_ms: float | None = None,
     ) -> list[Setting]:
         """All settings of a topic (by name) or a broker (by its node id in digits), in the broker's order."""
@@ -181,6 +184,7 @@ class Admin:
             )
             request = describe_configs.DescribeConfigsRequest(
                 resources=(describe_configs.DescribeConfigsResource(kind, name, None),),
+                include_synonyms=with_inherited,
                 include_documentation=with_documentation,
             )
             response = await connection.call(describe_configs.API, request, deadline_ms=until_ms)
@@ -353,6 +357,14 @@ def _creatable(topic: NewTopic) -> create_topics.CreatableTopic:
 def _setting(config: describe_configs.DescribeConfigsResourceResult) -> Setting:
     sources = {source.value for source in SettingSource}
     source = SettingSource(config.config_source) if config.config_source in sources else SettingSource.UNKNOWN
+    beneath = (each for each in config.synonyms if each.source != config.config_source)
+    inherited = next(((each.name, each.value) for each in beneath), None)
     return Setting(
-        config.name, config.value, source, config.read_only, config.is_sensitive, config.documentation
+        config.name,
+        config.value,
+        source,
+        config.read_only,
+        config.is_sensitive,
+        config.documentation,
+        inherited,
     )

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ropewalk.base.ids import NodeId
 from ropewalk.client.calls.client import Client
@@ -127,6 +128,8 @@ class TopicState(Struct, frozen=True, gc=False):
     created_at_ms: int | None
     modified_at_ms: int | None
     partitions: tuple[PartitionState, ...]
+    queue: str | None = None
+    """The name of the queue that it is of."""
 
 
 class ClusterViewer:
@@ -290,13 +293,12 @@ def _topic_state(topic: describe_topic_partitions.DescribeTopicPartitionsRespons
             )
             for each in topic.partitions
         ),
+        topic.queue,
     )
 
 
 def _with_partitions(topic: TopicState, partitions: tuple[PartitionState, ...]) -> TopicState:
-    return TopicState(
-        topic.name, topic.is_internal, topic.owner, topic.created_at_ms, topic.modified_at_ms, partitions
-    )
+    return replace(topic, partitions=partitions)
 
 
 def _nodes(numbers: Sequence[int]) -> tuple[NodeId, ...]:

@@ -4,6 +4,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from ropewalk.console.page import Page
-from ropewalk.console.pages import overview
+from ropewalk.console.pages import overview, topic, topics
 
-PAGES: Final[Sequence[Page]] = (overview.PAGE,)
+PAGES: Final[Sequence[Page]] = (overview.PAGE, topics.PAGE, topic.PAGE)

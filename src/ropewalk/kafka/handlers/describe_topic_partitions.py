@@ -5,7 +5,7 @@ Behaviour worth knowing
     Topics that do not exist come first and do not count towards the limit.
     A cursor names the first partition to be answered. With topics named it must be one of them; with all of them
     asked for it may have been deleted meanwhile, and the answer goes on behind it.
-    Owner, times, observers, moves and the least number in sync are told, in fields of our own, to those who ask for them.
+    Owner, times, the queue that a topic is of, observers, moves and the least number in sync are told, in fields of our own, to those who ask for them.
     The last known eligible leader is the last leader of a partition that nobody may lead for the moment.
 """
 
@@ -64,7 +64,9 @@ async def handle(
             next_cursor = Cursor(topic.name, first)
             break
         page = topic.partitions[first : first + room]
-        described.append(_describe(topic, page, serving, settings if request.include_details else None))
+        described.append(
+            _describe(topic, page, image, serving, settings if request.include_details else None)
+        )
         room -= len(page)
         if first + len(page) < len(topic.partitions):
             next_cursor = Cursor(topic.name, first + len(page))
@@ -96,10 +98,15 @@ def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
 
 
 def _describe(
-    topic: Topic, page: tuple[Partition, ...], serving: frozenset[NodeId], settings: AppliedSettings | None
+    topic: Topic,
+    page: tuple[Partition, ...],
+    image: Image,
+    serving: frozenset[NodeId],
+    settings: AppliedSettings | None,
 ) -> DescribeTopicPartitionsResponseTopic:
     """With settings where details are wanted."""
     with_details = settings is not None
+    queue = image.queues.by_topic(topic.topic_id) if with_details else None
     return DescribeTopicPartitionsResponseTopic(
         error_code=ErrorCode.NONE,
         name=topic.name,
@@ -127,4 +134,5 @@ def _describe(
         owner=topic.owner if with_details else None,
         created_at_ms=topic.created_at_ms if with_details else 0,
         modified_at_ms=topic.modified_at_ms if with_details else 0,
+        queue=None if queue is None else queue.name,
     )

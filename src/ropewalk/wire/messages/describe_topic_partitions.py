@@ -1,6 +1,6 @@
 """DescribeTopicPartitions (key 75): topics page by page, with their eligible leader replicas. There is one version.
 
-Ours, for those who ask: who owns a topic, when it was made and changed, who observes it, and what is being moved.
+Ours, for those who ask: who owns a topic, when it was made and changed, which queue it is of, who observes it, and what is being moved.
 """
 
 from typing import Annotated, Final
@@ -53,6 +53,8 @@ class DescribeTopicPartitionsResponseTopic(Message, frozen=True):
     owner: Annotated[str | None, tagged(10_000)] = None
     created_at_ms: Annotated[Int64, tagged(10_001)] = 0
     modified_at_ms: Annotated[Int64, tagged(10_002)] = 0
+    queue: Annotated[str | None, tagged(10_003)] = None
+    """The name of the queue whose messages are in it."""
 
 
 class DescribeTopicPartitionsResponse(Message, frozen=True):
