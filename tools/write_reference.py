@@ -32,9 +32,13 @@ from ropewalk.metadata.settings.broker import BROKER_SETTINGS
 from ropewalk.metadata.settings.setting import Change, Setting
 from ropewalk.metadata.settings.topic import TOPIC_SETTINGS
 from ropewalk.node.settings import NODE_SETTINGS
+from ropewalk.security.access import ResourceType
 from ropewalk.sqs.actions import ACTIONS, OWN_ACTIONS, Action
 from ropewalk.sqs.attributes import ATTRIBUTES, Attribute, Kind
 from ropewalk.sqs.errors import Fault
+from ropewalk.sqs.needs import Creation, Listing, OnQueue
+from ropewalk.sqs.needs import Needs as ActionNeeds
+from ropewalk.sqs.needs import Right as RightOnQueue
 
 PAGES: Final = Path(__file__).resolve().parent.parent / "docs" / "reference"
 _REGION: Final = re.compile(r"(<!-- table: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -214,8 +218,26 @@ def _actions(actions: Iterable[Action]) -> str:
         names = dict(zip(shape.__struct_fields__, shape.__struct_encode_fields__, strict=True))
         required = {names[field] for field in shape.REQUIRED}
         parameters = [f"**{name}**" if name in required else name for name in names.values()]
-        rows.append((f"`{action.name}`", ", ".join(parameters), _behind_colon(action.request.__module__)))
-    return _table(("action", "takes", "what it does"), rows)
+        purpose = _behind_colon(action.request.__module__)
+        rows.append((f"`{action.name}`", ", ".join(parameters), _action_needs(action.needs), purpose))
+    return _table(("action", "takes", "needs", "what it does"), rows)
+
+
+def _action_needs(needs: ActionNeeds) -> str:
+    match needs:
+        case Listing():
+            return "nothing (others are hidden)"
+        case Creation(said=said):
+            needed = "CREATE, or CREATE on the cluster"
+        case OnQueue(rights=rights, said=said, is_deletion=is_deletion):
+            needed = ", ".join(_right_on_queue(each) for each in rights)
+            if is_deletion:
+                said = "where `cluster.delete.by` is `admin`, ALTER on the cluster as well"
+    return f"{needed}; {said}" if said else needed
+
+
+def _right_on_queue(right: RightOnQueue) -> str:
+    return f"{right.operation.name}{' group' if right.resource_type is ResourceType.GROUP else ''}"
 
 
 def _sqs_attributes() -> str:

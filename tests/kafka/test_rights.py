@@ -648,7 +648,6 @@ def test_clients_at_the_door_are_anonymous_and_refused() -> None:
     ("settings", "said"),
     [
         pytest.param(("super.users=alice",), "super.users names 'alice', must be TYPE:NAME", id="no type"),
-        pytest.param(("sqs.listen=127.0.0.1:9324",), "set sqs.listen to none", id="a door without rights"),
     ],
 )
 def test_a_node_that_could_not_keep_its_rules_does_not_start(settings: tuple[str, ...], said: str) -> None:

@@ -11,11 +11,14 @@ from xml.etree import ElementTree
 
 from ropewalk.base.budget import ByteBudget
 from ropewalk.base.limits import NODE_BUFFER_BYTES_MAX
+from ropewalk.broker.access import Access
 from ropewalk.http1.connections import HttpConnections
 from ropewalk.http1.listener import HttpListener
 from ropewalk.http1.message import Answer, Request, text_answer
+from ropewalk.metadata.image import Image
 from ropewalk.node.sqs_door import BOUNDS
 from ropewalk.sim.machines.world import NodePorts, World
+from ropewalk.sqs.admission import Admission
 from ropewalk.sqs.authentication import AnyKey, Authentication
 from ropewalk.sqs.desk import Desk, DeskRules
 from ropewalk.sqs.receipts import Receipts
@@ -185,11 +188,13 @@ def visiting(
     topics: tuple[str, ...] = (),
     in_flight_max: int = 120_000,
     rules: DeskRules = RULES,
+    access: Callable[[World], Access] = lambda _: Access(Image()),
 ) -> T:
     async def open_door(world: World, ports: NodePorts) -> FakeEngine:
         engine = FakeEngine(ports.clock, topics=topics, in_flight_max=in_flight_max)
         desk = Desk(engine, ports.clock, Receipts("a cluster"), lambda: rules)
-        routes = Routes(desk, authentication(world), ports.rng, pages={"/livez": _live})
+        admission = Admission(desk, access(world))
+        routes = Routes(admission, authentication(world), ports.rng, pages={"/livez": _live})
         connections = HttpConnections("sqs", ports.clock, BOUNDS, ByteBudget(NODE_BUFFER_BYTES_MAX))
         await HttpListener.start(ports.network, "node", 9324, connections=connections, answer=routes.answer)
         return engine

@@ -145,8 +145,8 @@ NODE_SETTINGS: Final[Mapping[str, Setting]] = {
             "sqs.credentials",
             Kind.STRING,
             "",
-            "A TOML file of access keys, each a table with `secret` and, for those who may administrate, `admin = true`; mode 0600. It is read again "
-            "when it changes. Empty is development: any key will do, on a loopback address.",
+            "A TOML file of access keys, each a table with `secret`, the `user` whose it is and, for those who may administrate where no rules decide, `admin = true`; "
+            "mode 0600. It is read again when it changes. Empty is development: any key will do, on a loopback address, and is nobody's in rules.",
             change=Change.READ_ONLY,
         ),
         Setting(

@@ -36,6 +36,7 @@ from ropewalk.node.config import Config
 from ropewalk.node.doors import SQS, Door, advertised
 from ropewalk.node.exposure import is_loopback
 from ropewalk.node.listening import listen_at
+from ropewalk.sqs.admission import Admission
 from ropewalk.sqs.authentication import AnyKey, Key, KnownKeys
 from ropewalk.sqs.credentials import SETTING as CREDENTIALS
 from ropewalk.sqs.credentials import Stamp, read_keys, stamp_of
@@ -80,7 +81,7 @@ def sqs_door(parts: Parts) -> Door | None:
         NodeEngine(parts.cluster.image.queues, parts.queue_changes, parts.to_queues),
         ports.clock,
         Receipts(parts.place.directory.identity.cluster_id),
-        partial(_rules, parts, has_keys=bool(config[CREDENTIALS])),
+        partial(_rules, parts, knows_callers=bool(config[CREDENTIALS]) or parts.access.is_on),
     )
     health = parts.instruments.health
 
@@ -88,7 +89,7 @@ def sqs_door(parts: Parts) -> Door | None:
         stamp = stamp_of(config[CREDENTIALS])  # before it is read: what changes meanwhile is noticed
         keys = await _keys(config, parts)
         routes = Routes(
-            desk,
+            Admission(desk, parts.access),
             keys or AnyKey(),
             ports.rng,
             origin=_origin(config),
@@ -113,13 +114,13 @@ def sqs_door(parts: Parts) -> Door | None:
     return Door(SQS, listen, (partial(advertised, config, "sqs.advertise", _registered_as(config)),))
 
 
-def _rules(parts: Parts, *, has_keys: bool) -> DeskRules:
+def _rules(parts: Parts, *, knows_callers: bool) -> DeskRules:
     """As the cluster has them: a configuration that says otherwise is warned of when the node starts."""
     settings = parts.topics.broker_settings
     return DeskRules(
         settings.sqs_account,
         settings.sqs_fifo_partitions,
-        has_keys and settings.cluster_delete_by == "admin",
+        knows_callers and settings.cluster_delete_by == "admin",
     )
 
 

@@ -13,6 +13,9 @@ BY_OAUTH: Final = "OAUTHBEARER"
 BY_TOKEN: Final = "token"
 """By a token of the cluster's own, whatever it came in."""
 
+BY_SIGNATURE: Final = "signature"
+"""By requests that are signed with an access key."""
+
 
 class CertificateRefused(RopewalkError):
     """A certificate that says no name, not the one that is claimed, or none any more."""
@@ -24,7 +27,7 @@ class Identity(Struct, frozen=True):
 
     groups: tuple[str, ...] = ()
     method: str = ANONYMOUS
-    """`anonymous`, `certificate`, the SASL mechanism by which a name was proved, or `token` for one of the cluster's own."""
+    """`anonymous`, `certificate`, the SASL mechanism by which a name was proved, `token` for one of the cluster's own, or `signature`."""
 
     ends_at_ms: float | None = None
     """By the node's clock; None: it does not end."""

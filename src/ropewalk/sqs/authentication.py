@@ -2,6 +2,7 @@
 
 What a reader could get wrong
     In development any key will do, and none. Nothing is checked, so such a door listens on a loopback address only, unless somebody insists.
+    What a request says of itself there proves nothing: where rules decide, it is nobody's in particular.
 """
 
 from collections.abc import Mapping
@@ -12,6 +13,8 @@ from msgspec import Struct
 from ropewalk.base.ports import Clock
 from ropewalk.http1.message import Request
 from ropewalk.security import sigv4
+from ropewalk.security.identity import ANONYMOUS_IDENTITY, BY_SIGNATURE
+from ropewalk.security.identity import Identity as Owner
 from ropewalk.security.sigv4 import (
     Claim,
     SignatureRefused,
@@ -43,6 +46,8 @@ class Identity(Struct, frozen=True):
     access_key: str
     region: str
     is_admin: bool = True
+    owner: Owner = ANONYMOUS_IDENTITY
+    """Whose key it is, as far as that was proved."""
 
 
 class Key(Struct, frozen=True):
@@ -50,6 +55,8 @@ class Key(Struct, frozen=True):
 
     secret: str
     is_admin: bool = False
+    user: str = ""
+    """Whose it is; empty: it has no owner but itself, and is called as its id is."""
 
 
 class Authentication(Protocol):
@@ -73,16 +80,19 @@ class AnyKey:
 class KnownKeys:
     """Signatures are verified, with keys that may change while the node runs."""
 
-    __slots__ = ("_clock", "_keys", "_signing_keys")
+    __slots__ = ("_clock", "_keys", "_owners", "_signing_keys")
 
     def __init__(self, clock: Clock, keys: Mapping[str, Key]) -> None:
         self._clock = clock
-        self._keys = dict(keys)
-        self._signing_keys = SigningKeys()
+        self.replace(keys)
 
     def replace(self, keys: Mapping[str, Key]) -> None:
         """From the next request on these count and no others."""
         self._keys = dict(keys)
+        self._owners = {
+            access_key: Owner(f"User:{key.user or access_key}", method=BY_SIGNATURE)
+            for access_key, key in keys.items()
+        }
         self._signing_keys = SigningKeys()
 
     def identify(self, request: Request) -> Identity:
@@ -103,7 +113,8 @@ class KnownKeys:
         return self._identity(claim)
 
     def _identity(self, claim: Claim) -> Identity:
-        return Identity(claim.access_key, claim.region, self._keys[claim.access_key].is_admin)
+        access_key = claim.access_key
+        return Identity(access_key, claim.region, self._keys[access_key].is_admin, self._owners[access_key])
 
     def _secret_of(self, access_key: str) -> str | None:
         key = self._keys.get(access_key)

@@ -1,10 +1,12 @@
-"""The file of access keys: which there are, their secrets, and who may administrate.
+"""The file of access keys: which there are, their secrets, whose they are, and who may administrate.
 
     [AKIAIOSFODNN7EXAMPLE]
     secret = "…"
+    user = "alice"
     admin = true
 
 What a reader could get wrong
+    A key without `user` is its own: rules name it as `User:` and its id.
     Nobody but its owner may read or write the file: whoever knows a secret is who it says. A file that others may read is refused.
 """
 
@@ -20,6 +22,7 @@ from msgspec import Struct
 
 from ropewalk.base.errors import InvalidSetting
 from ropewalk.base.limits import SQS_CREDENTIALS_BYTES_MAX
+from ropewalk.security.names import refusal_of
 from ropewalk.sqs.authentication import Key
 
 SETTING: Final = "sqs.credentials"
@@ -36,6 +39,7 @@ class Stamp(Struct, frozen=True):
 
 class _Entry(Struct, frozen=True, forbid_unknown_fields=True):
     secret: str
+    user: str = ""
     admin: bool = False
 
 
@@ -80,7 +84,10 @@ def parse_keys(content: bytes, path: str) -> Mapping[str, Key]:
             raise InvalidSetting(f"{SETTING}: {path}: {access_key}: {error}") from None
         if not read.secret or not access_key:
             raise InvalidSetting(f"{SETTING}: {path}: {access_key} has no secret")
-        keys[access_key] = Key(read.secret, read.admin)
+        reason = refusal_of(read.user or access_key)
+        if reason is not None:
+            raise InvalidSetting(f"{SETTING}: {path}: {access_key}: {reason}")
+        keys[access_key] = Key(read.secret, read.admin, read.user)
     if not keys:
         raise InvalidSetting(f"{SETTING}: {path} names no access key")
     return keys

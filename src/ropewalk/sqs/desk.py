@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from ropewalk.base.ports import Clock
 from ropewalk.metadata.queues import Queue
+from ropewalk.security.identity import ANONYMOUS_IDENTITY, Identity
 from ropewalk.sqs import urls
 from ropewalk.sqs.engine import Engine, Hold
 from ropewalk.sqs.errors import ACCESS_DENIED, INVALID_PARAMETER_VALUE, SqsRefusal, no_such_queue
@@ -32,6 +33,9 @@ class Caller(Struct, frozen=True):
     """Scheme and authority that queues' addresses begin with."""
     hold: Hold
     is_admin: bool = True
+    identity: Identity = ANONYMOUS_IDENTITY
+    """Whose rights count, where rules decide."""
+    host: str = ""
 
 
 class DeskRules(Struct, frozen=True):
@@ -70,6 +74,10 @@ class Desk:
         if queue is None:
             raise no_such_queue()
         return queue
+
+    def target(self, name: str) -> Queue | None:
+        """A queue that messages are to go to. Raises `SqsRefusal` where the caller may not send them there."""
+        return self.engine.facts.get(name)
 
     def url(self, caller: Caller, name: str) -> str:
         return urls.queue_url(caller.origin, self.account, name)

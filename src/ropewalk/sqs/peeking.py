@@ -6,6 +6,7 @@ Behaviour worth knowing
 """
 
 from collections.abc import Mapping
+from functools import partial
 from http import HTTPStatus
 from typing import Final
 
@@ -14,13 +15,18 @@ import msgspec
 from ropewalk.base.limits import SQS_PEEK_MESSAGES_MAX
 from ropewalk.http1.message import Answer, Request
 from ropewalk.sqs import query_protocol
+from ropewalk.sqs.admission import Admission
 from ropewalk.sqs.desk import Caller, Desk
 from ropewalk.sqs.errors import missing
 from ropewalk.sqs.handlers.receive_message import ReceiveMessageResult
 from ropewalk.sqs.json_protocol import REQUEST_ID
 from ropewalk.sqs.messages import AttributeValue
+from ropewalk.sqs.needs import RECEIVE, at_url
 from ropewalk.sqs.receiving import SYSTEM_ATTRIBUTES, Message, Rendering
+from ropewalk.sqs.urls import name_in_url
 
+NEEDS: Final = at_url(RECEIVE, is_asked_again=True)
+"""As ReceiveMessage: bodies are shown."""
 _HANDLE: Final = "SQS/BACKDOOR/ACCESS"
 """What LocalStack shows in place of a receipt handle: nothing can be done with it."""
 _JSON: Final = "application/json"
@@ -28,12 +34,27 @@ _JSON: Final = "application/json"
 _encode_xml: Final = query_protocol.encoder_of("ReceiveMessage", ReceiveMessageResult)
 
 
-async def answer(request: Request, desk: Desk, caller: Caller, request_id: str, path: str) -> Answer:
+async def answer(
+    request: Request, admission: Admission, caller: Caller, request_id: str, path: str
+) -> Answer:
     """Raises `SqsRefusal`."""
     fields = query_protocol.parameters(request)
     url = fields.get("QueueUrl") or request.path.removeprefix(path).strip("/")
     if not url:
         raise missing("QueueUrl")
+    messages = await admission.look(NEEDS, name_in_url(url), caller, partial(_seen, url, fields))
+    if _JSON not in request.headers.get("accept", ""):
+        document = _encode_xml(ReceiveMessageResult(messages=messages), request_id)
+        return query_protocol.answer(document, request_id)
+    return Answer(
+        HTTPStatus.OK,
+        (msgspec.json.encode(_as_json(messages, request_id)),),
+        _JSON,
+        ((REQUEST_ID, request_id),),
+    )
+
+
+async def _seen(url: str, fields: Mapping[str, str], _: None, desk: Desk, caller: Caller) -> list[Message]:
     queue = desk.queue(url)
     shown = {"visible", "unread"}
     if fields.get("ShowInvisible", "").lower() == "true":
@@ -42,7 +63,7 @@ async def answer(request: Request, desk: Desk, caller: Caller, request_id: str, 
         shown.add("delayed")
     seen = await desk.engine.messages.peek(queue, count_max=SQS_PEEK_MESSAGES_MAX)
     rendering = Rendering(desk, caller, queue, SYSTEM_ATTRIBUTES, lambda _: True)
-    messages = [
+    return [
         rendering.message(
             each.partition,
             each.record,
@@ -54,15 +75,6 @@ async def answer(request: Request, desk: Desk, caller: Caller, request_id: str, 
         for each in seen
         if each.state in shown
     ]
-    if _JSON not in request.headers.get("accept", ""):
-        document = _encode_xml(ReceiveMessageResult(messages=messages), request_id)
-        return query_protocol.answer(document, request_id)
-    return Answer(
-        HTTPStatus.OK,
-        (msgspec.json.encode(_as_json(messages, request_id)),),
-        _JSON,
-        ((REQUEST_ID, request_id),),
-    )
 
 
 def _as_json(messages: list[Message], request_id: str) -> Mapping[str, object]:

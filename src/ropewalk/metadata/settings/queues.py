@@ -31,7 +31,8 @@ _CATALOGUE: Final = (
         "cluster.delete.by",
         Kind.STRING,
         "anyone",
-        "Who may delete and purge queues through the SQS API where there are keys: `anyone` with a key, or those whose key has `admin = true`.",
+        "Who may delete and purge queues through the SQS API where there are keys: `anyone` with a key, or those whose key has `admin = true`; where rules decide, "
+        "those with ALTER on the cluster.",
         choices=("anyone", "admin"),
         agreed=True,
     ),

@@ -67,7 +67,7 @@ def checked_attributes(name: str, given: Mapping[str, str], desk: Desk) -> dict[
         raise SqsRefusal(INVALID_ATTRIBUTE_NAME, f"Unknown Attribute {FIFO_QUEUE}.")
     is_fifo = fifo is not None
     check_queue_name(name, wants_fifo=is_fifo)
-    checked = canonical(attributes, name=name, is_fifo=is_fifo, find=desk.engine.facts.get)
+    checked = canonical(attributes, name=name, is_fifo=is_fifo, find=desk.target)
     return check_together(checked, {}, is_fifo=is_fifo)
 
 

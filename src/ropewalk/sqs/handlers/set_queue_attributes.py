@@ -23,7 +23,7 @@ async def handle(request: SetQueueAttributesRequest, desk: Desk, _caller: Caller
     if fifo is not None and fifo.lower() != TRUE:
         text = f"Invalid value for the parameter {FIFO_QUEUE}. Reason: Modifying queue type is not supported."
         raise SqsRefusal(INVALID_ATTRIBUTE_VALUE, text)
-    checked = canonical(attributes, name=queue.name, is_fifo=queue.is_fifo, find=desk.engine.facts.get)
+    checked = canonical(attributes, name=queue.name, is_fifo=queue.is_fifo, find=desk.target)
     changes = check_together(checked, queue.attributes, is_fifo=queue.is_fifo)
     if changes:
         await desk.engine.changes.change(queue.name, changes)

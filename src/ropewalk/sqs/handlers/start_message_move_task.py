@@ -45,6 +45,7 @@ async def handle(
     target: str | None = None
     if request.destination_arn is not None:
         target = find_by_arn(request.destination_arn, "DestinationArn", desk).name
+        desk.target(target)
     per_second = request.max_number_of_messages_per_second
     if per_second is not None and not 1 <= per_second <= PER_SECOND_MAX:
         reason = f"Value must be greater than 0 and less than or equal to {PER_SECOND_MAX}"
