@@ -39,6 +39,7 @@ from ropewalk.sqs.errors import Fault
 from ropewalk.sqs.needs import Creation, Listing, OnQueue
 from ropewalk.sqs.needs import Needs as ActionNeeds
 from ropewalk.sqs.needs import Right as RightOnQueue
+from ropewalk.views.diagnosis.table import SECTIONS
 
 PAGES: Final = Path(__file__).resolve().parent.parent / "docs" / "reference"
 _REGION: Final = re.compile(r"(<!-- table: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -316,6 +317,18 @@ def _alerts() -> str:
     return "\n".join(parts)
 
 
+def _doctor() -> str:
+    parts = []
+    for heading, rules in SECTIONS:
+        parts.append(f"## {heading}\n")
+        parts += [
+            f"### {rule.name}\n\n{rule.sees} Verdict: {rule.verdict.value}.\n\n{rule.why}\n\n"
+            f"Try: {rule.command}. More: [{rule.page.partition('#')[0]}](../{rule.page}).\n"
+            for rule in rules
+        ]
+    return "\n".join(parts)
+
+
 def _metrics(metrics: Iterable[Metric]) -> str:
     rows = (
         (
@@ -350,6 +363,7 @@ TABLES: Final[dict[str, Callable[[], str]]] = {
     "exporter-metrics": _exporter_metrics,
     "own-metrics": _own_metrics,
     "alerts": _alerts,
+    "doctor": _doctor,
 }
 
 if __name__ == "__main__":

@@ -5,9 +5,13 @@ import structlog
 
 from ropewalk.base.ids import NodeId
 from ropewalk.broker.partitions.partition import Partition
-from ropewalk.cli.cluster_checks import check_nodes
 from ropewalk.client.administration.admin import Admin, ResourceKind
+from ropewalk.client.administration.membership import Membership
 from ropewalk.client.calls.client import Client
+from ropewalk.views.asking import ask_everyone
+from ropewalk.views.diagnosis.facts import Facts, NodeFacts
+from ropewalk.views.diagnosis.rule import findings
+from ropewalk.views.diagnosis.table import RULES
 from tests.cluster.nodes import Nodes, in_a_cluster
 from tests.cluster.test_cluster_moves import make_orders, partition_at
 from tests.kafka.door import batch_of
@@ -144,8 +148,14 @@ def test_the_doctor_says_of_every_node_which_of_its_settings_the_cluster_has_oth
             return before, await said_of_flush(client)
 
     async def said_of_flush(client: Client) -> list[str]:
-        findings = await check_nodes(client)
-        return [f"{each.check}: {each.detail}" for each in findings if "flush" in each.detail]
+        answers = await ask_everyone(client)
+        asked = [
+            NodeFacts(node=node, answer=answer)
+            for node in answers.best.nodes
+            if isinstance(answer := answers.by_node[node.node_id], Membership)
+        ]
+        found = findings(RULES, Facts(membership=answers.best, nodes=tuple(asked)))
+        return [f"{each.check}: {each.detail}" for each in found if "flush" in each.detail]
 
     (before,), after = in_a_cluster(story, differing={2: ("flush=os", "log.retention.hours=1")})
     assert before.startswith(

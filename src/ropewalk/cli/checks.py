@@ -1,31 +1,29 @@
-"""What `doctor` looks at on this machine. Each check answers with a finding and never raises."""
+"""What `doctor` looks at on this machine, and what it says of what is as it should be."""
 
 import os
 import platform
 import resource
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from enum import Enum
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
+from msgspec import structs
 
 from ropewalk.base.errors import InvalidSetting
-from ropewalk.base.limits import OPEN_FILES_MAX
+from ropewalk.cli.output import counted
 from ropewalk.metadata.settings.broker import BROKER_SETTINGS
 from ropewalk.node.config import Config, load
 from ropewalk.node.exposure import warnings_of
 from ropewalk.node.options import NodeOptions
 from ropewalk.runtime.clock import SystemClock
 from ropewalk.runtime.disk import SYNCFS_FILE_SYSTEMS, file_system_of, kernel_reports_syncfs
+from ropewalk.views.diagnosis.facts import ConfiguredSetting, Directory, Facts, Machine
+from ropewalk.views.diagnosis.node_rules import room
+from ropewalk.views.diagnosis.rule import Finding, Verdict
 
-FREE_BYTES_LOW: Final = 1 << 30
-_DESCRIPTORS_FOR_CONNECTIONS: Final = 1024
-_SENSIBLE_SINCE_MS: Final = 1_735_689_600_000
-"""The first day of 2025: a clock before that was never set."""
 _PACKAGES: Final = ("ropewalk", "uvloop", "msgspec", "crc32c", "cramjam", "lz4", "backports.zstd")
 _SURPRISING: Final = {
     ("flush", "os"): "a power cut may lose what was acknowledged",
@@ -34,132 +32,134 @@ _SURPRISING: Final = {
     ("unclean.leader.election.enable", "true"): "a failover may lose what was acknowledged",
     ("delete.topic.enable", "false"): "topics cannot be deleted",
 }
+_IDLE: Final = "this version does not act on it"
 
 
-class Verdict(Enum):
-    GOOD = "ok"
-    ODD = "note"
-    """Works, but not as everyone would expect."""
-    WRONG = "wrong"
-
-
-class Finding(Struct, frozen=True):
-    check: str
-    verdict: Verdict
-    detail: str
-
-
-def check_machine(options: NodeOptions, environment: Mapping[str, str]) -> list[Finding]:
-    findings = [_versions(), _event_loop(), _descriptors(), _clock()]
+def look_at_machine(options: NodeOptions, environment: Mapping[str, str]) -> Machine:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)  # the node raises the other limit to this one
+    machine = Machine(
+        versions=_versions(),
+        has_uvloop=_version_of("uvloop") is not None,
+        descriptors=None if hard == resource.RLIM_INFINITY else hard,
+        clock_ms=SystemClock().now_ms(),
+    )
     try:
         config = load(options, environment)
     except InvalidSetting as error:
-        return [*findings, Finding("settings", Verdict.WRONG, str(error))]
-    return [*findings, *_settings(config), *_data_directory(config)]
-
-
-def _versions() -> Finding:
-    found = []
-    for package in _PACKAGES:
-        try:
-            found.append(f"{package} {version(package)}")
-        except PackageNotFoundError:
-            continue
-    return Finding("versions", Verdict.GOOD, f"Python {platform.python_version()}, {', '.join(found)}")
-
-
-def _event_loop() -> Finding:
-    try:
-        version("uvloop")
-    except PackageNotFoundError:
-        return Finding("event loop", Verdict.ODD, "asyncio; `pip install uvloop` makes a node faster")
-    return Finding("event loop", Verdict.GOOD, "uvloop")
-
-
-def _descriptors() -> Finding:
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)  # the node raises the other limit to this one
-    needed = OPEN_FILES_MAX + _DESCRIPTORS_FOR_CONNECTIONS
-    if hard == resource.RLIM_INFINITY:
-        return Finding("file descriptors", Verdict.GOOD, "any number of open files allowed")
-    detail = f"{hard} open files allowed"
-    if hard >= needed:
-        return Finding("file descriptors", Verdict.GOOD, detail)
-    return Finding(
-        "file descriptors", Verdict.ODD, f"{detail}; a busy node wants {needed}: `ulimit -Hn {needed}`"
+        return structs.replace(machine, settings_problem=str(error))
+    machine = structs.replace(
+        machine,
+        warnings=warnings_of(config),
+        surprising=tuple(_surprising(config)),
+        idle=tuple(_idle(config)),
     )
-
-
-def _clock() -> Finding:
-    now_ms = SystemClock().now_ms()
-    shown = datetime.fromtimestamp(now_ms / 1000, UTC).isoformat(timespec="seconds")
-    if now_ms < _SENSIBLE_SINCE_MS:
-        return Finding("clock", Verdict.WRONG, f"{shown} is in the past; retention by time would misbehave")
-    return Finding("clock", Verdict.GOOD, shown)
-
-
-def _settings(config: Config) -> list[Finding]:
-    findings = [Finding("addresses", Verdict.ODD, warning) for warning in warnings_of(config)]
-    for name, configured in config.entries():
-        surprise = _SURPRISING.get((name, configured.value))
-        if surprise is not None and configured.origin != "default":
-            findings.append(_odd_setting(name, configured.value, configured.origin, surprise))
-        elif (
-            configured.origin != "default"
-            and name in BROKER_SETTINGS
-            and BROKER_SETTINGS[name].without_effect
-        ):
-            findings.append(
-                _odd_setting(name, configured.value, configured.origin, "this version does not act on it")
-            )
-    return findings or [Finding("settings", Verdict.GOOD, "none that surprise")]
-
-
-def _odd_setting(name: str, value: str, origin: str, why: str) -> Finding:
-    return Finding("settings", Verdict.ODD, f"{name}={value} (from {origin}): {why}")
-
-
-def _data_directory(config: Config) -> list[Finding]:
     if config.in_memory:
-        return []
+        return machine
     path = Path(config["node.data"]).absolute()
     # A node makes the directory when it starts; until then its nearest parent tells what it will be like.
     existing = next(place for place in (path, *path.parents) if place.exists())
-    if not os.access(existing, os.W_OK):
-        return [
-            Finding("data directory", Verdict.WRONG, f"{path} cannot be written; choose another with --data")
-        ]
-    return [
-        Finding("data directory", Verdict.GOOD, str(path) if existing == path else f"{path} (not there yet)"),
-        _free_space(existing),
-        *check_directory(existing, path),
-    ]
-
-
-def check_directory(existing: Path, path: Path) -> list[Finding]:
-    """What is to be said of a directory on this machine; `existing` is as much of its `path` as there is."""
-    return [_file_system(existing), *_mode(path)]
-
-
-def _mode(path: Path) -> list[Finding]:
-    """Nothing where only its owner can read it, or it is not there yet."""
-    if not path.exists() or not path.stat().st_mode & 0o077:
-        return []
-    detail = f"others than its owner may look into {path}, where every record is; `chmod 700 {path}`"
-    return [Finding("data directory", Verdict.ODD, detail)]
-
-
-def _free_space(path: Path) -> Finding:
-    usage = shutil.disk_usage(path)
-    detail = f"{usage.free / 2**30:.1f} GiB of {usage.total / 2**30:.1f} GiB"
-    if usage.free < FREE_BYTES_LOW:
-        return Finding("free disk", Verdict.ODD, f"{detail}; a full disk refuses writes")
-    return Finding("free disk", Verdict.GOOD, detail)
-
-
-def _file_system(path: Path) -> Finding:
-    kind = file_system_of(str(path))
-    if kind in SYNCFS_FILE_SYSTEMS and kernel_reports_syncfs(platform.release()):
-        return Finding("file system", Verdict.GOOD, f"{kind}: one syncfs serves all partitions")
-    return Finding(
-        "file system", Verdict.ODD, f"{kind}: every file is synced by itself, which many partitions feel"
+    usage = shutil.disk_usage(existing)
+    directory = Directory(str(path), usage.free, usage.total)
+    return structs.replace(
+        machine,
+        directory=examined(directory, existing),
+        is_directory_there=existing == path,
+        is_directory_writable=os.access(existing, os.W_OK),
     )
+
+
+def examine(directory: Directory) -> Directory:
+    """With what can be seen of a node's directory where it is on this machine."""
+    path = Path(directory.path)
+    return examined(directory, path) if directory.error is None and path.is_dir() else directory
+
+
+def examined(directory: Directory, existing: Path) -> Directory:
+    """`existing` is as much of its path as there is."""
+    kind = file_system_of(str(existing))
+    path = Path(directory.path)
+    return structs.replace(
+        directory,
+        file_system=kind,
+        syncs_at_once=kind in SYNCFS_FILE_SYSTEMS and kernel_reports_syncfs(platform.release()),
+        is_open_to_others=path.exists() and bool(path.stat().st_mode & 0o077),
+    )
+
+
+def good_news(facts: Facts) -> list[Finding]:
+    """What was looked at and is as it should be, or is worth knowing either way."""
+    said = [] if facts.machine is None else list(_of_machine(facts.machine))
+    for each in facts.asked:
+        if each.problem is None:
+            said.append((each.where, each.detail))
+    if facts.nodes:
+        cluster = facts.membership
+        named = f"{cluster.cluster_id}: " if cluster is not None else ""
+        decides = f", controller {cluster.controller}" if cluster is not None else ""
+        said.append(
+            (
+                "cluster",
+                f"{named}{counted(len(facts.nodes), 'node')}, {counted(len(facts.topics), 'topic')}{decides}",
+            )
+        )
+    said += _of_nodes(facts)
+    return [Finding(check, Verdict.GOOD, detail) for check, detail in said]
+
+
+def _of_nodes(facts: Facts) -> Iterator[tuple[str, str]]:
+    for node in facts.nodes:
+        if node.reached is not None and node.reached.problem is None:
+            yield node.reached.where, node.reached.detail
+        answerer = None if node.answer is None else node.answer.answerer
+        if answerer is not None and answerer.age_ms <= answerer.session_timeout_ms:
+            heard = (
+                "decides" if answerer.decides else f"heard the controller {answerer.age_ms / 1000:.1f} s ago"
+            )
+            yield node.where, f"ropewalk {answerer.version}, {heard}"
+        for each in node.directories:
+            if each.error is None:
+                yield f"{node.where} directory", f"{each.path}: {room(each)}"
+
+
+def _of_machine(machine: Machine) -> Iterator[tuple[str, str]]:
+    yield "versions", machine.versions
+    if machine.has_uvloop:
+        yield "event loop", "uvloop"
+    allowed = "any number of" if machine.descriptors is None else machine.descriptors
+    yield "file descriptors", f"{allowed} open files allowed"
+    yield "clock", datetime.fromtimestamp(machine.clock_ms / 1000, UTC).isoformat(timespec="seconds")
+    if machine.settings_problem is None and not (machine.surprising or machine.idle):
+        yield "settings", "none that surprise"
+    if machine.directory is not None and machine.is_directory_writable:
+        missing = "" if machine.is_directory_there else " (not there yet)"
+        yield "data directory", f"{machine.directory.path}{missing}"
+        yield "free disk", room(machine.directory)
+        if machine.directory.syncs_at_once:
+            yield "file system", f"{machine.directory.file_system}: one syncfs serves all partitions"
+
+
+def _versions() -> str:
+    found = [(package, _version_of(package)) for package in _PACKAGES]
+    listed = ", ".join(f"{package} {known}" for package, known in found if known is not None)
+    return f"Python {platform.python_version()}, {listed}"
+
+
+def _version_of(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _surprising(config: Config) -> Iterator[ConfiguredSetting]:
+    for name, configured in config.entries():
+        why = _SURPRISING.get((name, configured.value))
+        if why is not None and configured.origin != "default":
+            yield ConfiguredSetting(name, configured.value, configured.origin, why)
+
+
+def _idle(config: Config) -> Iterator[ConfiguredSetting]:
+    for name, configured in config.entries():
+        is_set = configured.origin != "default" and (name, configured.value) not in _SURPRISING
+        if is_set and name in BROKER_SETTINGS and BROKER_SETTINGS[name].without_effect:
+            yield ConfiguredSetting(name, configured.value, configured.origin, _IDLE)
