@@ -78,9 +78,15 @@ async def receive(
     wait_ms: int = 0,
     visibility_ms: int = 30_000,
     client: Client | None = None,
+    request_id: bytes = b"",
 ) -> Sequence[Delivered]:
     return await messages_at(nodes, node_id).receive(
-        queue, count_max=10, visibility_ms=visibility_ms, wait_ms=wait_ms, hold=client or Client()
+        queue,
+        count_max=10,
+        visibility_ms=visibility_ms,
+        wait_ms=wait_ms,
+        request_id=request_id,
+        hold=client or Client(),
     )
 
 
@@ -232,6 +238,77 @@ async def go_on_sending(nodes: Nodes, node_id: int, queue: Queue, text: str, gro
         await asyncio.sleep(0.1)
 
 
+async def make_by_groups(nodes: Nodes) -> Queue:
+    """A FIFO queue of four partitions."""
+    limits = {"DeduplicationScope": "messageGroup", "FifoThroughputLimit": "perMessageGroupId"}
+    return await make(nodes, "work.fifo", 4, **limits)
+
+
+def group_in(queue: Queue, index: int) -> str:
+    """One whose messages lie in that partition."""
+    return next(f"g{number}" for number in range(99) if partition_of_group(queue, f"g{number}", 4) == index)
+
+
+@pytest.mark.parametrize("wait_ms", [0, 20_000])
+def test_a_receive_that_is_repeated_finds_its_messages_whatever_has_come_elsewhere(wait_ms: int) -> None:
+    async def story(nodes: Nodes) -> None:
+        queue = await make_by_groups(nodes)
+        for index in range(4):
+            await send(nodes, 0, queue, f"a{index}", group=group_in(queue, index))
+            given = await receive(nodes, 1, queue, wait_ms=wait_ms, request_id=b"again")
+            assert texts_of(given) == [f"a{index}"]
+            for other in range(4):
+                if other != index:
+                    await send(nodes, 2, queue, f"b{index}{other}", group=group_in(queue, other))
+            repeated = await receive(nodes, 2, queue, wait_ms=wait_ms, request_id=b"again")
+            assert [each.receipt for each in repeated] == [each.receipt for each in given]
+            assert [each.receive_count for each in repeated] == [1]
+            await delete(nodes, 0, queue, given)
+            while rest := await receive(nodes, 0, queue):
+                await delete(nodes, 0, queue, rest)
+
+    in_a_cluster(story)
+
+
+def test_a_repeated_receive_takes_nothing_else_while_its_messages_may_be_where_nobody_can_ask() -> None:
+    async def story(nodes: Nodes) -> None:
+        queue = await make_by_groups(nodes)
+        leaders = [leader_of(nodes, queue, index) for index in range(4)]
+        gone = next(each for each in leaders if each != 0)
+        index, other = leaders.index(gone), leaders.index(next(each for each in leaders if each != gone))
+        await send(nodes, 0, queue, "a", group=group_in(queue, index))
+        await send(nodes, 0, queue, "b", group=group_in(queue, other))
+        given: Sequence[Delivered] = ()
+        number = 0
+        while texts_of(given) != ["a"]:
+            number += 1
+            given = await receive(nodes, 0, queue, request_id=b"%d" % number)
+            if texts_of(given) == ["b"]:
+                await messages_at(nodes, 0).change_visibility(queue, [(given[0].receipt, 0)])
+        nodes.members[gone].kill()
+        with pytest.raises(QueueNotReady):
+            await receive(nodes, 0, queue, request_id=b"%d" % number)
+        repeated = await receive(nodes, 0, queue, wait_ms=20_000, request_id=b"%d" % number)
+        assert [each.receipt for each in repeated] == [each.receipt for each in given]
+
+    in_a_cluster(story, with_etcd=True)
+
+
+def test_a_partition_that_nobody_leads_keeps_no_receive_with_an_id_from_the_others() -> None:
+    async def story(nodes: Nodes) -> None:
+        queue = await make_by_groups(nodes)
+        leaders = [leader_of(nodes, queue, index) for index in range(4)]
+        gone = next(each for each in leaders if each != 0)
+        index = next(index for index in range(4) if leaders[index] != gone)
+        await send(nodes, 0, queue, "a", group=group_in(queue, index))
+        nodes.members[gone].kill()
+        unled = leaders.index(gone)
+        await nodes.until(lambda: nodes[0].image.topic(queue.topic).partitions[unled].leader is None)
+        assert texts_of(await receive(nodes, 0, queue, wait_ms=20_000, request_id=b"new")) == ["a"]
+
+    in_a_cluster(story, "default.replication.factor=1", with_etcd=True)
+
+
 @pytest.mark.parametrize("begins", ["before", "after"])
 @pytest.mark.parametrize("is_door_a_leader", [True, False])
 def test_a_poll_at_several_partitions_goes_on_at_the_next_leader_of_each(
@@ -240,19 +317,11 @@ def test_a_poll_at_several_partitions_goes_on_at_the_next_leader_of_each(
     """One of four leaders is killed, before or after the poll begins; what is sent to its partition afterwards is the answer."""
 
     async def story(nodes: Nodes) -> None:
-        queue = await make(
-            nodes,
-            "work.fifo",
-            4,
-            DeduplicationScope="messageGroup",
-            FifoThroughputLimit="perMessageGroupId",
-        )
+        queue = await make_by_groups(nodes)
         leaders = [leader_of(nodes, queue, index) for index in range(4)]
         gone = next(each for each in leaders if each != 0)
         index = leaders.index(gone)
-        group = next(
-            f"g{number}" for number in range(99) if partition_of_group(queue, f"g{number}", 4) == index
-        )
+        group = group_in(queue, index)
         door = 0 if is_door_a_leader else next(each for each in NODES if each not in (0, gone))
         waiting = asyncio.ensure_future(receive(nodes, door, queue, wait_ms=20_000))
         if begins == "before":

@@ -146,6 +146,16 @@ def test_ids_that_have_run_out_are_forgotten_though_nobody_sends_any_more() -> N
     assert core.deadline_ms() is None
 
 
+def test_a_receive_for_nothing_new_is_answered_at_once_with_what_its_id_was_given() -> None:
+    core = QueuePartition(QueueSettings(is_fifo=True), QueueState(), committed_end=9, now_ms=NOW_MS)
+    again = Receive(0, 30_000, 20_000, b"an id")
+    assert given_in(core.decide(1, again, NOW_MS)) == [], "though there is something to read"
+    core.decide(2, Receive(1, 30_000, 0, b"an id"), NOW_MS)
+    assert given_in(core.on_read(messages(0, 9), 9, NOW_MS)) == [0]
+    assert given_in(core.decide(3, again, NOW_MS)) == [0]
+    assert given_in(core.decide(4, Receive(0, 30_000, 20_000, b"another"), NOW_MS)) == []
+
+
 @pytest.mark.parametrize(
     ("after_ms", "expected"), [(QUEUE_DEDUPLICATION_MS - 1, [0]), (QUEUE_DEDUPLICATION_MS, [])]
 )

@@ -44,6 +44,7 @@ class Send(Command[Admitted], frozen=True):
 
 class Receive(Command[Received], frozen=True):
     count_max: int
+    """0: only what was given before under the receive's id, if it can be given again; answered without waiting."""
     visibility_ms: int
     wait_ms: int = 0
     request_id: bytes = b""

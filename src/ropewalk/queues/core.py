@@ -312,6 +312,9 @@ class QueuePartition:
     def _receive(self, token: int, command: Receive, now_ms: int, draft: QueueDraft) -> None:
         log_ms = self._log_ms(now_ms)
         batch = repeated(self.state, command, log_ms)
+        if batch is None and command.count_max <= 0:
+            draft.prompts.append(Reply(token, Received(self.state.attempt)))
+            return
         if batch is None:
             if not self._waiting and not self._falls_short(command):
                 batch = self._chosen(command, now_ms)

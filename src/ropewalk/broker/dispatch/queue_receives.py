@@ -7,13 +7,14 @@ What a reader could get wrong
     Everything here may be awaited where there is no task: it waits for futures and nothing else.
     A leader that dies, or changes, ends no receive: within the receive's own time its partition is asked again, at whoever leads it then. A short poll has
     none, so it asks again only where somebody else leads already.
+    A receive with an id (ReceiveRequestAttemptId) first asks all partitions whether they gave something under it before. While one of them cannot be
+    asked, nothing else is taken: it may be the one that did. One that nobody leads is passed over, since that may last.
     Where a partition could not be asked nobody knows whether it has anything, so that is an error and no empty answer.
 """
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
-from zlib import crc32
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.flow import Waiting
@@ -55,15 +56,21 @@ class QueueReceives:
     ) -> Sequence[Delivered]:
         """Empty where nothing came in time. What was taken for a client that has gone meanwhile is released."""
         deadline_ms = self._queues.now_ms() + command.wait_ms
+        indexes: Sequence[int] = range(partition_count)
+        if partition_count > 1 and command.request_id:
+            again = Receive(0, command.visibility_ms, command.wait_ms, command.request_id)
+            repeated = await self._at_all(queue, indexes, again, deadline_ms, hold)
+            if repeated or repeated is None:
+                return repeated or ()
+            command = _within(command, deadline_ms - self._queues.now_ms())
         if partition_count > 1 or command.wait_ms <= 0:
-            # Whoever repeats a receive under its id asks in the same order again.
-            start = crc32(command.request_id) if command.request_id else next(self._turns)
+            start = next(self._turns)
             indexes = [(start + number) % partition_count for number in range(partition_count)]
             delivered = await self._one_after_the_other(queue, indexes, command, hold)
             if delivered or delivered is None or command.wait_ms <= 0:
                 return delivered or ()
             command = _within(command, deadline_ms - self._queues.now_ms())
-        return await self._at_all(queue, range(partition_count), command, deadline_ms, hold) or ()
+        return await self._at_all(queue, indexes, command, deadline_ms, hold) or ()
 
     async def _one_after_the_other(
         self, queue: Queue, indexes: Sequence[int], command: Receive, hold: Hold
@@ -135,6 +142,8 @@ class QueueReceives:
 
         def ends() -> Iterator[tuple[int, AskedPartition]]:
             for index in indexes:
+                if command.count_max <= 0 and self._leader(TopicPartition(queue.topic, index)) is None:
+                    continue
                 try:
                     end = self._at(queue, index)
                 except RopewalkError as error:
