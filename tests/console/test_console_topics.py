@@ -10,6 +10,7 @@ from ropewalk.base.limits import CONSOLE_ROWS_MAX
 from ropewalk.testing import Cluster
 from ropewalk.views.topic_list import ListedTopic, matching
 from tests.console.asking import Browser, Page
+from tests.console.tables import row
 
 HOSTILE_GROUP = '<script>alert("g")</script>\u202egnp'
 
@@ -38,15 +39,6 @@ def browser(node: Cluster) -> Browser:
 def admin(node: Cluster) -> Iterator[Admin]:
     with Admin(node.bootstrap) as client:
         yield client
-
-
-def row(page: Page, start: str) -> str:
-    """What a row of a table says that begins with these words."""
-    for cells in re.findall(r"<tr>(.*?)</tr>", page.text, re.DOTALL):
-        words = Page(page.status, page.headers, cells).words
-        if words.startswith(start):
-            return words
-    raise AssertionError(f"no row begins with {start!r}: {page.words}")
 
 
 def listed(page: Page) -> list[str]:

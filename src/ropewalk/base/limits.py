@@ -1241,6 +1241,15 @@ CONSOLE_WATCHED_MS: Final = 60_000
 CONSOLE_ROWS_MAX: Final = 100
 """Rows of one table on a page: as many as a person looks through. What is beyond is on further pages, and found by the filter."""
 
+CONSOLE_DELAYS_MAX: Final = 32
+"""Partitions of a group of which a record is read, to say for how long it is behind: those that are furthest."""
+
+CONSOLE_MOVES_MAX: Final = 1_000
+"""Partitions that a group is reset in at a time: each is a field of the form (HTTP_FORM_FIELDS_MAX), so that what was shown is what is done."""
+
+CONSOLE_FETCH_BYTES: Final = 64 << 10
+"""Of one partition in one answer to the console, unless a single batch is larger: a page shows a little of many."""
+
 # Telemetry
 
 TELEMETRY_BATCH_COUNT: Final = 200

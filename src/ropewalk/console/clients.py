@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import Callable
 
-from ropewalk.base.limits import CONSOLE_CLIENT_IDLE_MS, CONSOLE_CLIENTS_MAX
+from msgspec.structs import replace
+
+from ropewalk.base.limits import CONSOLE_CLIENT_IDLE_MS, CONSOLE_CLIENTS_MAX, CONSOLE_FETCH_BYTES
 from ropewalk.base.ports import Clock, Network, Rng
 from ropewalk.client.calls.client import Client
 from ropewalk.client.connections.settings import ClientSettings
@@ -40,7 +42,8 @@ class Clients:
             async with lock:
                 opened = self._opened.get(key)
                 if opened is None:
-                    client = await self.connecting(settings()).__aenter__()
+                    wanted = replace(settings(), fetch_partition_max_bytes=CONSOLE_FETCH_BYTES)
+                    client = await self.connecting(wanted).__aenter__()
                     watcher = Watcher(client, self._clock)
                     opened = self._opened[key] = Opened(client, watcher, self._clock.monotonic_ms())
         finally:

@@ -13,6 +13,8 @@ from ropewalk.console.options import ConsoleOptions
 from ropewalk.console.watching import Watcher
 from ropewalk.http1.events import EventStream
 from ropewalk.http1.forms import Form
+from ropewalk.views.group_reset import NothingToShift
+from ropewalk.views.group_reset import NotThere as NoSuchPartition
 from ropewalk.views.offsets import OutsidePartition
 from ropewalk.views.words import NotUnderstood
 
@@ -101,5 +103,7 @@ REFUSALS: Mapping[type[RopewalkError], HTTPStatus] = {
     Wrong: HTTPStatus.UNPROCESSABLE_ENTITY,
     NotThere: HTTPStatus.NOT_FOUND,
     NotUnderstood: HTTPStatus.UNPROCESSABLE_ENTITY,
+    NoSuchPartition: HTTPStatus.UNPROCESSABLE_ENTITY,
+    NothingToShift: HTTPStatus.UNPROCESSABLE_ENTITY,
     OutsidePartition: HTTPStatus.UNPROCESSABLE_ENTITY,
 }

@@ -4,6 +4,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from ropewalk.console.page import Page
-from ropewalk.console.pages import overview, topic, topics
+from ropewalk.console.pages import group, groups, overview, reset, topic, topics
 
-PAGES: Final[Sequence[Page]] = (overview.PAGE, topics.PAGE, topic.PAGE)
+PAGES: Final[Sequence[Page]] = (
+    overview.PAGE,
+    topics.PAGE,
+    topic.PAGE,
+    groups.PAGE,
+    group.PAGE,
+    reset.PAGE,
+)
