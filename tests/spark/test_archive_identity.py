@@ -137,9 +137,15 @@ def test_it_is_told_and_added_where_that_was_said(
     assert new_id
 
 
+# Kinds differ in how they keep ids, not in what lengths say of them.
 @pytest.mark.parametrize("when", ["at rest", "with a lost checkpoint", "during a batch"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_of_a_pattern_the_other_topics_go_on(node: Node, kind: Kind, when: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "length"), [*((kind, "longer") for kind in KINDS), ("parquet", "equal"), ("parquet", "shorter")]
+)
+def test_of_a_pattern_the_other_topics_go_on(
+    node: Node, kind: Kind, length: str, when: str, tmp_path: Path
+) -> None:
+    count = LENGTHS[length]
     renewed, other = (node.create(f"{tmp_path.name}-{name}") for name in ("renewed", "other"))
     for topic, first in ((renewed, 0), (other, 100)):
         node.write(topic, OLD, first=first)
@@ -150,11 +156,11 @@ def test_of_a_pattern_the_other_topics_go_on(node: Node, kind: Kind, when: str, 
     if when == "during a batch":
         node.write(renewed, 10, first=OLD)
         with pytest.raises(DataLost, match="was deleted and made anew"):
-            job.run(lambda _: renew(node, renewed, 30))
+            job.run(lambda _: renew(node, renewed, count))
         assert job.numbers() == expected, "what is gone with the topic is told"
         job.lose_the_checkpoint()
     else:
-        renew(node, renewed, 30)
+        renew(node, renewed, count)
         if when == "with a lost checkpoint":
             job.lose_the_checkpoint()
     expected += range(100 + OLD, 110 + OLD)
@@ -165,7 +171,7 @@ def test_of_a_pattern_the_other_topics_go_on(node: Node, kind: Kind, when: str, 
     job.run()
     assert job.numbers() == expected
     job.run(on_new_topic="append")
-    assert job.numbers() == [*expected, *anew(30)]
+    assert job.numbers() == [*expected, *anew(count)]
 
 
 @pytest.mark.parametrize("is_first_batch", [True, False])

@@ -122,13 +122,14 @@ def test_who_may_goes_on_at_the_new_topics_start(node: Node, count: int, option:
     assert said["offsets"] == count
 
 
-def test_of_a_pattern_the_other_topics_go_on(node: Node) -> None:
+@pytest.mark.parametrize("count", [30, 10, 4], ids=["longer", "equal", "shorter"])
+def test_of_a_pattern_the_other_topics_go_on(node: Node, count: int) -> None:
     for topic in ("logs-a", "logs-b"):
         node.create(topic)
         node.write(topic, 10)
     reader = stream(node, subscribePattern="logs-.*")
     reached = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
-    renew(node, "logs-a", 30)
+    renew(node, "logs-a", count)
     node.write("logs-b", 4, first=10)
     with capture_logs() as logged:
         end = reader.latestOffset(reached, ReadAllAvailable())
@@ -136,9 +137,40 @@ def test_of_a_pattern_the_other_topics_go_on(node: Node) -> None:
         later = reader.latestOffset(end, ReadAllAvailable())
     assert later == end
     assert [each["topic"] for each in logged if "made anew and is left out" in each["event"]] == ["logs-a"]
+    lenient = stream(node, subscribePattern="logs-.*", onNewTopic="append")
+    last = lenient.latestOffset(end, ReadAllAvailable())
+    assert values(lenient, end, last) == numbered(1000, count), "from its start, and the other goes on"
 
 
-@pytest.mark.parametrize("count", [30, 4], ids=["longer", "shorter"])
+@pytest.mark.parametrize("count", [30, 20, 4], ids=["longer", "equal", "shorter"])
+@pytest.mark.parametrize("subscription", [{"subscribe": "logs-a,logs-b"}, {"subscribePattern": "logs-.*"}])
+def test_a_stream_does_not_read_another_topic_in_a_batch_that_was_begun(
+    node: Node, count: int, subscription: dict[str, str]
+) -> None:
+    for topic in ("logs-a", "logs-b"):
+        node.create(topic)
+        node.write(topic, 20)
+    reader = stream(node, **subscription)
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadAllAvailable())
+    renew(node, "logs-a", count)
+    for each in (
+        reader,
+        stream(node, **subscription),
+    ):  # by the query that planned it, and by the one that plans it again
+        with pytest.raises(DataLost, match="deleted and made anew"):
+            values(each, start, end)
+    lenient = stream(node, **subscription, onNewTopic="append")
+    with capture_logs() as logged:
+        assert values(lenient, start, end) == numbered(0, 20), "of the other topic"
+    lost = sorted(each["lost"] for each in logged if "made anew before it was read" in each["event"])
+    assert [each.partition(" are gone")[0] for each in lost] == [
+        "offsets 0 to 10 of logs-a-0",
+        "offsets 0 to 10 of logs-a-1",
+    ]
+
+
+@pytest.mark.parametrize("count", [30, 20, 4], ids=["longer", "equal", "shorter"])
 def test_a_task_does_not_read_another_topic_than_was_planned(node: Node, count: int) -> None:
     """Made anew between the two steps of a batch, or during a batch of a stream."""
     node.create("orders")
@@ -153,13 +185,14 @@ def test_a_task_does_not_read_another_topic_than_was_planned(node: Node, count: 
     assert list(read(lenient, (Column.VALUE,), ranges[0])) == []
 
 
-def test_offsets_that_were_given_are_of_the_topic_that_was_named_with_them(node: Node) -> None:
+@pytest.mark.parametrize("count", [30, 20, 4], ids=["longer", "equal", "shorter"])
+def test_offsets_that_were_given_are_of_the_topic_that_was_named_with_them(node: Node, count: int) -> None:
     """As a job has them that goes on by what its output says, and one that reads a batch once more."""
     node.create("orders")
     node.write("orders", 20)
     looked = stream(node, subscribe="orders").initialOffset()
     old_id = str(looked[IDS]["orders"])
-    renew(node, "orders", 30)
+    renew(node, "orders", count)
     given = {
         "bootstrap": node.bootstrap,
         "subscribe": "orders",
@@ -174,7 +207,7 @@ def test_offsets_that_were_given_are_of_the_topic_that_was_named_with_them(node:
     with pytest.raises(DataLost, match="deleted and made anew"):
         began.latestOffset(start, ReadAllAvailable())
     lenient = stream(node, **given, onNewTopic="append")
-    assert values(lenient, start, lenient.latestOffset(start, ReadAllAvailable())) == numbered(1000, 30)
+    assert values(lenient, start, lenient.latestOffset(start, ReadAllAvailable())) == numbered(1000, count)
 
 
 @pytest.mark.parametrize("kind", KINDS)

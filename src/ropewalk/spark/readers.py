@@ -47,6 +47,7 @@ from ropewalk.spark.ranges import (
     Offsets,
     Progress,
     Range,
+    TopicIds,
     between,
     limited,
     made_anew,
@@ -111,6 +112,8 @@ class BatchReader(DataSourceReader):
             partitions, ids = brokers.look()
             start = brokers.resolve(self._options.starting, partitions, is_start=True)
             end = brokers.resolve(self._options.ending, partitions, is_start=False)
+        if not self._options.takes_new_topics:
+            _refuse_another_topic(self._options.topic_ids, ids)
         if self._options.fails_on_data_loss:
             _refuse_backward(start, end)
         ids |= self._options.topic_ids  # of a topic that is gone nothing is found, and its readers say so
@@ -311,6 +314,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 def _tasks(ranges: Iterable[Range], options: SourceOptions) -> list[Range]:
     return split(ranges, options.partitions_min, records_max=options.records_per_partition_max)
+
+
+def _refuse_another_topic(asked: TopicIds, found: TopicIds) -> None:
+    """Offsets of the one mean nothing in the other, whichever is longer."""
+    for name in made_anew(asked, found):
+        raise DataLost(said_of_made_anew(name, asked[name], found[name]))
 
 
 def _refuse_backward(start: Offsets, end: Offsets) -> None:
