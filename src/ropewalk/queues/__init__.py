@@ -8,6 +8,7 @@ records between the messages: deltas, and snapshots in pieces. It owns no socket
     events.py      what is durable; state.py  what that adds up to; event_codec.py, snapshot_codec.py, binary.py  the same as bytes
     sending.py, receiving.py, settling.py   the rules: who comes in, who is given what, which handles count
     moving.py      dead letters, and what else is on its way to another queue; tasking.py  what a move task wants moved
+    attempts.py    how attempts are numbered
     deduplication.py   which ids were seen in five minutes
     outlook.py     which messages can be given out now; lines.py, group_line.py, fair_line.py  in which order
     log_clock.py   the log's own time, in which everything is hidden; sent_times.py  when messages were sent, in that time

@@ -77,12 +77,19 @@ from ropewalk.queues.waiting import Waiter, Waiting
 
 class QueuePartition:
     def __init__(
-        self, settings: QueueSettings, state: QueueState, *, committed_end: int, now_ms: int
+        self,
+        settings: QueueSettings,
+        state: QueueState,
+        *,
+        committed_end: int,
+        now_ms: int,
+        first_attempt: int = 1,
     ) -> None:
-        """`state` as the log adds up to; everything below `committed_end` was written before this node led."""
+        """`state` as the log adds up to; everything below `committed_end` was written before this node led. Attempts have no number below `first_attempt` (`attempts.py`)."""
         self.state = state
         """To be read by whoever likes, and written by this class alone."""
         self._settings = settings
+        self._first_attempt = first_attempt
         self._clock = LogClock(log_ms=state.log_ms, now_ms=now_ms)
         self._sent_times = SentTimes(state.sent_times)
         self._sent_times.note(committed_end, self._clock.log_ms(now_ms))
@@ -325,7 +332,8 @@ class QueuePartition:
         self._give(token, command, batch, now_ms, draft)
 
     def _chosen(self, command: Receive, now_ms: int) -> Batch | None:
-        chosen = choose(self.state, self._outlook, self._settings, command, now_ms)
+        attempt = max(self.state.attempt + 1, self._first_attempt)
+        chosen = choose(self._outlook, self._settings, command, attempt=attempt, now_ms=now_ms)
         self._settle(chosen.expired, now_ms)
         return chosen.batch
 

@@ -61,9 +61,9 @@ def repeated(state: QueueState, command: Receive, log_ms: int) -> Batch | None:
 
 
 def choose(
-    state: QueueState, outlook: Outlook, settings: QueueSettings, command: Receive, now_ms: int
+    outlook: Outlook, settings: QueueSettings, command: Receive, *, attempt: int, now_ms: int
 ) -> Chosen:
-    """Raises `TooManyInFlight` on a standard queue; a FIFO queue gives nothing then, as SQS does."""
+    """What is given out is given in this attempt. Raises `TooManyInFlight` on a standard queue; a FIFO queue gives nothing then, as SQS does."""
     room = settings.in_flight_max - outlook.held_count()
     if room <= 0 and not settings.is_fifo:
         raise TooManyInFlight(f"{settings.in_flight_max} messages are in flight already")
@@ -82,5 +82,5 @@ def choose(
             sent.append(sent_at_ms)
             if len(offsets) == count_max:
                 break
-    batch = Batch(tuple(offsets), tuple(sent), state.attempt + 1) if offsets else None
+    batch = Batch(tuple(offsets), tuple(sent), attempt) if offsets else None
     return Chosen(batch, tuple(expired))

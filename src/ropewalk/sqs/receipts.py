@@ -1,6 +1,6 @@
 """Receipt handles: what a receiver shows to delete a message, made and read without a table anywhere.
 
-A handle says partition, offset and attempt, with a digest over these and the queue's id under a key that all nodes of a cluster derive alike.
+A handle says partition, offset and attempt, whose number has its leader's epoch in it (`queues/attempts.py`), with a digest over these and the queue's id under a key that all nodes of a cluster derive alike.
 
 What a reader could get wrong
     The digest keeps one queue's handles, and those that somebody made up, from meaning something by accident. It is no protection from those who know

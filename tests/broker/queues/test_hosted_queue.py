@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from ropewalk.base.errors import BatchTooLarge, QueueNotReady, RopewalkError, ShardUnavailable
-from ropewalk.base.ids import Offset, ProducerEpoch, ProducerId
+from ropewalk.base.ids import LeaderEpoch, Offset, ProducerEpoch, ProducerId
 from ropewalk.base.limits import QUEUE_READ_AHEAD_BYTES_MAX
 from ropewalk.broker.partitions.acknowledgements import Acks
 from ropewalk.broker.partitions.partition import Prepared, node_stopping
@@ -14,6 +14,7 @@ from ropewalk.broker.queues import read_ahead, reading
 from ropewalk.broker.queues.figures import totals_of
 from ropewalk.queues import QueuePartition
 from ropewalk.queues.commands import Delete, Handle, Rewind
+from ropewalk.queues.errors import ReceiptExpired
 from ropewalk.queues.messages import Sent
 from ropewalk.queues.snapshot_codec import encode_snapshot
 from ropewalk.records.batch import decode_header
@@ -134,6 +135,67 @@ def test_whoever_leads_next_has_the_same_state(settings: object) -> None:
         assert sorted(left) == sorted("bcdefgh" if host.settings.is_fifo else "acdefgh")
 
     hosting(story, settings)  # type: ignore[arg-type]
+
+
+async def lead_with_less(host: Host, end_offset: int) -> None:
+    """Somebody else leads, in the next epoch, whose log has nothing from there on."""
+    host.hosted.end(QueueNotReady("moved"))
+    trimming = host.partition.log.trimming
+    if end_offset < host.partition.log.end_offset:
+        cut = trimming.take_cut(Offset(end_offset), now_ms=host.time.now_ms())
+        await host.bench.ports.pool.run(cut.run)
+        trimming.on_cut(cut)
+    host.partition.set_leader_epoch(LeaderEpoch(host.partition.leader_epoch + 1))
+    await host.replace()
+
+
+def test_a_handle_of_what_an_unclean_election_lost_deletes_nothing_that_was_given_out_since() -> None:
+    async def story(host: Host) -> None:
+        await host.send("a")
+        end_offset = host.partition.log.end_offset
+        (lost,) = await host.receive()
+        await lead_with_less(host, end_offset)
+        (given,) = await host.receive()
+        (refused,) = await host.delete(lost)
+        assert isinstance(refused, ReceiptExpired)
+        assert await host.delete(given) == [None]
+
+    hosting(story, FIFO)
+
+
+def test_what_a_leader_gave_out_and_had_not_written_is_not_taken_back_from_whoever_has_it_since() -> None:
+    """A standard queue: a delivery of the leader before comes late, and is given back."""
+
+    async def story(host: Host) -> None:
+        await host.send("a")
+        end_offset = host.partition.log.end_offset
+        late = await host.told(host.receiving())
+        await lead_with_less(host, end_offset)
+        (given,) = await host.receive()
+        host.hosted.release(late)
+        await host.commit()
+        assert await host.receive() == []
+        assert await host.delete(given) == [None]
+
+    hosting(story, STANDARD)
+
+
+def test_attempts_are_not_numbered_anew_when_the_state_is_read_again() -> None:
+    async def story(host: Host) -> None:
+        await host.send("one")
+        first = await host.receiving()
+        deleted = host.hosted.ask(Delete((Handle(first.messages[0].offset, first.attempt),))).answer
+        host.partition.refuse(node_stopping(host.partition.name))
+        await a_turn()
+        with pytest.raises(ShardUnavailable):
+            await deleted
+        host.partition._end = None  # the trouble is over
+        await host.hosted.load()
+        second = await host.receiving()
+        assert [each.offset for each in second.messages] == [each.offset for each in first.messages]
+        assert second.attempt > first.attempt
+
+    hosting(story, STANDARD)
 
 
 def test_a_deleted_message_never_comes_back_whoever_leads() -> None:

@@ -53,6 +53,7 @@ from ropewalk.broker.queues.supply import Supply
 from ropewalk.metadata.queues import Queue
 from ropewalk.queues import QueuePartition, commands
 from ropewalk.queues.answers import Noted, Received
+from ropewalk.queues.attempts import first_attempt
 from ropewalk.queues.commands import Expire, Receive
 from ropewalk.queues.errors import TooManyWaiting
 from ropewalk.queues.log_clock import LogClock
@@ -130,6 +131,8 @@ class HostedQueue:
         self._due: Due = []
         """Decided in this turn, and to be told when what it appends is committed."""
         self._releases = Releases(partition, commit_timeout_ms=commit_timeout_ms)
+        self._attempt_end = 0
+        """After the latest of a core that was thrown away."""
         self._end_offset = Offset(0)
         """After the last that the state contains and the log too."""
         self._supply = Supply(partition, pool, room, on_news=self._turn_soon)
@@ -366,7 +369,13 @@ class HostedQueue:
         now_ms = self._time.now_ms()
         state = loaded.state
         self._log_clock = LogClock(log_ms=state.log_ms, now_ms=now_ms)
-        core = QueuePartition(self.settings, state, committed_end=loaded.end_offset, now_ms=now_ms)
+        core = QueuePartition(
+            self.settings,
+            state,
+            committed_end=loaded.end_offset,
+            now_ms=now_ms,
+            first_attempt=max(first_attempt(self.partition.leader_epoch), self._attempt_end),
+        )
         self.snapshots.begin(loaded)
         self._is_producer_asked_for = False
         self._written_offsets = BitMap64(loaded.written_offsets)
@@ -548,6 +557,8 @@ class HostedQueue:
 
     def _let_go(self, life: Life, refusal: RopewalkError, failure: RopewalkError | None = None) -> None:
         self._life = self._checked(life)
+        if self._core is not None:
+            self._attempt_end = self._core.state.attempt + 1
         self._core = None
         self._refusal = refusal
         if self._timer is not None:

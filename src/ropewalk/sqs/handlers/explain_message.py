@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from ropewalk.queues.attempts import count_of
 from ropewalk.sqs.desk import Caller, Desk
 from ropewalk.sqs.errors import RESOURCE_NOT_FOUND, SqsRefusal
 from ropewalk.sqs.message_ids import message_id, place_of
@@ -50,7 +51,7 @@ async def handle(request: ExplainMessageRequest, desk: Desk, caller: Caller) -> 
         message_group_id=group_of(seen.record) or None,
         receive_count=seen.receive_count + said.received_before,
         first_receive_timestamp=seen.first_received_at_ms or None,
-        attempt=seen.attempt,
+        attempt=count_of(seen.attempt),
         visible_timestamp=seen.until_ms or None,
         dead_letter_source=said.source or None,
         behind_message_id=None

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from ropewalk.queues import QueuePartition, QueueReplay
 from ropewalk.queues.answers import Admitted, Answer, Done, Noted, Received
+from ropewalk.queues.attempts import first_attempt
 from ropewalk.queues.commands import (
     AnyCommand,
     ChangeVisibility,
@@ -173,7 +174,13 @@ class QueueHost:
             return
         end = len(self.term.entries)
         replay = replayed(self.term.entries[:end], self._settings)
-        self.core = QueuePartition(self._settings, replay.state, committed_end=end, now_ms=self.time_ms)
+        self.core = QueuePartition(
+            self._settings,
+            replay.state,
+            committed_end=end,
+            now_ms=self.time_ms,
+            first_attempt=first_attempt(self.term.number),
+        )
         self._end_turn()
 
     def _due_turn(self) -> None:
