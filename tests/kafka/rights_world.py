@@ -105,8 +105,8 @@ class RightsWorld:
         await self._changes.remove(filters or (Filter(principal=ALICE),))
 
     async def rule_by(self, rules: Iterable[Rule]) -> None:
-        """These and no others of the user's."""
-        await self.forget()
+        """These and no others."""
+        await self.forget(Filter())
         await self.allow(*rules)
 
     async def ask(
@@ -165,6 +165,12 @@ class RightsWorld:
         )
         assert answer.error_code == ErrorCode.NONE, answer.error_message
         return self._answer(api, version, answer.body)
+
+    async def host_group(self, group_id: str) -> None:
+        await self.parts.groups.coordinator(group_id)
+
+    async def host_transactional_id(self, transactional_id: str) -> None:
+        await self.parts.transactions.coordinator(transactional_id)
 
     @staticmethod
     def is_taken_elsewhere(api: AnyApi) -> bool:

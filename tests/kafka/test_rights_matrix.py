@@ -3,27 +3,39 @@
 The cases are generated from what `kafka/apis.py` says that an API needs.
 """
 
+import asyncio
+from typing import Protocol
+
 import pytest
+from msgspec import structs
 
 from ropewalk.kafka.apis import SERVED, Serving
 from ropewalk.kafka.rights.needs import Inside, Nothing, OnCluster, Right
+from ropewalk.metadata.settings.rights import STANDARD_AUTHORIZER
 from ropewalk.security.access import CLUSTER_NAME, Operation, Permission, ResourceType, Rule
+from ropewalk.wire.api import AnyApi
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import (
     add_partitions_to_txn,
     alter_configs,
+    api_versions,
     consumer_group_describe,
     consumer_group_heartbeat,
     create_topics,
     describe_log_dirs,
     incremental_alter_configs,
     init_producer_id,
+    join_group,
     offset_commit,
     produce,
+    sasl_authenticate,
+    sasl_handshake,
 )
-from tests.kafka.door import batch_of
+from ropewalk.wire.types import Message
+from tests.kafka.door import Door, batch_of
 from tests.kafka.rights_requests import GROUP, ID, REQUESTS, TOPIC, USER, Asked
-from tests.kafka.rights_world import ADMIN, REFUSALS, Answer, RightsWorld, in_a_world_of_rights, rule
+from tests.kafka.rights_world import ADMIN, ALICE, REFUSALS, Answer, RightsWorld, in_a_world_of_rights, rule
+from tests.kafka.visitors import Visitor, with_logins
 
 SECRET = b"secret-"
 NAMES = {
@@ -40,11 +52,26 @@ CODES = {
     ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     ResourceType.USER: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
 }
+TELLS_OF_ALL = ("DescribeLogDirs", "ListConfigResources")
+"""To those who may describe the cluster."""
+BEFORE_A_NAME = (api_versions.API, sasl_handshake.API, sasl_authenticate.API)
+AUTHORIZED = (f"authorizer.class.name={STANDARD_AUTHORIZER}",)
 SEVERAL_RESOURCES = frozenset({alter_configs.API.key, incremental_alter_configs.API.key})
 """What is asked of the others is done."""
 
 
-async def plant(world: RightsWorld) -> Asked:
+class Ground(Protocol):
+    """Where things are planted: a node, or several."""
+
+    async def ask(self, api: AnyApi, version: int, request: Message, *, principal: str = ...) -> Answer: ...
+
+    async def host_group(self, group_id: str) -> None:
+        """Return when it has a coordinator."""
+
+    async def host_transactional_id(self, transactional_id: str) -> None: ...
+
+
+async def plant(world: Ground) -> Asked:
     """Topics, groups and transactions, half of them secret, made by the administrator."""
     names = (TOPIC, "secret-topic")
     creatable = tuple(create_topics.CreatableTopic(name, 1, 1) for name in names)
@@ -64,11 +91,11 @@ async def plant(world: RightsWorld) -> Asked:
             )
             for name in names
         )
-        await world.parts.groups.coordinator(group_id)
+        await world.host_group(group_id)
         committed = offset_commit.OffsetCommitRequest(group_id, topics=topics)
         assert (await world.ask(offset_commit.API, 8, committed, principal=ADMIN)).codes == {0}
     for transactional_id in (ID, "secret-id"):
-        await world.parts.transactions.coordinator(transactional_id)
+        await world.host_transactional_id(transactional_id)
         begun = await world.ask(
             init_producer_id.API,
             4,
@@ -86,7 +113,7 @@ async def plant(world: RightsWorld) -> Asked:
     return Asked(made.response.topics[0].topic_id)
 
 
-async def join(world: RightsWorld) -> None:
+async def join(world: Ground) -> None:
     """Make the group one with server-side assignment, whose member has the topic."""
     beat = consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
         GROUP,
@@ -117,6 +144,17 @@ def denying(right: Right) -> Rule:
     return rule(right.resource_type, NAMES[right.resource_type], right.operation, permission=Permission.DENY)
 
 
+def denying_everybody(right: Right) -> Rule:
+    """All operations on all resources of the kind: a wildcard that comes after the rules that allow."""
+    name = CLUSTER_NAME if right.resource_type is ResourceType.CLUSTER else "*"
+    return rule(right.resource_type, name, Operation.ALL, permission=Permission.DENY, principal="User:*")
+
+
+def others_of(rights: tuple[Right, ...]) -> list[Rule]:
+    """All that is needed, for somebody of another name that begins as the caller's does."""
+    return [structs.replace(each, principal=f"{ALICE}-too") for each in allowing(rights)]
+
+
 class Case:
     """What the user is allowed, and what he must not get."""
 
@@ -130,8 +168,14 @@ def refused_cases(serving: Serving) -> list[Case]:
         return [
             Case("no right", [], rights),
             Case("denied", [*allowing(rights), *map(denying, rights)], rights),
+            Case("somebody else's", others_of(rights), rights),
+            Case("everybody denied", [*allowing(rights), denying_everybody(rights[0])], rights),
         ]
-    cases = [Case("no right", [], rights[:1])] if rights else []
+    cases = (
+        [Case("no right", [], rights[:1]), Case("somebody else's", others_of(rights), rights[:1])]
+        if rights
+        else []
+    )
     for right in rights:
         others = tuple(each for each in rights if each != right)
         if right.operation is Operation.DESCRIBE:  # others on the same resource would imply it
@@ -143,6 +187,13 @@ def refused_cases(serving: Serving) -> list[Case]:
             Case(
                 f"denied {right.operation.name} {right.resource_type.name}",
                 [*allowing(rights), denying(right)],
+                (right,),
+            )
+        )
+        cases.append(
+            Case(
+                f"everybody denied {right.operation.name} {right.resource_type.name}",
+                [*allowing(rights), denying_everybody(right)],
                 (right,),
             )
         )
@@ -170,7 +221,10 @@ def check_refused(case: Case, serving: Serving, version: int, found: list[Answer
         assert SECRET not in answer.body, case.name
 
 
-@pytest.mark.parametrize("serving", [pytest.param(each, id=each.api.name) for each in SERVED])
+every_api = pytest.mark.parametrize("serving", [pytest.param(each, id=each.api.name) for each in SERVED])
+
+
+@every_api
 def test_without_a_right_it_is_refused_in_every_version_and_with_all_it_is_not(serving: Serving) -> None:
     async def story(world: RightsWorld) -> None:
         asked = await plant(world)
@@ -196,10 +250,66 @@ def test_without_a_right_it_is_refused_in_every_version_and_with_all_it_is_not(s
             for found in await answers(world, serving, version, asked):
                 for answer in found:
                     assert not answer.codes & REFUSALS, (version, answer.response)
-                    if serving.api.name not in ("DescribeLogDirs", "ListConfigResources"):
+                    if serving.api.name not in TELLS_OF_ALL:
                         assert SECRET not in answer.body, version
 
     in_a_world_of_rights(story)
+
+
+@every_api
+def test_who_loses_its_rights_under_a_request_is_told_nothing_foreign_and_refused_from_then_on(
+    serving: Serving,
+) -> None:
+    async def story(world: RightsWorld) -> None:
+        asked = await plant(world)
+        if serving.api is consumer_group_describe.API:
+            await join(world)
+        rights, api = rights_of(serving), serving.api
+        waited = set[int]()
+        for version in api.versions:
+            for request in REQUESTS[api.key](version, asked):
+                await world.rule_by(allowing(rights))
+                under_way = asyncio.ensure_future(world.ask(api, version, request))
+                await asyncio.sleep(0)
+                await world.forget()
+                waits = not under_way.done()
+                answer = await under_way
+                if api.name not in TELLS_OF_ALL:
+                    assert SECRET not in answer.body, version
+                if waits and api is join_group.API:
+                    assert answer.codes == {ErrorCode.GROUP_AUTHORIZATION_FAILED}
+                    waited.add(version)
+            if not rights or not REQUESTS[api.key](version, asked):
+                continue
+            before = world.state
+            for found in await answers(world, serving, version, asked):
+                check_refused(refused_cases(serving)[0], serving, version, found)
+            assert world.state == before, version
+        assert waited or api is not join_group.API, "nobody has waited"
+
+    in_a_world_of_rights(story)
+
+
+def test_nobody_is_served_before_it_has_said_who_it_is() -> None:
+    """Whatever may be done without a name: the connection ends, without a byte."""
+
+    async def story(door: Door) -> int:
+        world = RightsWorld(door)
+        asked = await plant(world)
+        before, count = world.state, 0
+        for serving in SERVED:
+            if serving.api in BEFORE_A_NAME:
+                continue
+            for version in serving.api.versions:
+                for request in REQUESTS[serving.api.key](version, asked):
+                    stranger = await Visitor.come(door)
+                    stranger.send(serving.api, version, request)
+                    assert await stranger.closes(), (serving.api.name, version)
+                    count += 1
+        assert world.state == before
+        return count
+
+    assert with_logins(story, *AUTHORIZED, "super.users=User:admin;User:ANONYMOUS", limit_s=10_000) > 250
 
 
 def test_the_table_has_requests_for_every_api_that_is_served() -> None:
@@ -207,8 +317,9 @@ def test_the_table_has_requests_for_every_api_that_is_served() -> None:
 
 
 def test_the_matrix_is_as_large_as_it_is_said_to_be() -> None:
+    """Besides, there are those of `tests/cluster/test_cluster_rights_matrix.py`, on three ways."""
     count = 0
     for serving in SERVED:
         ways = 2 if RightsWorld.is_taken_elsewhere(serving.api) else 1
-        count += (len(refused_cases(serving)) + 1) * len(list(serving.api.versions)) * ways
-    assert count >= 1_000, count
+        count += (len(refused_cases(serving)) + 2) * len(list(serving.api.versions)) * ways
+    assert count >= 2_500, count
