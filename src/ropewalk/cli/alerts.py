@@ -89,29 +89,22 @@ def silence(
     properties: PropertyOption = None,
 ) -> None:
     """Tell nobody of an alert for a time. It is shown all the same; if it still fires then, somebody is told."""
-    from ropewalk.alerts.declared import RULES
-    from ropewalk.alerts.silences import Silence
-    from ropewalk.base.limits import SILENCE_MS_MAX, SILENCES_MAX
     from ropewalk.cli.connect import with_client
-    from ropewalk.views.standing_alerts import alter_silences, silences
+    from ropewalk.views.standing_alerts import NotSilenced, add_silence, make_silence
 
-    if name not in {rule.name for rule in RULES}:
-        raise typer.BadParameter(f"there is no alert {name!r}", param_hint="ALERT")
-    duration_ms = parse_duration(how_long, option="--for")
-    if not 0 < duration_ms <= SILENCE_MS_MAX:
-        raise typer.BadParameter(f"{how_long} is not between 1 ms and 30 days", param_hint="--for")
     now_ms = int(time.time() * 1000)
-    labels = tuple(sorted(assignments(where or [], "LABEL=VALUE").items()))
-    wanted = Silence(name, labels, now_ms + duration_ms)
+    labels = assignments(where or [], "LABEL=VALUE")
+    duration_ms = parse_duration(how_long, option="--for")
+    try:
+        wanted = make_silence(name, labels, duration_ms, now_ms=now_ms)
+    except NotSilenced as error:
+        raise typer.BadParameter(str(error), param_hint="ALERT --for") from None
 
     async def work(client: "Client") -> None:
-        there = await silences(client)
-        over = [each for each in there if each.until_ms <= now_ms]
-        if len(there) - len(over) >= SILENCES_MAX:
-            raise Failed(
-                f"there are {SILENCES_MAX} silences already; take some away with `ropewalk alerts unsilence`"
-            )
-        await alter_silences(client, added=[wanted], removed=over)
+        try:
+            await add_silence(client, wanted, now_ms=now_ms)
+        except NotSilenced as error:
+            raise Failed(f"{error} with `ropewalk alerts unsilence`") from None
 
     with_client(ctx, work, bootstrap=bootstrap, properties=properties)
     _show([wanted], chosen_output(ctx, output))

@@ -11,8 +11,8 @@ from ropewalk.cli.options import BootstrapOption, Output, OutputOption, Property
 from ropewalk.cli.output import counted, print_json, print_table
 
 if TYPE_CHECKING:
-    from ropewalk.cli.upgrade_state import UpgradeState
     from ropewalk.client.calls.client import Client
+    from ropewalk.views.upgrade_state import UpgradeState
 
 upgrade_app = new_app("From one version to the next: how far the nodes are, and which level is in force.")
 maintenance_app = new_app("Keep a node from leading while somebody works on it.")
@@ -104,8 +104,8 @@ def restart_check(
     """Say whether stopping the node now would leave a partition with too few in sync; exit with 1 if it would."""
     from ropewalk.base.ids import NodeId
     from ropewalk.cli.connect import with_client
-    from ropewalk.cli.upgrade_state import would_be_below
     from ropewalk.views.cluster_state import collect
+    from ropewalk.views.upgrade_state import would_be_below
 
     state = with_client(ctx, collect, bootstrap=bootstrap, properties=properties)
     if all(known.node_id != node for known in state.membership.nodes):
@@ -129,8 +129,8 @@ def restart_check(
 
 def _ask(ctx: typer.Context, bootstrap: str | None, properties: list[str] | None) -> "UpgradeState":
     from ropewalk.cli.connect import with_client
-    from ropewalk.cli.upgrade_state import upgrade_state
     from ropewalk.views.cluster_state import collect
+    from ropewalk.views.upgrade_state import upgrade_state
 
     return upgrade_state(with_client(ctx, collect, bootstrap=bootstrap, properties=properties))
 

@@ -16,6 +16,7 @@ from ropewalk.http1.forms import Form
 from ropewalk.views.group_reset import NothingToShift
 from ropewalk.views.group_reset import NotThere as NoSuchPartition
 from ropewalk.views.offsets import OutsidePartition
+from ropewalk.views.standing_alerts import NotSilenced
 from ropewalk.views.words import NotUnderstood
 
 BASE = "/console/"
@@ -105,5 +106,6 @@ REFUSALS: Mapping[type[RopewalkError], HTTPStatus] = {
     NotUnderstood: HTTPStatus.UNPROCESSABLE_ENTITY,
     NoSuchPartition: HTTPStatus.UNPROCESSABLE_ENTITY,
     NothingToShift: HTTPStatus.UNPROCESSABLE_ENTITY,
+    NotSilenced: HTTPStatus.UNPROCESSABLE_ENTITY,
     OutsidePartition: HTTPStatus.UNPROCESSABLE_ENTITY,
 }

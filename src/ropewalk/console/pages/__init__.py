@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ropewalk.console.page import Page
-from ropewalk.console.pages import group, groups, overview, reset, topic, topics
+from ropewalk.console.pages import alerts, cluster, group, groups, overview, reset, settings, topic, topics
 
 PAGES: Final[Sequence[Page]] = (
     overview.PAGE,
@@ -13,4 +13,7 @@ PAGES: Final[Sequence[Page]] = (
     groups.PAGE,
     group.PAGE,
     reset.PAGE,
+    cluster.PAGE,
+    alerts.PAGE,
+    settings.PAGE,
 )

@@ -4,9 +4,9 @@ import pytest
 
 from ropewalk.base.ids import NodeId
 from ropewalk.base.levels import PEER_TLS_LEVEL
-from ropewalk.cli.upgrade_state import upgrade_state
 from ropewalk.client.administration.membership import Membership, Node
 from ropewalk.views.cluster_state import ClusterState
+from ropewalk.views.upgrade_state import upgrade_state
 
 
 def state(level: int, *level_max: int) -> ClusterState:
