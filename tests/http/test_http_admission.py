@@ -32,6 +32,8 @@ T = TypeVar("T")
 ON = (f"authorizer.class.name={STANDARD_AUTHORIZER}", f"super.users={ADMIN}", "sqs.listen=none")
 FIGURES = ("/metrics", "/public_metrics", "/healthz", "/cluster/healthz")
 OPEN = ("/", "/livez", "/readyz")
+INNER = ("/debug/journal", "/debug/stacks", "/debug/settings")
+MAY_DESCRIBE_SETTINGS = rule(ResourceType.CLUSTER, CLUSTER_NAME, Operation.DESCRIBE_CONFIGS)
 MAY_DESCRIBE = rule(ResourceType.CLUSTER, CLUSTER_NAME, Operation.DESCRIBE)
 PASSWORD = "secret"
 
@@ -125,6 +127,50 @@ def test_where_nothing_is_decided_by_rules_figures_are_open_whatever_is_shown() 
         return [(await guest.ask(path, "Authorization: Basic x")).status for path in FIGURES]
 
     assert at_the_door(story, http="node:9644") == [200] * len(FIGURES)
+
+
+@pytest.mark.parametrize("path", INNER)
+def test_what_is_inside_a_node_takes_a_right_of_its_own(path: str) -> None:
+    async def story(world: RightsWorld) -> list[int]:
+        guest = Guest(world.door, ELSEWHERE), Guest(world.door, HERE)
+        await world.allow(MAY_DESCRIBE)
+        told = [
+            await guest[1].ask(path),
+            await guest[1].ask(path, basic("alice", PASSWORD)),
+            await guest[0].ask(path, basic("alice", PASSWORD)),
+        ]
+        await world.allow(MAY_DESCRIBE_SETTINGS)
+        told.append(await guest[1].ask(path, basic("alice", PASSWORD)))
+        return [page.status for page in told]
+
+    assert with_guests(story, *ON, "http.metrics.open=true") == [401, 403, 403, 200]
+
+
+@pytest.mark.parametrize("path", INNER)
+def test_without_rules_it_is_shown_to_the_nodes_own_machine_alone(path: str) -> None:
+    async def story(door: Door) -> list[int]:
+        told = [await Guest(door, host).ask(path) for host in (HERE, ELSEWHERE)]
+        told.append(await Guest(door, HERE).ask(path, host="evil.example"))
+        return [page.status for page in told]
+
+    assert at_the_door(story, "http.metrics.open=true", http="node:9644") == [200, 403, 421]
+
+
+def test_settings_are_shown_without_their_secrets() -> None:
+    secret = "planted-in-the-settings-0123456789"
+
+    async def story(door: Door) -> str:
+        return (await Guest(door, HERE).ask("/debug/settings")).text
+
+    shown = at_the_door(
+        story,
+        f"alerts.webhook=https://example.org/hook/{secret}",
+        "log.retention.hours=1",
+        http="node:9644",
+    )
+    assert "log.retention.hours = 1  # --set log.retention.hours" in shown
+    assert "alerts.webhook = https://example.org/(hidden)" in shown
+    assert secret not in shown
 
 
 @pytest.mark.parametrize(
@@ -319,9 +365,9 @@ def test_whatever_is_shown_as_a_name_and_a_password_is_read_or_refused(said: str
     assert password
 
 
-def test_every_page_is_listed_and_is_either_open_or_of_figures() -> None:
+def test_every_page_is_listed_and_is_open_or_of_figures_or_inside_or_the_consoles() -> None:
     async def story(door: Door) -> set[str]:
         page = await Guest(door, HERE).ask("/")
         return {line.split()[0] for line in page.text.splitlines() if line.startswith("/")}
 
-    assert at_the_door(story, http="node:9644") == {*FIGURES, "/livez", "/readyz"}
+    assert at_the_door(story, http="node:9644") == {*FIGURES, *INNER, "/livez", "/readyz", "/console/"}

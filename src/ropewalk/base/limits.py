@@ -1427,5 +1427,14 @@ SQS_ID_PREFIXES_MAX: Final = 4_096
 SQS_SENDERS_KEPT_MAX: Final = 256
 """Access keys whose headers are remembered: messages of one sender share them, and what is packed or read of them. Few keys send at a time."""
 
+JOURNAL_LINES_KEPT_MAX: Final = 2_000
+"""Lines of its journal that a node keeps in memory, to show them to who may see them: those of a start, and of hours in which little happens."""
+
+JOURNAL_LINE_CHARACTERS_MAX: Final = 4_096
+"""Of a line that is kept; what is longer is cut off there. With the lines above 8 MB at the very most, and some 400 KB as a rule."""
+
+STACKS_SHOWN_MAX: Final = 500
+"""Different stacks of tasks that are shown. Tasks that wait in the same place are one of them, so that 10,000 connections are some ten."""
+
 SIGNING_KEYS_MAX: Final = 1_024
 """Derived signing keys that are remembered, by access key, day and region. Some 1,000 bytes each; beyond that all are derived again."""

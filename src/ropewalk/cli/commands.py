@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "top": "ropewalk.cli.top",
     "config": "ropewalk.cli.config",
     "doctor": "ropewalk.cli.doctor",
+    "debug": "ropewalk.cli.debug",
     "generate": "ropewalk.cli.generate",
 }
 """In the order of the help page. Each module has an `app`."""

@@ -18,9 +18,10 @@ from typing import Any, Final
 
 from msgspec import Struct, structs
 
+from ropewalk.base.loopback import is_loopback
 from ropewalk.broker.access import Access, asker_of
 from ropewalk.http.logins import Logins, NobodyKnown
-from ropewalk.http.needs import Figures, Known, Needs, Open
+from ropewalk.http.needs import Figures, Inner, Known, Needs, Open
 from ropewalk.http1.message import Answer, Handle, Request, StreamedAnswer, Visitor, text_answer
 from ropewalk.http1.parser import Refused
 from ropewalk.security.identity import ANONYMOUS_IDENTITY, Identity
@@ -37,6 +38,8 @@ _HEADERS: Final = (
 )
 _ENCRYPTED_HEADERS: Final = (*_HEADERS, ("strict-transport-security", "max-age=31536000"))
 _CHALLENGE: Final = ("www-authenticate", 'Basic realm="ropewalk", charset="UTF-8", Bearer realm="ropewalk"')
+
+_INNER: Final = "where no rules decide who may see it, this is shown on the node's own machine alone"
 
 
 class Caller(Struct, frozen=True):
@@ -95,6 +98,16 @@ class Admission:
             case Figures(operations=operations):
                 self._check_origin(request)
                 if self._terms.figures_are_open or not self._access.is_on:
+                    return ANONYMOUS_IDENTITY
+                identity = await self._logins.identify(request, visitor)
+                if not self._access.on_cluster(asker_of(identity, visitor.address), *operations):
+                    raise _not_allowed(identity)
+                return identity
+            case Inner(operations=operations):
+                self._check_origin(request)
+                if not self._access.is_on:
+                    if not is_loopback(visitor.address):
+                        raise Refused(HTTPStatus.FORBIDDEN, _INNER)
                     return ANONYMOUS_IDENTITY
                 identity = await self._logins.identify(request, visitor)
                 if not self._access.on_cluster(asker_of(identity, visitor.address), *operations):

@@ -24,10 +24,16 @@ class Figures(Struct, frozen=True):
     operations: tuple[Operation, ...]
 
 
+class Inner(Struct, frozen=True):
+    """One of the operations on the cluster; where nothing is decided by rules, a connection from the node's own machine."""
+
+    operations: tuple[Operation, ...]
+
+
 class Known(Struct, frozen=True):
     """It is known who asks, if only that it is nobody in particular; `why` no more is needed here: the page asks for rights itself, say."""
 
     why: str
 
 
-Needs: TypeAlias = Open | Figures | Known
+Needs: TypeAlias = Open | Figures | Inner | Known

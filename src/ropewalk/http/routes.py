@@ -13,7 +13,9 @@ from ropewalk.broker.watching.health import Health
 from ropewalk.http.admission import Admission, Caller, Page
 from ropewalk.http.handlers import health as health_pages
 from ropewalk.http.handlers import index, scrape
-from ropewalk.http.needs import Figures, Needs, Open
+from ropewalk.http.handlers import internals as internal_pages
+from ropewalk.http.handlers.internals import Internals
+from ropewalk.http.needs import Figures, Inner, Needs, Open
 from ropewalk.http1.message import Answer, Request, StreamedAnswer, Visitor
 from ropewalk.http1.routing import RouteTable, Say
 from ropewalk.security.access import Operation
@@ -32,6 +34,7 @@ def routes(
     health: Health,
     cluster_health: ClusterHealth,
     vitals: Vitals,
+    internals: Internals,
     *,
     front: str | None = None,
 ) -> Sequence[Route]:
@@ -39,6 +42,7 @@ def routes(
     scrapes = scrape.Scrapes(sources, vitals)
     probe = Open("whoever routes to the node asks, and hears no name of a topic, a group or a user")
     figures = Figures((Operation.DESCRIBE,))
+    inner = Inner((Operation.DESCRIBE_CONFIGS,))
     return (
         Route(
             "/",
@@ -58,6 +62,21 @@ def routes(
             "/cluster/healthz",
             figures,
             _for_anybody(partial(health_pages.handle_cluster, health=cluster_health)),
+        ),
+        Route(
+            "/debug/journal",
+            inner,
+            _for_anybody(partial(internal_pages.handle_journal, internals=internals)),
+        ),
+        Route(
+            "/debug/stacks",
+            inner,
+            _for_anybody(partial(internal_pages.handle_stacks, internals=internals)),
+        ),
+        Route(
+            "/debug/settings",
+            inner,
+            _for_anybody(partial(internal_pages.handle_settings, internals=internals)),
         ),
     )
 

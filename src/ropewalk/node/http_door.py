@@ -5,19 +5,23 @@ What a reader could get wrong
     others can reach makes them open to these, too: it has to ask by itself.
 """
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
+from ropewalk.base.hiding import hide
 from ropewalk.base.limits import HTTP_BODY_BYTES_MAX, HTTP_CONNECTIONS_MAX
 from ropewalk.base.ports import Network, TlsContexts
 from ropewalk.console.door import ROOT, Console
 from ropewalk.http.admission import Admission, Terms
+from ropewalk.http.handlers.internals import Internals
 from ropewalk.http.logins import Logins
 from ropewalk.http.routes import Doorway, routes
 from ropewalk.http1.bounds import HttpBounds
 from ropewalk.http1.connections import HttpConnections
 from ropewalk.http1.listener import HttpListener
 from ropewalk.metadata.records import HTTP_LISTENER, HTTPS_LISTENER
+from ropewalk.node import journal
 from ropewalk.node.addresses import NONE, parse_address
 from ropewalk.node.build import Parts
 from ropewalk.node.certificates import contexts_of_door
@@ -26,6 +30,7 @@ from ropewalk.node.console_door import routes_of
 from ropewalk.node.doors import HTTP, Door, reached
 from ropewalk.node.exposure import METRICS_OPEN, is_loopback
 from ropewalk.node.listening import listen_at
+from ropewalk.runtime.stacks import stacks
 
 SETTING: Final = "http.listen"
 HOSTS: Final = "http.hosts"
@@ -46,6 +51,7 @@ async def http_door(parts: Parts, console: Console | None) -> Door | None:
         instruments.health,
         parts.cluster_health,
         instruments.vitals,
+        Internals(journal=journal.kept, stacks=stacks, settings=partial(_settings, config)),
         front=None if console is None else ROOT,
     )
     if console is not None:
@@ -57,6 +63,13 @@ async def http_door(parts: Parts, console: Console | None) -> Door | None:
         partial(_listen, config, parts.ports.network, connections, doorway, tls),
         (partial(reached, registered_as),),
     )
+
+
+def _settings(config: Config) -> Iterator[str]:
+    """As a file would have them, with where each comes from."""
+    for name, configured in config.entries():
+        if not config.is_default(name):
+            yield hide(f"{name} = {configured.shown(name)}  # {configured.origin}")
 
 
 def _admission(parts: Parts) -> Admission:

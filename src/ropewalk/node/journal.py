@@ -8,12 +8,15 @@ import logging
 import os
 import platform
 import sys
-from collections.abc import MutableMapping
-from typing import Any
+from collections import deque
+from collections.abc import Iterator, MutableMapping
+from copy import copy
+from typing import Any, Final
 
 import structlog
 
 from ropewalk import __version__
+from ropewalk.base.limits import JOURNAL_LINE_CHARACTERS_MAX, JOURNAL_LINES_KEPT_MAX
 from ropewalk.node.config import Config
 from ropewalk.node.exposure import warnings_of
 
@@ -34,7 +37,27 @@ class _Identity:
         return event
 
 
+class _Kept:
+    """The latest lines, as JSON whatever is written: for whoever may see them without being on the machine."""
+
+    def __init__(self) -> None:
+        self._lines: deque[str] = deque(maxlen=JOURNAL_LINES_KEPT_MAX)
+        self._render: Final = structlog.processors.JSONRenderer()
+
+    def __call__(
+        self, logger: object, method: str, event: MutableMapping[str, Any]
+    ) -> MutableMapping[str, Any]:
+        rendered = self._render(logger, method, _identity(logger, method, copy(event)))
+        text = rendered if isinstance(rendered, str) else rendered.decode()
+        self._lines.append(text[:JOURNAL_LINE_CHARACTERS_MAX])
+        return event
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(tuple(self._lines))
+
+
 _identity = _Identity()
+_kept = _Kept()
 
 
 def configure(config: Config) -> None:
@@ -54,12 +77,18 @@ def configure(config: Config) -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
+            _kept,
             *ending,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
+
+
+def kept() -> Iterator[str]:
+    """The latest lines of this process, the oldest first."""
+    return iter(_kept)
 
 
 def begin(config: Config, *, cluster_id: str | None) -> None:

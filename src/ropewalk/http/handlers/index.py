@@ -13,7 +13,10 @@ ropewalk
 /livez            whether the process works
 /readyz           whether clients can be sent here
 /healthz          whether all is well; /healthz?verbose says what was checked, and so do the two above
-/cluster/healthz  whether all is well in the whole cluster"""
+/cluster/healthz  whether all is well in the whole cluster
+/debug/journal    the latest lines of the journal, for the node's own people, as the next two
+/debug/stacks     where every task and thread stands
+/debug/settings   what the node's configuration says, without secrets"""
 
 
 async def handle(request: Request, *, front: str | None) -> Answer:

@@ -1,7 +1,7 @@
 """Pages of a node's HTTP port, read once.
 
 What a reader could get wrong
-    A password is sent over https alone: a node takes it nowhere else, and neither should anybody be shown it.
+    A password is sent over https, or within this machine, alone: a node takes it nowhere else, and neither should anybody be shown it.
 """
 
 import asyncio
@@ -10,6 +10,7 @@ from http import HTTPStatus
 from typing import Final
 
 from ropewalk.base.errors import RopewalkError
+from ropewalk.base.loopback import is_loopback
 from ropewalk.base.ports import Network
 from ropewalk.client.administration.membership import Node
 from ropewalk.client.connections.address import Address
@@ -33,7 +34,11 @@ async def read_page(
     address, has_tls = _door(node)
     host = str(address)
     headers = [f"GET {path} HTTP/1.1", f"host: {host}", "connection: close"]
-    if has_tls and security.sasl_username is not None and security.sasl_password is not None:
+    if (
+        (has_tls or is_loopback(address.host))
+        and security.sasl_username is not None
+        and security.sasl_password is not None
+    ):
         shown = b64encode(f"{security.sasl_username}:{security.sasl_password.reveal()}".encode()).decode()
         headers.append(f"authorization: Basic {shown}")
     request = "".join(f"{line}\r\n" for line in (*headers, "")).encode()
