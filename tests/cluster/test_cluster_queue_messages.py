@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 
 import pytest
 
-from ropewalk.base.errors import QueueNotReady, RopewalkError
+from ropewalk.base.errors import QueueNotReady, RopewalkError, ShardUnavailable
 from ropewalk.base.flow import Waiting
 from ropewalk.broker.queues.group_partitions import partition_of_group
 from ropewalk.metadata.queues import Queue
@@ -358,6 +359,72 @@ def test_a_short_poll_is_not_empty_where_a_leader_could_not_be_asked() -> None:
         assert nodes.world.now_s > began_s
 
     in_a_cluster(story, with_etcd=True)
+
+
+@pytest.mark.parametrize("partition_count", [1, 4])
+def test_a_receive_is_not_empty_where_a_leader_has_not_answered(partition_count: int) -> None:
+    async def story(nodes: Nodes) -> None:
+        queue = await make(nodes, "work", partition_count)
+        hanging = leader_of(nodes, queue)
+        asking = others(hanging)[0]
+        assert await receive(nodes, asking, queue) == ()
+        nodes[hanging].pause()
+        with pytest.raises(ShardUnavailable):
+            await receive(nodes, asking, queue)
+        nodes[hanging].resume()
+
+    in_a_cluster(story, with_etcd=True)
+
+
+def test_what_a_leader_that_is_gone_cannot_take_goes_to_another_partition() -> None:
+    async def story(nodes: Nodes) -> None:
+        queue = await make(nodes, "work", 4)
+        leaders = [leader_of(nodes, queue, index) for index in range(4)]
+        gone = next(each for each in leaders if each != 0)
+        for number in range(4):
+            await send(nodes, 0, queue, f"before{number}")
+        nodes.members[gone].kill()
+        await asyncio.sleep(0.5)
+        assert leader_of(nodes, queue, leaders.index(gone)) == gone, "nobody leads in its place yet"
+        for number in range(8):
+            await send(nodes, 0, queue, f"m{number}")
+        seen: list[str] = []
+        while any(leader_of(nodes, queue, index) == gone for index in range(4)):
+            await asyncio.sleep(0.5)
+        while delivered := await receive(nodes, 0, queue, wait_ms=5_000, visibility_ms=60_000):
+            seen += texts_of(delivered)
+        assert sorted(seen) == sorted([f"before{n}" for n in range(4)] + [f"m{n}" for n in range(8)])
+
+    in_a_cluster(story, with_etcd=True)
+
+
+def test_what_a_leader_may_have_taken_is_not_sent_to_another_partition() -> None:
+    """It hangs: what was sent to it has an unknown outcome, which is what the sender hears."""
+
+    async def story(nodes: Nodes) -> None:
+        queue = await make(nodes, "work", 4)
+        leaders = [leader_of(nodes, queue, index) for index in range(4)]
+        hanging = next(each for each in leaders if each != 0)
+        known, unknown = [f"before{number}" for number in range(4)], []
+        for text in known:
+            await send(nodes, 0, queue, text)  # so there is a connection
+        nodes[hanging].pause()
+        for number in range(4):
+            try:
+                known += [f"m{number}" for _ in await send(nodes, 0, queue, f"m{number}")]
+            except ShardUnavailable:
+                unknown.append(f"m{number}")
+        nodes[hanging].resume()
+        assert unknown
+        seen: list[str] = []
+        while not set(known) <= set(seen):
+            with suppress(RopewalkError):  # connections are to be made again
+                seen += texts_of(await receive(nodes, 0, queue, wait_ms=5_000, visibility_ms=600_000))
+        seen += texts_of(await receive(nodes, 0, queue, wait_ms=5_000))
+        assert len(set(seen)) == len(seen)
+        assert set(seen) <= {*known, *unknown}
+
+    in_a_cluster(story)
 
 
 def test_a_leader_that_is_gone_does_not_hide_what_others_have() -> None:

@@ -155,7 +155,7 @@ class QueueReceives:
         poll.wait_at(ends(), command)
         if guard is None and any(are_far) and not poll.taken.done():
             late_ms = command.wait_ms + QUEUE_FAR_RECEIVE_MS_MAX
-            guard = asyncio.get_running_loop().call_later(late_ms / 1000, poll.hurry)
+            guard = asyncio.get_running_loop().call_later(late_ms / 1000, poll.end_unheard)
         return guard
 
     async def _until_changed(self, poll: LongPoll, within_ms: float) -> None:

@@ -2,15 +2,23 @@
 
 What a reader could get wrong
     Everything here may be awaited where there is no task: it waits for futures and nothing else.
+    What a standard queue's partition certainly has not taken goes to another one. Where nobody knows, nobody sends it again but its sender.
     How a receive goes about with leaders that change is told in `queue_receives.py`.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import TypeVar
+from typing import Final, TypeVar
 
-from ropewalk.base.errors import QueueNotReady, RopewalkError
+from ropewalk.base.errors import (
+    DiskFull,
+    NotEnoughReplicas,
+    NotLeader,
+    QueueNotReady,
+    RopewalkError,
+    Throttled,
+)
 from ropewalk.base.ids import NodeId, OwnerId, TopicPartition
 from ropewalk.base.limits import QUEUE_PEEK_BYTES_MAX
 from ropewalk.base.ports import Pool
@@ -32,6 +40,9 @@ from ropewalk.queues.state import TaskShare
 
 T = TypeVar("T")
 
+_TAKES_NOTHING: Final = (DiskFull, NotEnoughReplicas, NotLeader, QueueNotReady, Throttled)
+"""What a leader refuses messages with before anything is written, and what is heard of one that cannot be reached. Any other failure may have come too late."""
+
 
 class ToQueues:
     def __init__(self, queues: Queues, far: FarQueues, dispatch: Dispatch, pool: Pool) -> None:
@@ -50,7 +61,7 @@ class ToQueues:
     async def send(self, queue: Queue, messages: Sequence[Outgoing]) -> Sequence[Sent | RopewalkError]:
         """Of a FIFO queue those of one group keep their order."""
         if not queue.is_fifo:
-            return await self._least_loaded(queue).send(messages)
+            return await self._send_anywhere(queue, messages)
         partition_count = self._partition_count(queue)
 
         def ask(
@@ -233,12 +244,24 @@ class ToQueues:
         queue = self._queues.image.queues.by_id(queue_id)
         return queue is not None and self._dispatch.leader(TopicPartition(queue.topic, index)) == node_id
 
-    def _least_loaded(self, queue: Queue) -> AskedPartition:
+    async def _send_anywhere(
+        self, queue: Queue, messages: Sequence[Outgoing]
+    ) -> Sequence[Sent | RopewalkError]:
+        """To the least loaded partition; to the next one where it is certain that this one has taken nothing."""
+        refusal: RopewalkError | None = None
+        for end in self._least_loaded_first(queue):
+            try:
+                return await end.send(messages)
+            except _TAKES_NOTHING as error:
+                refusal = refusal or error
+        assert refusal is not None, "there is a partition"
+        raise refusal
+
+    def _least_loaded_first(self, queue: Queue) -> list[AskedPartition]:
         ends = self._in_turn(queue, next(self._turns))
-        if len(ends) == 1:
-            return ends[0]
-        serving = [each for each in ends if each.is_serving]
-        return min(serving or ends, key=lambda each: each.pending_bytes)
+        if len(ends) > 1:
+            ends.sort(key=lambda each: (not each.is_serving, each.pending_bytes))
+        return ends
 
     def _partition_count(self, queue: Queue) -> int:
         topic = self._queues.image.topics_by_id.get(queue.topic_id)

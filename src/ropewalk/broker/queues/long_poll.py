@@ -80,6 +80,14 @@ class LongPoll:
         self.leaderless = {}
         self._end_if_over()
 
+    def end_unheard(self) -> None:
+        """Somebody has not answered in time, so nobody knows whether there is anything."""
+        self._withdraw()
+        if not self.taken.done():
+            self._failure = ShardUnavailable("a leader of the queue did not answer in time")
+            self.leaderless = {}
+            self._end_if_over()
+
     def stirred(self, *, by_refusals: bool = True) -> "asyncio.Future[None]":
         """Done when it has ended, or when a partition is found to be leaderless unless that is not `by_refusals`. There is one at a time."""
         self._stirred = asyncio.get_running_loop().create_future()
