@@ -22,7 +22,7 @@ from ropewalk.base import levels
 from ropewalk.base.levels import LEVELS, OURS, Level, are_neighbours, peer_version_max, release_of
 from ropewalk.groups.versioned import Versioned
 from ropewalk.kafka.peer.apis import PEER_APIS
-from ropewalk.metadata.records import Endpoint, MetadataRecord
+from ropewalk.metadata.records import ChangeDetail, Endpoint, MetadataRecord
 from ropewalk.wire.types import OWN_TAG_FIRST, Tagged
 
 Parts = dict[str, tuple[str, ...]]
@@ -31,7 +31,7 @@ SOURCE = Path(ropewalk.__file__).parent
 
 
 def records_written(kinds: Sequence[type[Struct]] = get_args(MetadataRecord)) -> Parts:
-    all_kinds: list[type[Struct]] = [*kinds, Endpoint]
+    all_kinds: list[type[Struct]] = [*kinds, Endpoint, ChangeDetail]
     return {_record_name(kind): kind.__struct_fields__ for kind in all_kinds}
 
 

@@ -22,6 +22,7 @@ from ropewalk.metadata.records import (
     TopicCreated,
     TopicDeleted,
 )
+from ropewalk.runtime.clock import SystemClock
 
 
 class ScriptedLog:
@@ -94,7 +95,7 @@ def allocate(image: Image) -> list[MetadataRecord]:
 
 async def running(log: ScriptedLog) -> tuple[Cluster, "asyncio.Future[tuple[None, None]]", list[int]]:
     facts = Facts()
-    decisions = Decisions(log, facts)
+    decisions = Decisions(log, facts, SystemClock())
     followed: list[int] = []
 
     async def follow(records: Sequence[MetadataRecord]) -> None:
@@ -124,7 +125,7 @@ def test_a_change_is_decided_on_the_newest_image(outcomes: list[str], end_produc
         log = ScriptedLog(*outcomes)
         log.others = [ProducerIdsAllocated(NodeId(1), ProducerId(100))]
         cluster, task, followed = await running(log)
-        await cluster.propose(allocate)
+        await cluster.propose(allocate, None)
         assert sum(followed) == 1 + len(outcomes)
         task.cancel()
         return cluster.image.end_producer_id
@@ -142,11 +143,11 @@ def test_what_is_committed_while_the_node_is_busy_is_followed_at_once() -> None:
             await may_go_on.wait()
 
         cluster.facts.follow_with(follow)
-        first = asyncio.ensure_future(cluster.propose(allocate))
+        first = asyncio.ensure_future(cluster.propose(allocate, None))
         for _ in range(5):
-            await cluster.commit(allocate)  # does not wait for the node
+            await cluster.commit(allocate, None)  # does not wait for the node
         second, all_followed = (
-            asyncio.ensure_future(cluster.propose(allocate)),
+            asyncio.ensure_future(cluster.propose(allocate, None)),
             asyncio.ensure_future(cluster.followed()),
         )
         for _ in range(10):
@@ -170,14 +171,14 @@ def test_a_node_that_cannot_follow_says_so_to_those_who_wait_and_goes_on() -> No
 
         cluster.facts.follow_with(refuse)
         with pytest.raises(StorageFailed, match="another's"):
-            await cluster.propose(allocate)
+            await cluster.propose(allocate, None)
         assert cluster.image.end_producer_id == 10
 
         async def follow(records: Sequence[MetadataRecord]) -> None:
             followed.append(len(records))
 
         cluster.facts.follow_with(follow)
-        await cluster.propose(allocate)
+        await cluster.propose(allocate, None)
         assert followed == [1]
         task.cancel()
 
@@ -187,7 +188,7 @@ def test_a_node_that_cannot_follow_says_so_to_those_who_wait_and_goes_on() -> No
 def test_a_change_of_nothing_is_followed_too() -> None:
     async def main() -> None:
         cluster, task, followed = await running(ScriptedLog())
-        await cluster.propose(lambda _: ())
+        await cluster.propose(lambda _: (), None)
         assert followed == [0]
         task.cancel()
 
@@ -198,7 +199,7 @@ def test_an_unknown_outcome_is_told_as_such_and_the_image_still_follows_the_log(
     async def main() -> int:
         cluster, task, _ = await running(ScriptedLog("unknown but written"))
         with pytest.raises(TimedOut):
-            await cluster.propose(allocate)
+            await cluster.propose(allocate, None)
         task.cancel()
         return cluster.image.end_producer_id
 
@@ -213,10 +214,10 @@ def test_a_refused_change_leaves_the_next_one_alone() -> None:
             raise InvalidRequest("no")
 
         with pytest.raises(StorageFailed):
-            await cluster.propose(allocate)
+            await cluster.propose(allocate, None)
         with pytest.raises(InvalidRequest):
-            await cluster.propose(refuse)
-        await asyncio.gather(cluster.propose(allocate), cluster.propose(allocate))
+            await cluster.propose(refuse, None)
+        await asyncio.gather(cluster.propose(allocate, None), cluster.propose(allocate, None))
         task.cancel()
         return cluster.image.end_producer_id
 
@@ -228,13 +229,13 @@ def test_whoever_waits_when_the_node_stops_is_sent_away() -> None:
         cluster, task, _ = await running(ScriptedLog())
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        waiting = asyncio.ensure_future(cluster.propose(allocate))
+        waiting = asyncio.ensure_future(cluster.propose(allocate, None))
         await asyncio.sleep(0)
         stop(cluster)
         with pytest.raises(NodeStopping):
             await waiting
         with pytest.raises(NodeStopping):
-            await cluster.propose(allocate)
+            await cluster.propose(allocate, None)
         with pytest.raises(NodeStopping):
             await cluster.followed()
 
@@ -249,7 +250,7 @@ def test_whoever_waits_for_the_node_to_follow_is_sent_away_when_it_stops() -> No
             await asyncio.Event().wait()
 
         cluster.facts.follow_with(never)
-        waiting = [asyncio.ensure_future(cluster.propose(allocate)) for _ in range(2)]
+        waiting = [asyncio.ensure_future(cluster.propose(allocate, None)) for _ in range(2)]
         for _ in range(10):
             await asyncio.sleep(0)
         task.cancel()
@@ -265,13 +266,13 @@ def test_a_controller_that_was_replaced_stops_deciding() -> None:
     async def main() -> None:
         log = ScriptedLog("deposed")
         cluster, task, _ = await running(log)
-        waiting = [asyncio.ensure_future(cluster.propose(allocate)) for _ in range(3)]
+        waiting = [asyncio.ensure_future(cluster.propose(allocate, None)) for _ in range(3)]
         for outcome in await asyncio.gather(*waiting, return_exceptions=True):
             assert isinstance(outcome, NotController)
         assert not cluster.decides
         assert cluster.image.controller_id == 1
         with pytest.raises(NotController):
-            await cluster.propose(allocate)
+            await cluster.propose(allocate, None)
         task.cancel()
 
     asyncio.run(main())
@@ -286,12 +287,12 @@ def test_a_large_change_that_failed_half_way_is_given_up_before_the_next() -> No
         log = ScriptedLog("committed", "committed", "full")
         cluster, task, followed = await running(log)
         with pytest.raises(StorageFailed):
-            await cluster.propose(lambda _: topics)
+            await cluster.propose(lambda _: topics, None)
         assert cluster.image.is_amid_change
-        await cluster.propose(allocate)
+        await cluster.propose(allocate, None)
         assert not cluster.image.topics
         assert ChangeAbandoned() in log.records
-        await cluster.propose(lambda _: topics)
+        await cluster.propose(lambda _: topics, None)
         assert len(cluster.image.topics) == 4
         assert sum(followed) == 1 + 4
         task.cancel()
@@ -304,7 +305,7 @@ def test_where_nobody_decides_a_proposal_is_refused() -> None:
         cluster = Cluster(Facts(), None)
         assert not cluster.decides
         with pytest.raises(NotController):
-            await cluster.propose(allocate)
+            await cluster.propose(allocate, None)
 
     asyncio.run(main())
 
@@ -387,7 +388,7 @@ def test_a_decision_about_many_partitions_is_made_in_turns_and_anew_if_the_image
                 await asyncio.sleep(0)
 
         other = asyncio.ensure_future(beside())
-        await cluster.commit(decide)
+        await cluster.commit(decide, None)
         other.cancel()
         stop(cluster)
         tasks.cancel()

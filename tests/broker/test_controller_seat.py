@@ -15,6 +15,7 @@ from ropewalk.broker.cluster.facts import Facts
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.log import Holder
 from ropewalk.metadata.records import ClusterCreated, ControllerChanged, MetadataRecord, ProducerIdsAllocated
+from ropewalk.runtime.clock import SystemClock
 from ropewalk.runtime.tasks import Supervisor
 from ropewalk.sim.machines.world import World
 from tests.broker.shared_log import SharedLog
@@ -40,7 +41,7 @@ class Candidate:
         self.node_id = NodeId(node_id)
         self.facts = Facts()
         self.log = shared.handle()
-        self.decisions = Decisions(self.log, self.facts)
+        self.decisions = Decisions(self.log, self.facts, SystemClock())
         self.cluster = Cluster(self.facts, self.decisions)
         self.seat = ControllerSeat(
             self.node_id,
@@ -88,11 +89,11 @@ def test_the_first_decides_and_the_second_stands_by() -> None:
         first = await Candidate(0, shared).start(supervisor)
         second = await Candidate(1, shared).start(supervisor)
         assert (first.cluster.decides, second.cluster.decides) == (True, False)
-        await first.cluster.propose(allocate)
+        await first.cluster.propose(allocate, None)
         await second.facts.reached(first.facts.image.end_offset)
         assert list(second.facts.image.facts()) == list(first.facts.image.facts())
         with pytest.raises(NotController, match="node 0 decides"):
-            await second.cluster.propose(allocate)
+            await second.cluster.propose(allocate, None)
         assert shared.records[:2] == [
             ClusterCreated("the cluster"),
             ControllerChanged(NodeId(0), 1, reign="0 1"),
@@ -113,9 +114,9 @@ def test_a_standby_takes_over_from_a_holder_that_is_gone_and_that_one_changes_no
         while not second.cluster.decides:
             await asyncio.sleep(0.01)
         assert second.seated_after == [NodeId(0)]
-        await second.cluster.propose(allocate)
+        await second.cluster.propose(allocate, None)
         with pytest.raises(NotController):
-            await first.cluster.propose(allocate)
+            await first.cluster.propose(allocate, None)
         await asyncio.sleep(1)
         assert (first.cluster.decides, second.cluster.decides) == (False, True)
         assert list(first.facts.image.facts()) == list(second.facts.image.facts())
@@ -172,7 +173,7 @@ def test_a_first_record_of_unknown_outcome_is_looked_for_before_anything_is_deci
         candidate = Candidate(0, shared)
         candidate.log.outcomes = [outcome]
         await candidate.start(supervisor)
-        await candidate.cluster.propose(allocate)
+        await candidate.cluster.propose(allocate, None)
         changes = [record for record in shared.records if isinstance(record, ControllerChanged)]
         assert changes[-1].epoch == candidate.log.epoch
         assert shared.records.count(ClusterCreated("the cluster")) == 1
@@ -186,11 +187,11 @@ def test_a_holder_that_cannot_reach_the_log_keeps_the_seat_and_goes_on_when_it_c
         shared.is_reachable = False
         for _ in range(3):
             with pytest.raises(Exception, match="nobody answers"):
-                await candidate.cluster.propose(allocate)
+                await candidate.cluster.propose(allocate, None)
             await asyncio.sleep(5)
         assert candidate.cluster.decides
         shared.is_reachable = True
-        await candidate.cluster.propose(allocate)
+        await candidate.cluster.propose(allocate, None)
         assert candidate.log.epoch == 1
 
     tell(story)
@@ -216,14 +217,14 @@ def test_what_is_refused_before_anybody_looked_at_it_ends_nothing() -> None:
         decisions.accept()
         supervisor.start("decisions", decisions.run())
         await asyncio.sleep(0.1)
-        asking = decisions.ask(allocate, until_followed=False)
+        asking = decisions.ask(allocate, None, until_followed=False)
         asking.send(None)  # up to where it waits
         decisions.refuse(NotController("another node decides"))
         with pytest.raises(NotController):
             asking.send(None)
         await asyncio.sleep(0.1)
         decisions.accept()
-        await decisions.ask(allocate, until_followed=False)
+        await decisions.ask(allocate, None, until_followed=False)
         return candidate.facts.image.end_producer_id
 
     assert tell(story) == 10

@@ -185,7 +185,7 @@ def test_the_feed_gives_what_is_there_waits_for_what_comes_and_says_when_nothing
         waiting = asyncio.ensure_future(controller.feed.fetch(Position(page.end_offset), 5_000))
         await asyncio.sleep(1)
         assert not waiting.done()
-        await controller.cluster.propose(allocate)
+        await controller.cluster.propose(allocate, None)
         news = await waiting
         assert news.records is not None
         assert decode_records(news.records) == tuple(shared.records[page.end_offset :])

@@ -30,7 +30,7 @@ def test_leaders_are_evened_out_by_a_plan_that_is_shown_first() -> None:
             before = leaders_by_broker(nodes[0].image)
             plan = nodes[0].balancing.plan()
             assert leaders_by_broker(nodes[0].image) == before, "showing it changes nothing"
-            await nodes[0].balancing.balance(plan)
+            await nodes[0].balancing.balance(plan, None)
             after = leaders_by_broker(nodes[0].image)
             assert abs(after[NodeId(0)] - after[NodeId(2)]) <= 1
             assert nodes[0].balancing.plan().changes == ()
@@ -52,11 +52,11 @@ def test_a_broker_that_holds_nothing_is_stopped_and_then_forgotten() -> None:
         async with nodes.client() as client:
             await make_orders(nodes, client, 0, 1)
         balancing = nodes[0].balancing
-        assert await balancing.remove(NodeId(2)) == Removal(Stage.DRAINED, 0)
-        assert await balancing.remove(NodeId(2)) == Removal(Stage.DRAINED, 0)
+        assert await balancing.remove(NodeId(2), None) == Removal(Stage.DRAINED, 0)
+        assert await balancing.remove(NodeId(2), None) == Removal(Stage.DRAINED, 0)
         await nodes.members[2].stop()
         await nodes.until(lambda: nodes[0].image.brokers[NodeId(2)].state.value == "fenced")
-        assert await balancing.remove(NodeId(2)) == Removal(Stage.REMOVED, 0)
+        assert await balancing.remove(NodeId(2), None) == Removal(Stage.REMOVED, 0)
         assert NodeId(2) not in nodes[0].image.brokers
 
     in_a_cluster(story)
@@ -70,7 +70,7 @@ def test_a_broker_is_drained_to_nothing_before_it_is_taken_away() -> None:
                 await client.produce("orders", 0, batch_of(str(number)))
             stages: list[Stage] = []
             while not stages or stages[-1] is Stage.DRAINING:
-                stages.append((await nodes[0].balancing.remove(NodeId(1))).stage)
+                stages.append((await nodes[0].balancing.remove(NodeId(1), None)).stage)
                 await asyncio.sleep(0.2)
             assert stages[0] is Stage.DRAINING
             assert stages[-1] is Stage.DRAINED
@@ -88,7 +88,7 @@ def test_a_broker_is_drained_without_being_asked_again_and_through_its_own_resta
             await make_orders(nodes, client, 0, 1)
             nodes.members[1].kill()
             await nodes.until(lambda: not nodes.is_serving(1, seen_by=0))
-            assert await nodes[0].balancing.remove(leaver) == Removal(Stage.DRAINING, 1)
+            assert await nodes[0].balancing.remove(leaver, None) == Removal(Stage.DRAINING, 1)
             await nodes.members[1].start()
             assert nodes[0].image.brokers[leaver].is_leaving
             await nodes.until(lambda: held_count(nodes[0].image, leaver) == 0)
@@ -112,7 +112,7 @@ def test_whoever_decides_next_goes_on_draining() -> None:
             await nodes.until(lambda: all("orders" in nodes[number].image.topics for number in range(4)))
             nodes.members[spare].kill()  # so that whoever is asked can only put it on itself
             await nodes.until(lambda: not nodes.is_serving(spare, seen_by=decided))
-            await nodes[decided].balancing.remove(NodeId(leaver))
+            await nodes[decided].balancing.remove(NodeId(leaver), None)
             nodes.members[decided].kill()
             await nodes.until(lambda: nodes.controller() not in (None, decided))
             await nodes.members[spare].start()
@@ -130,7 +130,7 @@ def test_whoever_decides_next_goes_on_draining() -> None:
 def test_a_broker_that_is_to_stay_after_all_is_given_replicas_again() -> None:
     async def story(nodes: Nodes) -> None:
         async with nodes.client() as client:
-            assert (await nodes[0].balancing.remove(NodeId(2))).stage is Stage.DRAINED
+            assert (await nodes[0].balancing.remove(NodeId(2), None)).stage is Stage.DRAINED
             viewer = ClusterViewer(client)
             assert [node.state for node in (await viewer.describe()).nodes] == ["active", "active", "leaving"]
             await Balancing(client).keep(NodeId(2))
@@ -149,7 +149,7 @@ def test_a_node_that_joined_takes_its_share_of_replicas() -> None:
                 await client.produce("orders", index, batch_of("a"))
             await nodes.add(2).start()
             await nodes.until(lambda: nodes.is_serving(2, seen_by=0))
-            await nodes[0].balancing.balance(nodes[0].balancing.plan())
+            await nodes[0].balancing.balance(nodes[0].balancing.plan(), None)
             await nodes.until(lambda: not any(moves(nodes[0].image)))
             assert sorted(leaders_by_broker(nodes[0].image).values()) == [2, 3, 3]
             for index in range(8):

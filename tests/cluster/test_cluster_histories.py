@@ -122,7 +122,8 @@ def test_an_observer_has_everything_and_is_waited_for_by_nobody() -> None:
                     [NodeId(outside)],
                     settings=nodes[0]._parts.topics.settings,
                     now_ms=0,
-                )
+                ),
+                None,
             )
             await send(producer, "b")
             await nodes.until(lambda: hosted(nodes, outside).high_watermark == 2)

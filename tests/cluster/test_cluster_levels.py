@@ -88,7 +88,7 @@ def test_a_node_leaves_service_when_the_level_goes_past_what_it_knows() -> None:
         deciding = nodes.controller()
         assert deciding is not None
         await _restart_as(nodes, {deciding: NEXT}, others=PRESENT)
-        await nodes[deciding]._parts.cluster.commit(decide)
+        await nodes[deciding]._parts.cluster.commit(decide, None)
         for member in range(3):
             if member != deciding:
                 took_s = await nodes.until(lambda member=member: nodes[member].left_service is not None)  # type: ignore[misc]
@@ -116,7 +116,7 @@ def test_a_record_that_cannot_be_read_takes_a_node_out_of_service_and_it_says_so
         others = [member for member in range(3) if member != deciding]
         monkeypatch.setattr(keys if with_etcd else metadata_feed, "encode_records", encode_as_of_tomorrow)
         await nodes[deciding or 0]._parts.cluster.commit(
-            lambda _image: [TopicCreated(TopicId(bytes(16)), "unheard of")]
+            lambda _image: [TopicCreated(TopicId(bytes(16)), "unheard of")], None
         )
         for member in others:
             took_s = await nodes.until(lambda member=member: nodes[member].left_service is not None)  # type: ignore[misc]

@@ -27,7 +27,7 @@ def rule(resource_type: ResourceType, name: str, operation: Operation) -> Rule:
 
 async def everywhere(nodes: Nodes, node_ids: tuple[int, ...], *rules: Rule) -> None:
     changes = AclChanges(nodes[0]._parts.cluster)
-    assert await changes.add(rules) == [None] * len(rules)
+    assert await changes.add(rules, None) == [None] * len(rules)
     await nodes.until(lambda: all(set(rules) <= set(nodes[each].image.acls) for each in node_ids))
 
 

@@ -84,8 +84,8 @@ class ClusterWorld:
         self._changes = AclChanges(nodes[0]._parts.cluster)
 
     async def rule_by(self, rules: list[Rule]) -> None:
-        await self._changes.remove((Filter(),))
-        await self._changes.add(rules)
+        await self._changes.remove((Filter(),), None)
+        await self._changes.add(rules, None)
         await self.nodes.until(
             lambda: all(set(self.nodes[each].image.acls) == set(rules) for each in WAYS.values())
         )

@@ -99,10 +99,10 @@ class RightsWorld:
         self._changes = AclChanges(self.parts.cluster)
 
     async def allow(self, *rules: Rule) -> None:
-        assert await self._changes.add(rules) == [None] * len(rules)
+        assert await self._changes.add(rules, None) == [None] * len(rules)
 
     async def forget(self, *filters: Filter) -> None:
-        await self._changes.remove(filters or (Filter(principal=ALICE),))
+        await self._changes.remove(filters or (Filter(principal=ALICE),), None)
 
     async def rule_by(self, rules: Iterable[Rule]) -> None:
         """These and no others."""
@@ -141,6 +141,7 @@ class RightsWorld:
         *,
         principal: str = ALICE,
         groups: tuple[str, ...] = (),
+        method: str = ANONYMOUS,
     ) -> Answer:
         """Of a node to which another has forwarded the request, or a front end."""
         line = Line()
@@ -155,6 +156,7 @@ class RightsWorld:
             None,
             b"".join(api.encode_request(version, request)),
             groups,
+            method,
         )
         answer = await forward.handle(
             wrapped,

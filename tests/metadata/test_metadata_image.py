@@ -8,6 +8,7 @@ from msgspec import structs
 from ropewalk.base.errors import UnknownPartition, UnknownTopic, UnknownTopicId
 from ropewalk.base.ids import LeaderEpoch, NodeId, ProducerId, TopicId
 from ropewalk.base.limits import TOPICS_DELETED_REMEMBERED_MAX
+from ropewalk.metadata import audit
 from ropewalk.metadata.image import Image, Topic
 from ropewalk.metadata.records import (
     AclAdded,
@@ -16,6 +17,7 @@ from ropewalk.metadata.records import (
     BrokerSettingsChanged,
     ChangeBegun,
     ChangeEnded,
+    ChangeMade,
     ClientQuotasChanged,
     ClusterCreated,
     Endpoint,
@@ -55,6 +57,7 @@ def histories(draw: st.DrawFn) -> list[MetadataRecord]:
                     "ids",
                     "quotas",
                     "rule",
+                    "asked",
                 ]
             )
         ):
@@ -104,6 +107,8 @@ def histories(draw: st.DrawFn) -> list[MetadataRecord]:
                 entity = draw(st.sampled_from([(("user", None),), (("client-id", "c"), ("user", "u"))]))
                 quotas = st.dictionaries(st.sampled_from(["a", "b"]), st.sampled_from([None, 1.5, 2.0]))
                 records.append(ClientQuotasChanged(entity, draw(quotas)))
+            case "asked":
+                records.append(ChangeMade(step + 1, "CreateTopics", "User:ann", step))
             case "rule":
                 said = structs.astuple(draw(rules))
                 records.append(AclAdded(*said) if draw(st.booleans()) else AclRemoved(*said))
@@ -131,6 +136,7 @@ def everything(image: Image) -> object:
         image.broker_settings(NodeId(0)),
         image.client_quotas,
         list(image.acls),
+        [change.number for change in image.audit.after(0)],
         [image.was_deleted(TopicId(number.to_bytes(16, "big"))) for number in range(25)],
     )
 
@@ -233,6 +239,28 @@ def test_the_oldest_deletions_are_forgotten_in_the_end() -> None:
     )
     assert not image.was_deleted(ids[0])
     assert all(image.was_deleted(topic_id) for topic_id in ids[1:])
+
+
+def test_only_so_many_changes_tell_who_asked_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit, "AUDIT_CHANGES_KEPT_MAX", 3)
+    image = image_of([ChangeMade(number, "DeleteTopics", "User:ann", 0) for number in range(1, 6)])
+    assert [(change.number, change.offset) for change in image.audit.after(0)] == [(3, 2), (4, 3), (5, 4)]
+    assert [change.number for change in image.audit.after(4)] == [5]
+    monkeypatch.setattr(audit, "AUDIT_CHANGES_BYTES_MAX", 1)
+    image.apply(ChangeMade(6, "DeleteTopics", "User:ann", 0))
+    assert [change.number for change in image.audit.after(0)] == [6], "the newest is always kept"
+
+
+def test_an_event_within_a_large_change_has_the_place_where_that_took_effect() -> None:
+    image = image_of(
+        [ChangeBegun(), TopicCreated(TopicId(bytes(16)), "t"), ChangeMade(1, "CreateTopics", "User:a", 0)]
+    )
+    assert not len(image.audit)
+    image.apply(ChangeEnded())
+    assert [change.offset for change in image.audit.after(0)] == [3]
+    again = Image()
+    again.replace(decode_records(encode_records(tuple(image.facts()))), image.end_offset)
+    assert list(again.audit.after(0)) == list(image.audit.after(0))
 
 
 def test_an_epoch_that_goes_back_is_a_bug() -> None:

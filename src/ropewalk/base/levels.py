@@ -289,6 +289,22 @@ _LEVEL_2: Final = Level(
         "token_key_removed": ("key_id",),
         "move_task_ended": ("task_id", "queue_id", "status", "moved_count", "ended_at_ms", "reason"),
         "acl_added": ("resource_type", "name", "pattern", "principal", "host", "operation", "permission"),
+        "change_made": (
+            "number",
+            "operation",
+            "principal",
+            "at_ms",
+            "groups",
+            "method",
+            "client_id",
+            "host",
+            "listener",
+            "forwarded_by",
+            "details",
+            "more_count",
+            "offset",
+        ),
+        "ChangeDetail": ("kind", "resource", "before", "after"),
         "acl_removed": ("resource_type", "name", "pattern", "principal", "host", "operation", "permission"),
     },
     peer_versions={
@@ -333,6 +349,9 @@ TOKENS_LEVEL: Final = 2
 
 ACLS_LEVEL: Final = 2
 """From here on there are rules about who may do what."""
+
+AUDIT_LEVEL: Final = 2
+"""From here on changes say who asked for them."""
 
 PEER_TLS_LEVEL: Final = 2
 """From here on nodes that listen where others can reach them demand TLS of each other, unless they are told otherwise."""

@@ -776,6 +776,25 @@ BALANCE_CHANGES_MAX: Final = 200
 LOSSES_REMEMBERED_MAX: Final = 200
 """Elections that may have lost records, of which the metadata tells. An operator has read the older ones, or never will."""
 
+AUDIT_CHANGES_KEPT_MAX: Final = 1000
+"""Changes of which the metadata tell who asked for them, until the audit topic has them and for a while after. An outage of that topic
+of hours, where a person makes changes; of seconds, where a program makes them without end."""
+
+AUDIT_CHANGES_BYTES_MAX: Final = 1 << 20
+"""What these may take together, about: every snapshot of the metadata has them."""
+
+AUDIT_DETAILS_MAX: Final = 20
+"""Things that one change has made different and that are told one by one; the others are counted."""
+
+AUDIT_RECORDS_READ_MAX: Final = 1000
+"""Facts of one change that are looked at for that: a thousand take a millisecond of the loop."""
+
+AUDIT_TEXT_MAX: Final = 200
+"""Characters of a name or a value that are told."""
+
+AUDIT_GROUPS_MAX: Final = 20
+"""Groups of a principal that are told."""
+
 REIGNS_REMEMBERED_MAX: Final = 500
 """Controllers of which the metadata tells where they began. A node that was away for longer cannot be told that it has followed
 another history; one that takes over every hour, for three weeks."""

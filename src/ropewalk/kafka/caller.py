@@ -7,6 +7,7 @@ from typing import Protocol
 from ropewalk.base.flow import Waiting
 from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import REQUEST_ITEMS_PER_TURN
+from ropewalk.broker.cluster.mandate import Mandate, mandate
 from ropewalk.broker.peers.calls.forward import Sender
 from ropewalk.runtime.steps import turn
 from ropewalk.security.identity import ANONYMOUS_IDENTITY, Identity
@@ -133,6 +134,10 @@ class Caller:
             method=identity.method,
             listener=self.listener,
         )
+
+    def mandate(self, operation: str) -> Mandate | None:
+        """Whose wish a change is that this request asks for; None where another node wants it for itself."""
+        return mandate(self.sender(), operation, self.peer_id)
 
     def watch_end(self, on_end: Callable[[], None]) -> None:
         """`on_end` is called when the connection ends, however long this request is over by then."""

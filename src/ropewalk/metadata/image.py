@@ -17,6 +17,7 @@ from ropewalk.base.errors import UnknownPartition, UnknownTopic, UnknownTopicId
 from ropewalk.base.ids import LeaderEpoch, NodeId, ProducerId, TopicId, format_id
 from ropewalk.base.levels import LEVEL_FIRST, Software
 from ropewalk.base.limits import LOSSES_REMEMBERED_MAX, REIGNS_REMEMBERED_MAX, TOPICS_DELETED_REMEMBERED_MAX
+from ropewalk.metadata.audit import AuditTrail
 from ropewalk.metadata.lineage import Position, Reign, holds, placed, position_of
 from ropewalk.metadata.queues import QueueIndex
 from ropewalk.metadata.records import (
@@ -34,6 +35,7 @@ from ropewalk.metadata.records import (
     ChangeAbandoned,
     ChangeBegun,
     ChangeEnded,
+    ChangeMade,
     ClientQuotasChanged,
     ClusterCreated,
     ControllerChanged,
@@ -181,6 +183,7 @@ class Image:
         "_topics_by_name",
         "acls",
         "agreed_settings",
+        "audit",
         "client_quotas",
         "cluster_id",
         "controller_epoch",
@@ -203,6 +206,7 @@ class Image:
         self.users: Final = UserIndex()
         self.token_keys: Final = TokenKeyIndex()
         self.acls: Final = Rules()
+        self.audit: Final = AuditTrail()
         self._clear()
 
     def _clear(self) -> None:
@@ -210,6 +214,7 @@ class Image:
         self.users.clear()
         self.token_keys.clear()
         self.acls.clear()
+        self.audit.clear()
         self.end_offset: int = 0
         """Records applied so far. It changes with every fact, so it serves as the version of anything cached."""
         self.cluster_id: str | None = None
@@ -424,9 +429,7 @@ class Image:
                 assert end_producer_id > self.end_producer_id, "producer ids were allocated twice"
                 self.end_producer_id = end_producer_id
             case ClientQuotasChanged(entity=entity, changes=changes):
-                quotas = _changed(self.client_quotas.get(entity, {}), changes)
-                others = {other: held for other, held in self.client_quotas.items() if other != entity}
-                self.client_quotas = {**others, entity: quotas} if quotas else others
+                self._on_quotas(entity, changes)
             case ScramCredentialSet() | ScramCredentialRemoved() | DecoyKeySet():
                 self.users.apply(record)
             case TokenKeyAdded() | TokenKeyRemoved():
@@ -435,6 +438,8 @@ class Image:
                 self.acls.add(Rule(*structs.astuple(record)))
             case AclRemoved():
                 self.acls.remove(Rule(*structs.astuple(record)))
+            case ChangeMade():
+                self.audit.add(record, offset=self.end_offset - 1)
             case _:
                 assert_never(record)
 
@@ -497,6 +502,7 @@ class Image:
         for topic_id in self._deleted:
             yield TopicDeleted(topic_id)
         yield from self.losses
+        yield from self.audit.facts()
         if self.end_producer_id > 0:
             # Whose block was the last is of interest only while it is being handed out.
             yield ProducerIdsAllocated(NodeId(-1), self.end_producer_id)
@@ -533,6 +539,11 @@ class Image:
         else:
             self._brokers[node_id] = broker
         self.replica_taker_count = sum(known.takes_replicas for known in self._brokers.values())
+
+    def _on_quotas(self, entity: QuotaEntity, changes: Mapping[str, float | None]) -> None:
+        quotas = _changed(self.client_quotas.get(entity, {}), changes)
+        others = {other: held for other, held in self.client_quotas.items() if other != entity}
+        self.client_quotas = {**others, entity: quotas} if quotas else others
 
     def _on_deleted(self, topic_id: TopicId) -> None:
         self._finish_drafts()

@@ -396,6 +396,43 @@ class AclRemoved(Struct, frozen=True, gc=False, tag="acl_removed", tag_field="ty
     permission: Permission
 
 
+class ChangeDetail(Struct, frozen=True, gc=False):
+    """One thing that a change has made different, as a person would say it. Never a secret, and never long."""
+
+    kind: str
+    """What of it, as `topic.setting` (`controller/audit.py`)."""
+    resource: str
+    before: str | None = None
+    after: str | None = None
+
+
+class ChangeMade(Struct, frozen=True, gc=False, tag="change_made", tag_field="type"):
+    """Who asked for the facts that come with it in the same change, and what they come to. It says nothing else about the cluster.
+
+    Changes that a node makes on its own account have none.
+    """
+
+    number: int
+    """One more than that of the last: a change that is missing somewhere is missed."""
+    operation: str
+    """The API or action by which it was asked for."""
+    principal: str
+    at_ms: int
+    groups: tuple[str, ...] = ()
+    method: str = ""
+    """How the name came to be known."""
+    client_id: str | None = None
+    host: str = ""
+    listener: str = ""
+    forwarded_by: NodeId | None = None
+    """The node that the client was connected to, where that is not the one that decided."""
+    details: tuple[ChangeDetail, ...] = ()
+    more_count: int = 0
+    """Facts that are not told in `details`: they would be too many."""
+    offset: int | None = None
+    """Its own, in a snapshot. None in the log, where it is known."""
+
+
 class ChangeBegun(Struct, frozen=True, gc=False, tag="change_begun", tag_field="type"):
     """What follows takes effect together, at `ChangeEnded`: it is too large for one append."""
 
@@ -441,6 +478,7 @@ Fact: TypeAlias = (
     | TokenKeyRemoved
     | AclAdded
     | AclRemoved
+    | ChangeMade
 )
 """Says something about the cluster."""
 

@@ -124,7 +124,7 @@ async def find_place(
         log = await _open_home(
             config, ports, None if directory is None else directory.storage.reserve, bounds, tls
         )
-        decisions = Decisions(log, facts, bounds)
+        decisions = Decisions(log, facts, ports.clock, bounds)
         await _load(decisions)
         # Only a cluster that nobody has heard of yet is created, and only by who holds nothing of another.
         held_count = 0

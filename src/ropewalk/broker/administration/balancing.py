@@ -18,6 +18,7 @@ from ropewalk.base.limits import BALANCE_CHANGES_MAX, DRAIN_MOVES_MAX
 from ropewalk.base.ports import Clock
 from ropewalk.broker.administration.rounds import Upkeep
 from ropewalk.broker.cluster.cluster import Cluster
+from ropewalk.broker.cluster.mandate import Mandate
 from ropewalk.controller.balance import Plan, decide_balance, plan_balance
 from ropewalk.controller.departure import decide_leave, decide_stay
 from ropewalk.controller.elections import InTurns
@@ -70,15 +71,15 @@ class Balancing:
         self._cluster.check_decides()
         return plan_balance(self._cluster.image, self._upkeep.load(), changes_max=BALANCE_CHANGES_MAX)
 
-    async def balance(self, plan: Plan) -> None:
+    async def balance(self, plan: Plan, mandate: Mandate | None) -> None:
         """Carry a plan out, as far as the cluster is still what it was made for. Moves go on after this returns."""
 
         def decide(image: Image) -> Sequence[MetadataRecord]:
             return decide_balance(image, plan.changes, settings=self._settings, now_ms=self._clock.now_ms())
 
-        await self._cluster.propose(decide)
+        await self._cluster.propose(decide, mandate)
 
-    async def drain(self, node_id: NodeId, *, onto: NodeId | None = None) -> int:
+    async def drain(self, node_id: NodeId, mandate: Mandate | None, *, onto: NodeId | None = None) -> int:
         """Move some of what the broker holds elsewhere, or onto the broker that replaces it; how much is left.
 
         Raises `InvalidReplicaAssignment` where something has nowhere to go.
@@ -94,14 +95,14 @@ class Balancing:
                 onto=onto,
             )
 
-        await self._cluster.propose(decide)
+        await self._cluster.propose(decide, mandate)
         return held_count(self._cluster.image, node_id)
 
-    async def forget(self, node_id: NodeId) -> None:
+    async def forget(self, node_id: NodeId, mandate: Mandate | None) -> None:
         """Of a broker that holds nothing and has stopped, that there ever was one; anything else is `InvalidRequest`."""
-        await self._cluster.propose(lambda image: decide_remove_broker(image, node_id))
+        await self._cluster.propose(lambda image: decide_remove_broker(image, node_id), mandate)
 
-    async def remove(self, node_id: NodeId) -> Removal:
+    async def remove(self, node_id: NodeId, mandate: Mandate | None) -> Removal:
         """Begin to take a broker away, or see how far that is; one that has been drained and is gone is forgotten at once.
 
         Raises `InvalidReplicaAssignment`, and begins nothing, where something that it holds has nowhere to go.
@@ -113,22 +114,22 @@ class Balancing:
                 return decide_remove_broker(image, node_id) if broker.state is BrokerState.FENCED else ()
             return decide_leave(image, node_id, settings=self._settings, now_ms=self._clock.now_ms())
 
-        await self._cluster.propose(decide)
+        await self._cluster.propose(decide, mandate)
         image = self._cluster.image
         if node_id not in image.brokers:
             return Removal(Stage.REMOVED, 0)
         left = held_count(image, node_id)
         return Removal(Stage.DRAINING if left else Stage.DRAINED, left)
 
-    async def set_maintenance(self, node_id: NodeId, *, is_on: bool) -> None:
+    async def set_maintenance(self, node_id: NodeId, mandate: Mandate | None, *, is_on: bool) -> None:
         """Others lead what the broker leads, where they can, until this is taken back."""
 
         def decide(image: Image) -> InTurns:
             now_ms = self._clock.now_ms()
             return maintenance_in_turns(image, node_id, is_on=is_on, settings=self._settings, now_ms=now_ms)
 
-        await self._cluster.propose(decide)
+        await self._cluster.propose(decide, mandate)
 
-    async def keep(self, node_id: NodeId) -> None:
+    async def keep(self, node_id: NodeId, mandate: Mandate | None) -> None:
         """Take back that a broker is to leave. Moves that have begun go on."""
-        await self._cluster.propose(lambda image: decide_stay(image, node_id))
+        await self._cluster.propose(lambda image: decide_stay(image, node_id), mandate)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from ropewalk.base.ids import NodeId
 from ropewalk.base.ports import Clock
 from ropewalk.broker.cluster.cluster import Cluster
+from ropewalk.broker.cluster.mandate import Mandate
 from ropewalk.broker.dispatch.furthest import FurthestCopy
 from ropewalk.controller.leadership import decide_elect_preferred, decide_elect_unclean
 from ropewalk.controller.reassignment import decide_reassign, moves
@@ -42,13 +43,14 @@ class Leadership:
         """Partitions that are being moved, as far as this node has followed."""
         return moves(self._cluster.image)
 
-    async def elect(self, topic: str, index: int, *, preferred: bool) -> None:
+    async def elect(self, topic: str, index: int, mandate: Mandate | None, *, preferred: bool) -> None:
         """Otherwise by force, where nobody leads. Raises ElectionNotNeeded where there is nothing to do."""
         if preferred:
             await self._cluster.propose(
                 lambda image: decide_elect_preferred(
                     image, topic, index, settings=self._settings, now_ms=self._clock.now_ms()
-                )
+                ),
+                mandate,
             )
             return
         self._cluster.check_decides()
@@ -63,11 +65,18 @@ class Leadership:
                 settings=self._settings,
                 now_ms=self._clock.now_ms(),
                 leader=furthest,
-            )
+            ),
+            mandate,
         )
 
     async def reassign(
-        self, topic: str, index: int, replicas: Sequence[NodeId] | None, *, may_change_factor: bool
+        self,
+        topic: str,
+        index: int,
+        replicas: Sequence[NodeId] | None,
+        mandate: Mandate | None,
+        *,
+        may_change_factor: bool,
     ) -> None:
         """With no replicas: give up a move; raises NoReassignment where none is under way."""
         await self._cluster.propose(
@@ -79,5 +88,6 @@ class Leadership:
                 settings=self._settings,
                 now_ms=self._clock.now_ms(),
                 may_change_factor=may_change_factor,
-            )
+            ),
+            mandate,
         )

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from ropewalk.broker.cluster.cluster import Cluster
+from ropewalk.broker.cluster.mandate import Mandate
 from ropewalk.controller.client_quotas import decide_alter_client_quotas
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import MetadataRecord
@@ -16,6 +17,7 @@ class QuotaChanges:
         self,
         entity: Sequence[tuple[str, str | None]],
         changes: Mapping[str, float | None],
+        mandate: Mandate | None,
         *,
         validate_only: bool = False,
     ) -> None:
@@ -27,4 +29,4 @@ class QuotaChanges:
         if validate_only:
             decide(self._cluster.image)
         else:
-            await self._cluster.propose(decide)
+            await self._cluster.propose(decide, mandate)

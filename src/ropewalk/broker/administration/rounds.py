@@ -106,7 +106,7 @@ class Upkeep:
         now_ms = int(self._clock.monotonic_ms())
         for command in self._growth.on_load(self._cluster.image, self.load(), self._topics.settings, now_ms):
             _log.info("a topic grows under load", topic=command.name, partitions=command.partition_count)
-            await self._topics.add_partitions(command)
+            await self._topics.add_partitions(command, None)
         reasons = self._signal.on_load(
             self._cluster.image, self._loads(), self._topics.broker_settings, now_ms
         )
@@ -120,7 +120,7 @@ class Upkeep:
             return
         decide = partial(decide_raise_level, software=self._cluster.facts.software)
         if level_known_to_all(self._cluster.image, self._cluster.facts.software) > self._cluster.image.level:
-            await self._cluster.commit(decide)
+            await self._cluster.commit(decide, None)
             _log.info("the cluster works at another level from here on", level=self._cluster.image.level)
 
     async def _see_off(self) -> None:
@@ -132,7 +132,7 @@ class Upkeep:
                 if self._complaints.is_due(str(error), self._clock.monotonic_ms()):
                     _log.warning("a node that is to leave cannot be drained", node=node_id, reason=str(error))
         for node_id in self._departures.on_round(self._cluster.image, int(self._clock.monotonic_ms())):
-            await self._cluster.commit(partial(decide_remove_broker, node_id=node_id))
+            await self._cluster.commit(partial(decide_remove_broker, node_id=node_id), None)
             _log.info("a node that was to leave is gone and forgotten", node=node_id)
 
     async def _balance_leaders(self) -> None:
@@ -151,7 +151,7 @@ class Upkeep:
             return decide(image, settings=self._topics.settings, now_ms=self._clock.now_ms())
 
         if decided(self._cluster.image):
-            await self._cluster.commit(decided)
+            await self._cluster.commit(decided, None)
 
     def _loads(self) -> dict[NodeId, NodeLoad]:
         loads = {self._node_id: self._meter.latest}

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from ropewalk.base.ports import Clock, Rng
 from ropewalk.broker.cluster.cluster import Cluster
+from ropewalk.broker.cluster.mandate import Mandate
 from ropewalk.controller.tokens import IssuedToken, NewKey, decide_issue, decide_replace_key
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import MetadataRecord
@@ -16,7 +17,7 @@ class Tokens:
         self._clock = clock
         self._rng = rng
 
-    async def issue(self, user: str, *, lifetime_ms: int) -> Issued:
+    async def issue(self, user: str, mandate: Mandate | None, *, lifetime_ms: int) -> Issued:
         """Raises `UnknownUser`, `InvalidRequest`, `NotInForce`, and what keeps a change from being made."""
         new, decided = self._draw(), list[IssuedToken]()
 
@@ -26,10 +27,10 @@ class Tokens:
             ]
             return decided[0].records
 
-        await self._cluster.propose(decide)
+        await self._cluster.propose(decide, mandate)
         return decided[0].issued
 
-    async def replace_key(self, *, is_known_to_others: bool) -> str:
+    async def replace_key(self, mandate: Mandate | None, *, is_known_to_others: bool) -> str:
         """The id of the new key."""
         new = self._draw()
 
@@ -38,7 +39,7 @@ class Tokens:
                 image, new=new, is_known_to_others=is_known_to_others, now_ms=self._clock.now_ms()
             )
 
-        await self._cluster.propose(decide)
+        await self._cluster.propose(decide, mandate)
         return new.key_id
 
     def _draw(self) -> NewKey:

@@ -2,6 +2,7 @@
 
     cluster.py, facts.py             the image as the services of the node see it, and what happens when it changes
     decisions.py, controller_seat.py changes of the facts on the node that decides, and how it comes to be that node
+    mandate.py                       whose wish a change is
     registry.py, quorum.py           what a controller answers to the other nodes, and how far each has followed
     membership.py, knowledge.py      registering, saying that one lives, and how old one's own knowledge is
     metadata_feed.py                 the metadata log for nodes that do not open its home

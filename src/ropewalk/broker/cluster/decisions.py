@@ -7,6 +7,7 @@ What a reader could get wrong
     A decision may be made twice, when the log has moved on in between; it must not do anything but decide.
     A decision about many partitions is made in turns. If the image has changed by the next one, it is made anew.
     An error raised by the decision, or by the log as definite, changes nothing. `TimedOut` means that nobody knows.
+    What somebody asked for and what it comes to are one change: where the one is in the log, the other is (`controller/audit.py`).
     The log takes records only from the newest controller. A controller that has been replaced learns of it from the log, whatever
     it believed: those who still wait hear `NotController`, and nothing is taken on until `accept`.
 """
@@ -29,15 +30,19 @@ from ropewalk.base.errors import (
     Throttled,
     TimedOut,
 )
-from ropewalk.base.limits import ELECTIONS_PER_TURN, METADATA_CHANGES_WAITING_MAX
+from ropewalk.base.levels import AUDIT_LEVEL
+from ropewalk.base.limits import AUDIT_GROUPS_MAX, ELECTIONS_PER_TURN, METADATA_CHANGES_WAITING_MAX
+from ropewalk.base.ports import Clock
 from ropewalk.broker.cluster.facts import Facts, tell
+from ropewalk.broker.cluster.mandate import Mandate
+from ropewalk.controller.audit import shortened, summary
 from ropewalk.controller.elections import InTurns
 from ropewalk.metadata.bounds import USUAL, MetadataBounds
 from ropewalk.metadata.changes import appends_of
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.levels import check_written
 from ropewalk.metadata.log import Committed, MetadataLog, Raced, Snapshot, Unknown
-from ropewalk.metadata.records import ChangeAbandoned, MetadataRecord
+from ropewalk.metadata.records import ChangeAbandoned, ChangeMade, LevelChanged, MetadataRecord
 from ropewalk.runtime.bell import Bell
 from ropewalk.runtime.steps import Pace
 
@@ -46,12 +51,14 @@ Decide: TypeAlias = Callable[[Image], Sequence[MetadataRecord] | InTurns]
 
 class _Proposal(Struct):
     decide: Decide
+    mandate: Mandate | None
     until_followed: bool
     done: asyncio.Future[None]
 
 
 class Decisions:
-    def __init__(self, log: MetadataLog, facts: Facts, bounds: MetadataBounds = USUAL) -> None:
+    def __init__(self, log: MetadataLog, facts: Facts, clock: Clock, bounds: MetadataBounds = USUAL) -> None:
+        self._clock = clock
         self._bounds = bounds
         self._log = log
         self._facts = facts
@@ -66,14 +73,14 @@ class Decisions:
         await self.catch_up()
         self._facts.begin()
 
-    async def ask(self, decide: Decide, *, until_followed: bool) -> None:
+    async def ask(self, decide: Decide, mandate: Mandate | None, *, until_followed: bool) -> None:
         """Decide, commit and apply; with `until_followed` return when the node has followed too."""
         if self.refusal is not None:
             raise self.refusal.with_traceback(None)
         if len(self._proposals) >= METADATA_CHANGES_WAITING_MAX:
             raise Throttled(f"{len(self._proposals)} changes of the cluster are waiting; try again later")
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._proposals.append(_Proposal(decide, until_followed, done))
+        self._proposals.append(_Proposal(decide, mandate, until_followed, done))
         self._wake.ring()
         await done
 
@@ -84,7 +91,7 @@ class Decisions:
                 await self._wake.wait()
             proposal = self._proposals.popleft()
             try:
-                await self.carry_out(proposal.decide)
+                await self.carry_out(proposal.decide, proposal.mandate)
             except RopewalkError as error:
                 tell([proposal.done], error)
                 self._facts.follow_soon()  # the log may hold more than was known
@@ -110,7 +117,7 @@ class Decisions:
         """Call after `run` has been cancelled."""
         self.refuse(NodeStopping("the node is shutting down"))
 
-    async def carry_out(self, decide: Decide) -> None:
+    async def carry_out(self, decide: Decide, mandate: Mandate | None = None) -> None:
         """For those who have the log for themselves: `run`, and a controller that begins."""
         epoch = self._log.epoch
         while True:
@@ -122,6 +129,8 @@ class Decisions:
                 continue
             if not records:
                 return
+            if mandate is not None:
+                records = self._audited(records, mandate)
             for part in appends_of(records, bytes_max=self._bounds.append_bytes_max):
                 if not await self._commit(part, epoch):
                     break
@@ -145,6 +154,29 @@ class Decisions:
                 return records
             await pace.next()
         return None
+
+    def _audited(self, records: Sequence[MetadataRecord], mandate: Mandate) -> Sequence[MetadataRecord]:
+        """With who asked for them, at the end of the same change."""
+        image, sender = self._facts.image, mandate.sender
+        raised = max((record.level for record in records if isinstance(record, LevelChanged)), default=0)
+        if max(image.level, raised) < AUDIT_LEVEL:
+            return records
+        details, more_count = summary(image, records)
+        made = ChangeMade(
+            image.audit.newest_number + 1,
+            mandate.operation,
+            shortened(sender.principal),
+            self._clock.now_ms(),
+            tuple(map(shortened, sender.groups[:AUDIT_GROUPS_MAX])),
+            sender.method,
+            None if sender.client_id is None else shortened(sender.client_id),
+            sender.host,
+            sender.listener,
+            mandate.forwarded_by,
+            details,
+            more_count,
+        )
+        return [*records, made]
 
     async def _commit(self, records: Sequence[MetadataRecord], epoch: int) -> bool:
         """Append and apply; False if the log had moved on, and the image has now."""

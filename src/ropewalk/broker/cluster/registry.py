@@ -100,7 +100,7 @@ class Registry:
             decided[:] = [record for record in records if isinstance(record, BrokerRegistered)]
             return records
 
-        await self._cluster.commit(decide)
+        await self._cluster.commit(decide, None)
         (registered,) = decided
         self.sessions.on_registered(registration.node_id, registered.broker_epoch, self._now_ms())
         cluster_id = self._cluster.image.cluster_id
@@ -135,7 +135,7 @@ class Registry:
         hindrance = None
         if is_news(image, heartbeat):
             try:
-                await self._cluster.commit(decide)
+                await self._cluster.commit(decide, None)
             except _PASSING as error:
                 hindrance = str(error)
                 if self._complaints.is_due(hindrance, self._now_ms()):
@@ -174,7 +174,7 @@ class Registry:
             )
             return records
 
-        await self._cluster.commit(decide)
+        await self._cluster.commit(decide, None)
         return altered
 
     async def allocate_producer_ids(self, node_id: NodeId, broker_epoch: int) -> ProducerIdBlock:
@@ -186,7 +186,7 @@ class Registry:
             decided[:] = [record for record in records if isinstance(record, ProducerIdsAllocated)]
             return records
 
-        await self._cluster.commit(decide)
+        await self._cluster.commit(decide, None)
         return allocated_block(decided[0])
 
     def on_seated(self, former: NodeId | None) -> None:
@@ -219,7 +219,7 @@ class Registry:
                 continue
             try:
                 await self._cluster.commit(
-                    partial(self._decide_fence, node_id=node_id, broker_epoch=broker_epoch)
+                    partial(self._decide_fence, node_id=node_id, broker_epoch=broker_epoch), None
                 )
             except RopewalkError as error:
                 if self._complaints.is_due(str(error), self._now_ms()):

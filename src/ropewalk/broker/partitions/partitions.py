@@ -66,6 +66,7 @@ from ropewalk.metadata.records import (
     BrokerRemoved,
     BrokerSettingsChanged,
     BrokerStateChanged,
+    ChangeMade,
     ClientQuotasChanged,
     ClusterCreated,
     ControllerChanged,
@@ -305,6 +306,7 @@ class Partitions:
                     | TokenKeyRemoved()
                     | AclAdded()
                     | AclRemoved()
+                    | ChangeMade()
                     | QueueChanged()
                     | QueueDeleted()
                     | MoveTaskStarted()

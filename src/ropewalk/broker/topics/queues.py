@@ -142,7 +142,7 @@ class QueueChanges:
         def decide(image: Image) -> Sequence[MetadataRecord]:
             return decide_queue(image, command, self._settings, self._rng, now_ms=self._clock.now_ms())
 
-        await self._cluster.propose(decide)
+        await self._cluster.propose(decide, None)
         return self._cluster.image.settled_offset
 
     async def _change(self, command: QueueCommand) -> None:

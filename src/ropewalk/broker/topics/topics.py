@@ -7,7 +7,8 @@ from ropewalk.base.ids import NodeId, TopicId
 from ropewalk.base.ports import Clock, Rng
 from ropewalk.broker.cluster.cluster import Cluster, Decide
 from ropewalk.broker.cluster.forwarding import Forwarding
-from ropewalk.broker.peers.calls.create_topics import create_topic
+from ropewalk.broker.cluster.mandate import Mandate, mandate
+from ropewalk.broker.peers.calls.create_topics import CREATE_TOPICS, create_topic
 from ropewalk.broker.peers.calls.forward import ITSELF, Sender
 from ropewalk.controller.settings import (
     Alteration,
@@ -69,11 +70,13 @@ class Topics:
             if refusal is not None:
                 raise refusal
             return self.image.topic(command.name)
-        topic = await self.create_unopened(command)
+        topic = await self.create_unopened(command, mandate(sender, CREATE_TOPICS))
         await self.opened()
         return topic
 
-    async def create_unopened(self, command: CreateTopic, *, validate_only: bool = False) -> Topic:
+    async def create_unopened(
+        self, command: CreateTopic, mandate: Mandate | None, *, validate_only: bool = False
+    ) -> Topic:
         """The topic, durable and not yet ready for use; or, if it was only to be validated, what it would be.
 
         Of many, the partitions are opened together: make them all, then wait for `opened` once.
@@ -89,14 +92,16 @@ class Topics:
             for record in decide(self.image):
                 imagined.apply(record)
             return imagined.topic(command.name)
-        await self._cluster.commit(decide)
+        await self._cluster.commit(decide, mandate)
         return self.image.topic(command.name)
 
     async def opened(self) -> None:
         """Return when every topic made so far is ready for use."""
         await self._cluster.followed()
 
-    async def add_partitions(self, command: CreatePartitions, *, validate_only: bool = False) -> int:
+    async def add_partitions(
+        self, command: CreatePartitions, mandate: Mandate | None, *, validate_only: bool = False
+    ) -> int:
         """How many were added, or would be."""
         added = 0
 
@@ -108,39 +113,54 @@ class Topics:
             added = command.partition_count - len(image.topic(command.name).partitions)
             return records
 
-        await self._decide(decide, validate_only)
+        await self._decide(decide, mandate, validate_only)
         return added
 
-    async def delete(self, topic_id: TopicId) -> None:
+    async def delete(self, topic_id: TopicId, mandate: Mandate | None) -> None:
         """Raises UnknownTopicId if somebody else was quicker."""
 
         def decide(image: Image) -> Sequence[MetadataRecord]:
             return decide_delete_topic(image, image.topic_by_id(topic_id), self.broker_settings)
 
-        await self._cluster.propose(decide)
+        await self._cluster.propose(decide, mandate)
 
     async def alter_settings(
-        self, topic_name: str, alterations: Sequence[Alteration], *, validate_only: bool = False
+        self,
+        topic_name: str,
+        alterations: Sequence[Alteration],
+        mandate: Mandate | None,
+        *,
+        validate_only: bool = False,
     ) -> None:
         def decide(image: Image) -> Sequence[MetadataRecord]:
             return decide_alter_topic_settings(
                 image, self.view, topic_name, alterations, now_ms=self._clock.now_ms()
             )
 
-        await self._decide(decide, validate_only)
+        await self._decide(decide, mandate, validate_only)
 
     async def alter_broker_settings(
-        self, node_id: NodeId | None, alterations: Sequence[Alteration], *, validate_only: bool = False
+        self,
+        node_id: NodeId | None,
+        alterations: Sequence[Alteration],
+        mandate: Mandate | None,
+        *,
+        validate_only: bool = False,
     ) -> None:
         """With no node the settings of all brokers."""
 
         def decide(image: Image) -> Sequence[MetadataRecord]:
             return decide_alter_broker_settings(image, self.view, node_id, alterations)
 
-        await self._decide(decide, validate_only)
+        await self._decide(decide, mandate, validate_only)
 
     async def replace_settings(
-        self, topic_name: str, settings: Mapping[str, str | None], *, validate_only: bool = False
+        self,
+        topic_name: str,
+        settings: Mapping[str, str | None],
+        mandate: Mandate | None,
+        *,
+        validate_only: bool = False,
     ) -> None:
         """What is not named goes back to its default."""
 
@@ -149,21 +169,26 @@ class Topics:
                 image, self.view, topic_name, settings, now_ms=self._clock.now_ms()
             )
 
-        await self._decide(decide, validate_only)
+        await self._decide(decide, mandate, validate_only)
 
     async def replace_broker_settings(
-        self, node_id: NodeId | None, settings: Mapping[str, str | None], *, validate_only: bool = False
+        self,
+        node_id: NodeId | None,
+        settings: Mapping[str, str | None],
+        mandate: Mandate | None,
+        *,
+        validate_only: bool = False,
     ) -> None:
         def decide(image: Image) -> Sequence[MetadataRecord]:
             return decide_replace_broker_settings(image, self.view, node_id, settings)
 
-        await self._decide(decide, validate_only)
+        await self._decide(decide, mandate, validate_only)
 
-    async def _decide(self, decide: Decide, validate_only: bool) -> None:
+    async def _decide(self, decide: Decide, mandate: Mandate | None, validate_only: bool) -> None:
         if validate_only:
             decide(self.image)
         else:
-            await self._cluster.propose(decide)
+            await self._cluster.propose(decide, mandate)
 
 
 def check_records_may_be_deleted(topic: Topic, view: SettingsView) -> None:

@@ -11,6 +11,7 @@ from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.alter_client_quotas import (
+    API,
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
     EntryData,
@@ -23,6 +24,7 @@ async def handle(
 ) -> AlterClientQuotasResponse:
     seen: set[frozenset[tuple[str, str | None]]] = set()
     answers: list[EntryDataResponse] = []
+    mandate = caller.mandate(API.name)
     with caller.hold():
         for entry in request.entries:
             parts = [(part.entity_type, part.entity_name) for part in entry.entity]
@@ -31,7 +33,9 @@ async def handle(
                 if frozenset(parts) in seen:
                     raise InvalidRequest("the entity is named more than once")
                 seen.add(frozenset(parts))
-                await quota_changes.alter(parts, _changes(entry), validate_only=request.validate_only)
+                await quota_changes.alter(
+                    parts, _changes(entry), mandate, validate_only=request.validate_only
+                )
             except RopewalkError as error:
                 code, message = code_for(error), str(error)
             answers.append(EntryDataResponse(code, message, entry.entity))

@@ -22,6 +22,7 @@ from ropewalk.kafka.config_resources import (
 )
 from ropewalk.kafka.restated import without_restated
 from ropewalk.wire.messages.alter_configs import (
+    API,
     AlterConfigsRequest,
     AlterConfigsResource,
     AlterConfigsResourceResponse,
@@ -32,17 +33,18 @@ from ropewalk.wire.messages.alter_configs import (
 async def handle(
     request: AlterConfigsRequest, caller: Caller, *, topics: Topics, node_id: NodeId
 ) -> AlterConfigsResponse:
+    mandate = caller.mandate(API.name)
     request = without_restated(request, topics.view, node_id)
 
     async def replace(resource: AlterConfigsResource) -> None:
         settings = _settings(resource)
         if resource.resource_type == TOPIC:
             await topics.replace_settings(
-                resource.resource_name, settings, validate_only=request.validate_only
+                resource.resource_name, settings, mandate, validate_only=request.validate_only
             )
         elif resource.resource_type == BROKER:
             await topics.replace_broker_settings(
-                node_id_of(resource), settings, validate_only=request.validate_only
+                node_id_of(resource), settings, mandate, validate_only=request.validate_only
             )
         elif resource.resource_type == GROUP:
             check_group(resource, settings)

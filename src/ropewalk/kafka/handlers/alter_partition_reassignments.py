@@ -13,10 +13,12 @@ from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import NodeId
 from ropewalk.broker.administration.balancing import Balancing
 from ropewalk.broker.administration.leadership import Leadership
+from ropewalk.broker.cluster.mandate import Mandate
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.alter_partition_reassignments import (
+    API,
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     BalanceChange,
@@ -37,15 +39,20 @@ async def handle(
     leadership: Leadership,
     balancing: Balancing,
 ) -> AlterPartitionReassignmentsResponse:
+    mandate = caller.mandate(API.name)
     if request.balance:
         with caller.hold():
-            return await _balance(request, balancing)
+            return await _balance(request, balancing, mandate)
 
     async def reassign(topic: str, asked: ReassignablePartition) -> ReassignablePartitionResponse:
         replicas = None if asked.replicas is None else tuple(map(NodeId, asked.replicas))
         try:
             await leadership.reassign(
-                topic, asked.index, replicas, may_change_factor=request.allow_replication_factor_change
+                topic,
+                asked.index,
+                replicas,
+                mandate,
+                may_change_factor=request.allow_replication_factor_change,
             )
         except RopewalkError as error:
             return ReassignablePartitionResponse(asked.index, code_for(error), str(error))
@@ -67,14 +74,14 @@ async def handle(
 
 
 async def _balance(
-    request: AlterPartitionReassignmentsRequest, balancing: Balancing
+    request: AlterPartitionReassignmentsRequest, balancing: Balancing, mandate: Mandate | None
 ) -> AlterPartitionReassignmentsResponse:
     try:
         plan = balancing.plan()
         busiest = balancing.hot_partitions(_BUSIEST_COUNT)
         wanted = balancing.wanted
         if not request.validate_only:
-            await balancing.balance(plan)
+            await balancing.balance(plan, mandate)
     except RopewalkError as error:
         return AlterPartitionReassignmentsResponse(
             throttle_ms=0, error_code=code_for(error), error_message=str(error)

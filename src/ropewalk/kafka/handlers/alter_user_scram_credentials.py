@@ -12,6 +12,7 @@ from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.alter_user_scram_credentials import (
+    API,
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
     AlterUserScramCredentialsResult,
@@ -36,7 +37,7 @@ async def handle(
     ]
     with caller.hold():
         try:
-            refusals = await user_changes.alter(changes)
+            refusals = await user_changes.alter(changes, caller.mandate(API.name))
         except RopewalkError as error:
             refusals = dict.fromkeys((change.user for change in changes), error)
     return AlterUserScramCredentialsResponse(

@@ -33,7 +33,11 @@ async def handle(
     try:
         check_known(request.creations)
         with caller.hold():
-            refusals = iter(await changes.add([rule for rule in rules if isinstance(rule, Rule)]))
+            refusals = iter(
+                await changes.add(
+                    [rule for rule in rules if isinstance(rule, Rule)], caller.mandate(API.name)
+                )
+            )
     except RopewalkError as error:
         return REFUSALS[API.key](request, code_for(error), str(error))
     outcomes = [next(refusals) if isinstance(rule, Rule) else rule for rule in rules]

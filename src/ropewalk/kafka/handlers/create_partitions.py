@@ -11,6 +11,7 @@ from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.create_partitions import (
+    API,
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,
@@ -26,6 +27,7 @@ async def handle(
 ) -> CreatePartitionsResponse:
     names = Counter(asked.name for asked in request.topics)
     results: list[CreatePartitionsTopicResult] = []
+    mandate = caller.mandate(API.name)
     with caller.hold():
         for asked in {asked.name: asked for asked in request.topics}.values():
             try:
@@ -33,7 +35,9 @@ async def handle(
                     raise InvalidRequest(f"{asked.name!r} is named {names[asked.name]} times")
                 if caller.version >= STRICT_SINCE:
                     caller.check_mutations()
-                added = await topics.add_partitions(_command(asked), validate_only=request.validate_only)
+                added = await topics.add_partitions(
+                    _command(asked), mandate, validate_only=request.validate_only
+                )
                 if not request.validate_only:
                     caller.charge_mutations(added)
             except RopewalkError as error:

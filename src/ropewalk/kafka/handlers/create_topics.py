@@ -24,6 +24,7 @@ from ropewalk.metadata.settings.setting import Change
 from ropewalk.metadata.settings.topic import TOPIC_SETTINGS
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.create_topics import (
+    API,
     CreatableTopic,
     CreatableTopicConfigs,
     CreatableTopicResult,
@@ -41,6 +42,7 @@ OBSERVERS: Final = "ropewalk.observers"
 async def handle(request: CreateTopicsRequest, caller: Caller, *, topics: Topics) -> CreateTopicsResponse:
     names = Counter(asked.name for asked in request.topics)
     outcomes: dict[str, Topic | RopewalkError] = {}
+    mandate = caller.mandate(API.name)
     with caller.hold():
         for asked in {asked.name: asked for asked in request.topics}.values():
             await caller.next_item()
@@ -53,7 +55,9 @@ async def handle(request: CreateTopicsRequest, caller: Caller, *, topics: Topics
                     raise InvalidRequest(f"{asked.name!r} is named {names[asked.name]} times")
                 if caller.version >= STRICT_SINCE:
                     caller.check_mutations()
-                topic = await topics.create_unopened(_command(asked), validate_only=request.validate_only)
+                topic = await topics.create_unopened(
+                    _command(asked), mandate, validate_only=request.validate_only
+                )
                 if not request.validate_only:
                     caller.charge_mutations(len(topic.partitions))
                 outcomes[asked.name] = topic

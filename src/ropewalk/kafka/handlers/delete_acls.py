@@ -31,7 +31,9 @@ async def handle(
     try:
         check_known(request.filters)
         with caller.hold():
-            matched = await changes.remove([filter_of(each) for each in request.filters])
+            matched = await changes.remove(
+                [filter_of(each) for each in request.filters], caller.mandate(API.name)
+            )
     except RopewalkError as error:
         return REFUSALS[API.key](request, code_for(error), str(error))
     return DeleteAclsResponse(

@@ -17,6 +17,7 @@ from ropewalk.kafka.errors import code_for
 from ropewalk.metadata.image import Topic
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.delete_topics import (
+    API,
     DeletableTopicResult,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
@@ -30,6 +31,7 @@ STRICT_SINCE: Final = 5
 async def handle(request: DeleteTopicsRequest, caller: Caller, *, topics: Topics) -> DeleteTopicsResponse:
     asked = Counter(request.topics or [DeleteTopicState(name) for name in request.topic_names])
     results: list[DeletableTopicResult] = []
+    mandate = caller.mandate(API.name)
     with caller.hold():
         for each, count in asked.items():
             try:
@@ -38,7 +40,7 @@ async def handle(request: DeleteTopicsRequest, caller: Caller, *, topics: Topics
                 if caller.version >= STRICT_SINCE:
                     caller.check_mutations()
                 topic = _find(each, topics)
-                await topics.delete(topic.topic_id)
+                await topics.delete(topic.topic_id, mandate)
                 caller.charge_mutations(len(topic.partitions))
             except RopewalkError as error:
                 results.append(DeletableTopicResult(each.name, each.topic_id, code_for(error), str(error)))

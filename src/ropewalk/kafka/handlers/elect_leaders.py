@@ -15,6 +15,7 @@ from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.elect_leaders import (
+    API,
     ElectLeadersRequest,
     ElectLeadersResponse,
     PartitionResult,
@@ -29,11 +30,13 @@ _UNCLEAN: Final = 1
 async def handle(
     request: ElectLeadersRequest, caller: Caller, *, leadership: Leadership
 ) -> ElectLeadersResponse:
+    mandate = caller.mandate(API.name)
+
     async def elect(topic: str, index: int) -> PartitionResult:
         try:
             if request.election_type not in (_PREFERRED, _UNCLEAN):
                 raise InvalidRequest(f"there is no election of type {request.election_type}")
-            await leadership.elect(topic, index, preferred=request.election_type == _PREFERRED)
+            await leadership.elect(topic, index, mandate, preferred=request.election_type == _PREFERRED)
         except RopewalkError as error:
             return PartitionResult(index, code_for(error), str(error))
         return PartitionResult(index, ErrorCode.NONE, None)

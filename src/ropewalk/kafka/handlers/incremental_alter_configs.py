@@ -22,6 +22,7 @@ from ropewalk.kafka.config_resources import (
 )
 from ropewalk.kafka.restated import without_restated
 from ropewalk.wire.messages.incremental_alter_configs import (
+    API,
     AlterableConfig,
     AlterConfigsResource,
     AlterConfigsResourceResponse,
@@ -33,17 +34,18 @@ from ropewalk.wire.messages.incremental_alter_configs import (
 async def handle(
     request: IncrementalAlterConfigsRequest, caller: Caller, *, topics: Topics, node_id: NodeId
 ) -> IncrementalAlterConfigsResponse:
+    mandate = caller.mandate(API.name)
     request = without_restated(request, topics.view, node_id)
 
     async def alter(resource: AlterConfigsResource) -> None:
         alterations = [_alteration(config) for config in resource.configs]
         if resource.resource_type == TOPIC:
             await topics.alter_settings(
-                resource.resource_name, alterations, validate_only=request.validate_only
+                resource.resource_name, alterations, mandate, validate_only=request.validate_only
             )
         elif resource.resource_type == BROKER:
             await topics.alter_broker_settings(
-                node_id_of(resource), alterations, validate_only=request.validate_only
+                node_id_of(resource), alterations, mandate, validate_only=request.validate_only
             )
         elif resource.resource_type == GROUP:
             check_group(resource, [alteration.name for alteration in alterations])

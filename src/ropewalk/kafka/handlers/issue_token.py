@@ -15,7 +15,7 @@ from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.security.identity import ANONYMOUS, BY_TOKEN
 from ropewalk.wire.error_code import ErrorCode
-from ropewalk.wire.messages.issue_token import IssueTokenRequest, IssueTokenResponse
+from ropewalk.wire.messages.issue_token import API, IssueTokenRequest, IssueTokenResponse
 
 _USUAL = -1
 
@@ -31,7 +31,9 @@ async def handle(request: IssueTokenRequest, caller: Caller, *, tokens: Tokens) 
     lifetime_ms = TOKEN_LIFETIME_MS if request.lifetime_ms == _USUAL else request.lifetime_ms
     try:
         with caller.hold():
-            issued = await tokens.issue(request.user or caller.identity.name, lifetime_ms=lifetime_ms)
+            issued = await tokens.issue(
+                request.user or caller.identity.name, caller.mandate(API.name), lifetime_ms=lifetime_ms
+            )
     except RopewalkError as error:
         return IssueTokenResponse(0, code_for(error), str(error))
     return IssueTokenResponse(

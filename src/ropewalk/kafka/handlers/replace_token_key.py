@@ -10,7 +10,7 @@ from ropewalk.broker.administration.tokens import Tokens
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.errors import code_for
 from ropewalk.wire.error_code import ErrorCode
-from ropewalk.wire.messages.replace_token_key import ReplaceTokenKeyRequest, ReplaceTokenKeyResponse
+from ropewalk.wire.messages.replace_token_key import API, ReplaceTokenKeyRequest, ReplaceTokenKeyResponse
 
 
 async def handle(
@@ -18,7 +18,9 @@ async def handle(
 ) -> ReplaceTokenKeyResponse:
     try:
         with caller.hold():
-            key_id = await tokens.replace_key(is_known_to_others=request.is_known_to_others)
+            key_id = await tokens.replace_key(
+                caller.mandate(API.name), is_known_to_others=request.is_known_to_others
+            )
     except RopewalkError as error:
         return ReplaceTokenKeyResponse(0, code_for(error), str(error))
     return ReplaceTokenKeyResponse(0, ErrorCode.NONE, None, key_id)

@@ -13,6 +13,7 @@ from ropewalk.kafka.errors import code_for
 from ropewalk.kafka.features import LEVEL_FEATURE, fixed_level
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.update_features import (
+    API,
     FeatureUpdateKey,
     UpdatableFeatureResult,
     UpdateFeaturesRequest,
@@ -29,7 +30,7 @@ async def handle(request: UpdateFeaturesRequest, caller: Caller, *, levels: Leve
     with caller.hold():
         for update in request.feature_updates:
             try:
-                await _update(update, levels, validate_only=request.validate_only)
+                await _update(update, levels, caller, validate_only=request.validate_only)
             except RopewalkError as error:
                 code = code_for(error)
                 if code is ErrorCode.NOT_CONTROLLER or caller.version >= _SINCE_ONE_OUTCOME:
@@ -40,10 +41,10 @@ async def handle(request: UpdateFeaturesRequest, caller: Caller, *, levels: Leve
     return UpdateFeaturesResponse(0, ErrorCode.NONE, None, tuple(results))
 
 
-async def _update(update: FeatureUpdateKey, levels: Levels, *, validate_only: bool) -> None:
+async def _update(update: FeatureUpdateKey, levels: Levels, caller: Caller, *, validate_only: bool) -> None:
     if update.feature == LEVEL_FEATURE:
         wanted = None if update.max_version_level == NEWEST_KNOWN else update.max_version_level
-        await levels.raise_to(wanted, validate_only=validate_only)
+        await levels.raise_to(wanted, caller.mandate(API.name), validate_only=validate_only)
         return
     fixed = fixed_level(update.feature)
     if fixed is None:

@@ -15,6 +15,9 @@ from ropewalk.wire.messages import create_topics as wire
 
 _VERSION: Final = wire.API.version_max
 
+CREATE_TOPICS: Final = wire.API.name
+"""As it is called where somebody asks who wanted a topic."""
+
 _REFUSALS: Final = Refusals(
     errors.TopicExists,
     errors.InvalidTopicName,
