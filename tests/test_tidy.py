@@ -19,6 +19,7 @@ FUNCTION_LINES_MAX = 80
 LONGER = {
     "base/limits.py": "one list of bounds, each with its reason, is found more easily than ten",
     "broker/partitions/partitions.py": "opening, following and closing share one table of what is held",
+    "cli/consume.py:consume": "the options of a command are its parameters",
     "cli/pipeline.py:run": "the options of a command are its parameters",
     "kafka/apis.py:serve": "one table: an API to a line",
     "metadata/image.py": "one place where records take effect, a case to each",

@@ -12,7 +12,7 @@ from ropewalk.records.codec import Codec
 from ropewalk.records.record import Record, build, decode_records
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages import fetch, metadata, produce
-from tests.cli.conftest import Ropewalk, start_process
+from tests.cli.conftest import Ropewalk, in_terminal, start_process
 from tests.client.fake_broker import Fault
 from tests.client.loopback import LoopbackBroker
 
@@ -389,3 +389,61 @@ def test_the_doctor_reports_a_setting_that_does_not_exist(ropewalk: Ropewalk) ->
     result = ropewalk("doctor", "--offline", "--set", "no.such=1")
     assert result.exit_code == 1
     assert "there is no setting 'no.such'" in result.stdout
+
+
+ORDERS = (b'{"id": 5, "city": "Bergen"}', b'{"id": 6, "city": "Oslo"}', b"error 42", b'{"id": "5"}')
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        (("--grep", "Bergen"), [0]),
+        (("--grep", "id", "--grep", "Oslo"), [1]),
+        (("--regex", "(?i)ERROR [0-9]+"), [2]),
+        (("--path", "id=5"), [0]),
+        (("--path", 'id="5"'), [3]),
+        (("--path", "id>=5", "--grep", "Oslo"), [1]),
+        (("--path", "id", "-n", "2"), [0, 1]),
+        (("--grep", "nowhere"), []),
+    ],
+)
+def test_records_are_chosen_by_what_is_in_them(
+    broker: LoopbackBroker, ropewalk: Ropewalk, arguments: tuple[str, ...], wanted: list[int]
+) -> None:
+    broker.cluster.add_topic("orders", 0)
+    fill(broker, "orders", *ORDERS)
+    shown = ropewalk("consume", "orders", "-e", *arguments).stdout_bytes
+    assert shown == b"".join(ORDERS[number] + b"\n" for number in wanted)
+
+
+def test_values_are_decoded_and_what_cannot_be_is_left(broker: LoopbackBroker, ropewalk: Ropewalk) -> None:
+    broker.cluster.add_topic("orders", 0)
+    fill(broker, "orders", b"\x81\xa1a\x05", b"\xc1")
+    arguments = ("consume", "orders", "-e", "--decode", "msgpack")
+    assert ropewalk(*arguments).stdout_bytes == b'{"a":5}\n\xc1\n'
+    assert ropewalk(*arguments, "--path", "a=5").stdout_bytes == b'{"a":5}\n'
+    told = [json.loads(line) for line in ropewalk(*arguments, "-J").stdout.splitlines()]
+    assert [each.get("value") for each in told] == ['{"a":5}', None]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(("--regex", "("), 2), (("--path", "=5"), 2), (("--decode", "xml"), 1)],
+)
+def test_what_cannot_be_searched_for_is_refused(
+    ropewalk: Ropewalk, arguments: tuple[str, ...], code: int
+) -> None:
+    result = ropewalk("consume", "orders", "-b", "127.0.0.1:1", *arguments)
+    assert result.exit_code == code
+    assert arguments[0] in result.stderr or "xml" in result.stderr
+
+
+def test_json_is_indented_on_a_terminal_and_nowhere_else(broker: LoopbackBroker, ropewalk: Ropewalk) -> None:
+    broker.cluster.add_topic("orders", 0)
+    fill(broker, "orders", ORDERS[0])
+    shown, code = in_terminal("consume", "orders", "-e", bootstrap=broker.address)
+    assert code == 0
+    assert '{\r\n  "id": 5,\r\n  "city": "Bergen"\r\n}' in shown
+    as_it_is, _ = in_terminal("consume", "orders", "-e", "-f", "%v\\n", bootstrap=broker.address)
+    assert ORDERS[0].decode() in as_it_is
+    assert ropewalk("consume", "orders", "-e").stdout_bytes == ORDERS[0] + b"\n"

@@ -27,6 +27,12 @@ def compile_groups(text: str) -> Callable[[str], tuple[str, ...] | None]:
     return match
 
 
+def compile_search(text: str) -> Callable[[bytes], bool]:
+    """Whether bytes hold something that matches; raises as `compile_pattern`. What is no UTF-8 is searched all the same, and matched by no dot."""
+    compiled = _compiled(text.encode())
+    return lambda data: compiled.search(data) is not None
+
+
 class _Match(Protocol):
     def __getitem__(self, group: int) -> str: ...
 
@@ -36,8 +42,10 @@ class _Match(Protocol):
 class _Compiled(Protocol):
     def fullmatch(self, name: str) -> _Match | None: ...
 
+    def search(self, data: bytes) -> object | None: ...
 
-def _compiled(text: str) -> _Compiled:
+
+def _compiled(text: str | bytes) -> _Compiled:
     if len(text) > PATTERN_CHARACTERS_MAX:
         raise ValueError(f"an expression of {len(text)} characters is longer than {PATTERN_CHARACTERS_MAX}")
     import re2  # loaded when the first expression comes: most nodes never see one

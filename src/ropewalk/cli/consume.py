@@ -14,6 +14,7 @@ from ropewalk.cli.output import note
 if TYPE_CHECKING:
     from ropewalk.cli.record_format import Printer
     from ropewalk.client.calls.client import Client
+    from ropewalk.views.record_filters import Filter
 
 app = new_app()
 
@@ -48,6 +49,32 @@ def consume(
     ] = False,
     record_format: Annotated[str | None, typer.Option("--format", "-f", help=FORMAT_HELP)] = None,
     as_json: Annotated[bool, typer.Option("--json", "-J", help="One JSON object per line.")] = False,
+    grep: Annotated[
+        list[str] | None,
+        typer.Option("--grep", metavar="TEXT", help="Only records whose key, value or a header contains it."),
+    ] = None,
+    regex: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--regex", metavar="EXPR", help="Only records in which an expression (RE2) matches somewhere."
+        ),
+    ] = None,
+    path: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--path",
+            metavar="PATH[=VALUE]",
+            help="Only records whose JSON holds this, as 'user.id=5', 'items[*].price>=9.5' or 'name~Berg'.",
+        ),
+    ] = None,
+    decode: Annotated[
+        str | None,
+        typer.Option(
+            "--decode",
+            metavar="FORM",
+            help="Show values as json, msgpack, text, hex or avro:FILE, which has the schema.",
+        ),
+    ] = None,
     committed: Annotated[
         bool, typer.Option("--committed", help="Only records of transactions that were committed.")
     ] = False,
@@ -58,7 +85,8 @@ def consume(
     from ropewalk.cli.connect import with_client
     from ropewalk.cli.consumption import Consumption, Range
     from ropewalk.cli.offsets import parse_offset, parse_partitions, parse_time
-    from ropewalk.cli.record_format import shown
+    from ropewalk.cli.record_format import decoded, indented, shown
+    from ropewalk.views.decoding import decoder
 
     formats = [Output(word) for word in offsets or () if word in _OUTPUT_WORDS]
     places = [word for word in offsets or () if word not in _OUTPUT_WORDS]
@@ -74,19 +102,48 @@ def consume(
         count,
         exit_at_end,
     )
+    chosen = _filter(grep or [], regex or [], path or [], decode)
     printer = _printer(record_format, as_json=as_json)
+    is_plain = record_format is None and not as_json
+    if decode is not None:
+        printer = decoded(printer, decoder(decode), indent=is_plain and sys.stdout.isatty())
+    elif is_plain and sys.stdout.isatty():
+        printer = indented(printer)
     if sys.stdout.isatty():
         printer = shown(printer)
 
-    async def work(client: "Client") -> int:
-        consumption = Consumption(client, topic, wanted, printer, sys.stdout.buffer, committed=committed)
-        return await consumption.run()
+    async def work(client: "Client") -> tuple[int, int]:
+        consumption = Consumption(
+            client, topic, wanted, printer, sys.stdout.buffer, committed=committed, wanted_by=chosen
+        )
+        return await consumption.run(), consumption.read_count
 
-    printed_count = with_client(ctx, work, bootstrap=bootstrap, properties=properties)
-    note(f"{printed_count} records from {topic}")
+    printed_count, read_count = with_client(ctx, work, bootstrap=bootstrap, properties=properties)
+    of_all = "" if chosen is None else f" of {read_count}"
+    note(f"{printed_count}{of_all} records from {topic}")
 
 
 _OUTPUT_WORDS = frozenset(output.value for output in Output)
+
+
+def _filter(
+    texts: "list[str]", expressions: "list[str]", paths: "list[str]", decode: str | None
+) -> "Filter | None":
+    """All of them must hold; None where every record is wanted."""
+    from ropewalk.views.decoding import decoder
+    from ropewalk.views.json_paths import parse_comparison
+    from ropewalk.views.record_filters import all_of, comparing, containing, matching
+
+    option, filters = "--grep", []
+    try:
+        filters += [containing(each) for each in texts]
+        option = "--regex"
+        filters += [matching(each) for each in expressions]
+        option = "--path"
+        filters += [comparing(parse_comparison(each), decoder(decode or "json")) for each in paths]
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None
+    return all_of(filters) if filters else None
 
 
 def _printer(record_format: str | None, *, as_json: bool) -> "Printer":

@@ -22,6 +22,7 @@ from ropewalk.client.calls.list_offsets import Isolation, OffsetQuery
 from ropewalk.client.consumer import Consumed, Consumer
 from ropewalk.views.answering import begin_with_any, deadline_ms
 from ropewalk.views.offsets import Where, resolve_stops
+from ropewalk.views.record_filters import Filter
 
 _ASK_AGAIN_S: Final = 1.0
 
@@ -46,7 +47,9 @@ class Consumption:
         sink: BinaryIO,
         *,
         committed: bool = False,
+        wanted_by: Filter | None = None,
     ) -> None:
+        """`wanted_by` chooses records; those that it does not want are neither printed nor counted."""
         self._client = client
         self._topic = topic
         self._wanted = wanted
@@ -55,6 +58,8 @@ class Consumption:
         self._isolation = Isolation.READ_COMMITTED if committed else Isolation.READ_UNCOMMITTED
         self._stops: dict[int, int] = {}
         self._printed_count = 0
+        self._wanted_by = wanted_by
+        self.read_count = 0
 
     async def run(self) -> int:
         """How many records were printed. Each round of fetching is flushed, so that a pipe sees it at once."""
@@ -159,6 +164,9 @@ class Consumption:
         for record in consumed.records:
             if self._has_enough() or (stop is not None and record.offset >= stop):
                 return
+            self.read_count += 1
+            if self._wanted_by is not None and not self._wanted_by(record):
+                continue
             self._sink.write(self._printer(consumed.partition, record))
             self._printed_count += 1
 

@@ -24,6 +24,7 @@ from msgspec import structs
 from ropewalk.base.ids import TopicPartition
 from ropewalk.cli.output import visible, visible_lines
 from ropewalk.records.record import Record
+from ropewalk.views.decoding import Decode, Undecoded, as_text, json_indented
 
 Printer = Callable[[TopicPartition, Record], bytes]
 
@@ -96,6 +97,31 @@ def shown(printer: Printer) -> Printer:
             ),
         )
         return printer(partition, visible_record)
+
+    return print_record
+
+
+def decoded(printer: Printer, decode: Decode, *, indent: bool) -> Printer:
+    """As `printer`, with values decoded; those that cannot be are left as they are."""
+
+    def print_record(partition: TopicPartition, record: Record) -> bytes:
+        if record.value is None:
+            return printer(partition, record)
+        try:
+            text = as_text(decode(record.value), indent=indent)
+        except Undecoded:
+            return printer(partition, record)
+        return printer(partition, structs.replace(record, value=text.encode(errors="replace")))
+
+    return print_record
+
+
+def indented(printer: Printer) -> Printer:
+    """As `printer`, with values that are JSON in lines, for people."""
+
+    def print_record(partition: TopicPartition, record: Record) -> bytes:
+        lines = None if record.value is None else json_indented(record.value)
+        return printer(partition, record if lines is None else structs.replace(record, value=lines))
 
     return print_record
 
