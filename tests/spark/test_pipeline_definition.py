@@ -138,7 +138,9 @@ class Refused(Struct):
         Refused("jobs of the file: a", file="[pipeline.a]", asked="b"),
         Refused("must be told to: say --to", words=()),
         Refused("there is no option --retain-day; did you mean --retain-days?", words=("--retain-day", "3")),
-        Refused("settings of archive: Expected `int`", words=("--to", "x", "--retain-days", "many")),
+        Refused(
+            "retain_days is 'many', must be a whole number", words=("--to", "x", "--retain-days", "many")
+        ),
         Refused(
             "table is 'parket', must be delta or parquet; did you mean parquet?",
             words=("--to", "x", "--table", "parket"),

@@ -100,6 +100,9 @@ def test_what_means_nothing_here_is_named_as_it_was_written() -> None:
         ({"isolation": "read_committed", "kafka.isolation.level": "read_uncommitted"}, "different things"),
         ({"maxOffsetPerTrigger": "1"}, "unknown option: maxOffsetPerTrigger"),
         ({"kafka.security.protocol": "SASL_SSL"}, "say sasl_mechanism"),
+        ({"startingTimestamp": "9" * 23}, "milliseconds since 1970"),
+        ({"startingOffsetsByTimestamp": '{"orders":{"0":%s}}' % ("9" * 23)}, "no partition and number"),
+        ({"startingOffsets": '{"orders":{"0":%s}}' % ("9" * 23)}, "no partition and number"),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_what_to_do(options: dict[str, str], said: str) -> None:

@@ -210,6 +210,17 @@ def test_offsets_that_were_given_are_of_the_topic_that_was_named_with_them(node:
     assert values(lenient, start, lenient.latestOffset(start, ReadAllAvailable())) == numbered(1000, count)
 
 
+def test_a_beginning_behind_the_end_is_told_with_both_offsets(node: Node) -> None:
+    node.create("orders")
+    node.write("orders", 20)
+    reader = stream(node, subscribe="orders", startingOffsets='{"orders":{"0":3,"1":700}}')
+    start = reader.initialOffset()
+    with pytest.raises(
+        DataLost, match=r"orders-1 at 10, and it goes on at 700\. .*startingOffsets lie behind its end"
+    ):
+        reader.latestOffset(start, ReadAllAvailable())
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_table_keeps_apart_topics_that_had_one_name(kind: Any, tmp_path: Path) -> None:
     table = open_table(kind, spec(tmp_path))

@@ -176,6 +176,22 @@ def test_a_store_is_put_in_one_sentence(text: str, words: str) -> None:
     assert "\n" not in said
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("OSError: Generic MicrosoftAzure error\n\x1b[31m↳\x1b[0m Account must be specified\n", r"\(MicrosoftAzure\) says: Account must be specified\."),
+        ("Kernel error -> Generic GCS error\n ↳ Error performing token request\n ↳ Error performing GET http://a/b in 9.1s\n", "GCS.*says: Error performing GET"),
+        ("Generic GCS error", "says: nothing more"),
+    ],
+)  # fmt: skip
+def test_what_other_stores_say_is_told_by_its_cause(text: str, said: str) -> None:
+    found = said_by_store(text)
+    assert found is not None
+    assert re.search(said, found)
+    assert "\n" not in found
+
+
 def test_what_no_store_said_is_left_to_others() -> None:
+    assert said_by_store("Generic LocalFileSystem error\n ↳ Permission denied") is None
     assert said_by_store("OSError: [Errno 28] No space left on device") is None
     assert said_by_store("Py4JError: Connection refused") is None

@@ -31,6 +31,8 @@ from ropewalk.spark.security import take_security
 
 LATEST: Final = -1
 EARLIEST: Final = -2
+NUMBER_MAX: Final = (1 << 63) - 1
+"""What offsets and times are counted with, on the wire and in Spark."""
 FETCH_BYTES: Final = 8 << 20
 """Of one partition at a time, unless told otherwise: large enough that a request's own cost is lost in it."""
 
@@ -280,7 +282,7 @@ def _bound(options: GivenOptions, side: str, default: int) -> Bound:
     if sum(each is not None for each in (by_offset, by_time, by_times)) > 1:
         raise WrongUse(f"give one of {side}Offsets, {side}Timestamp and {side}OffsetsByTimestamp")
     if by_time is not None:
-        if not by_time.strip().isdecimal():
+        if not by_time.strip().isdecimal() or int(by_time) > NUMBER_MAX:
             raise WrongUse(f"{side}Timestamp is {by_time!r}, must be milliseconds since 1970")
         return AtTimestamp(int(by_time))
     if by_times is not None:
@@ -310,7 +312,7 @@ def _numbers(topics: Mapping[str, object], option: str, *, least: int) -> dict[T
         if not isinstance(partitions, dict):
             raise WrongUse(f"{option}: {topic!r} must name partitions and a number for each")
         for index, number in partitions.items():
-            if not index.isdecimal() or type(number) is not int or number < least:
+            if not index.isdecimal() or type(number) is not int or not least <= number <= NUMBER_MAX:
                 raise WrongUse(
                     f"{option}: {topic!r} has {index!r}: {number!r}, which is no partition and number"
                 )

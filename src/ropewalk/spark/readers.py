@@ -306,9 +306,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _check(self, reached: Offsets, available: Offsets) -> None:
         shorter = sorted(each for each, offset in reached.items() if available.get(each, offset) < offset)
         if shorter and self._options.fails_on_data_loss:
+            first = shorter[0]
             raise DataLost(
-                f"{_names(shorter)} ends before what was read already: the topic was made anew."
-                " Start over with another checkpoint, or say failOnDataLoss=false"
+                f"{_names(shorter)} ends before the offset where the query goes on: {first} at {available[first]}, and it goes on at"
+                f" {reached[first]}. The topic was made anew, or startingOffsets lie behind its end. Start over with another checkpoint at"
+                " offsets that there are, or say failOnDataLoss=false"
             )
 
 

@@ -12,6 +12,8 @@ _BUCKET: Final = re.compile(
     r"<BucketName>([^<]+)</BucketName>|in bucket '([^']+)'|(?:GET|PUT|HEAD|POST|DELETE) https?://[^/\s]+/([^/?\s]+)"
 )
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
+_OTHER: Final = re.compile(r"Generic (\w+) error")
+"""Stores that only Delta knows of its own accord: its library tells the cause of a cause on a line of its own, the innermost last."""
 _MARKS: Final = ("Generic S3 error", "AWS Error ", "<Error><Code>", "error sending request")
 """One of them is in whatever a store or the way to it has said."""
 
@@ -33,6 +35,11 @@ _UNREACHED: Final = re.compile(
 def said_by_store(text: str) -> str | None:
     """None if no store has to do with it."""
     text = _COLOURS.sub("", text)
+    other = _OTHER.search(text)
+    if other is not None and other[1] not in ("S3", "LocalFileSystem"):
+        reasons = [each.strip() for each in text[other.end() :].split("↳") if each.strip()]
+        said = _one_line(reasons[-1]) if reasons else "nothing more"
+        return f"the object store ({other[1]}) says: {said}. Look at the address and at what the environment says of keys"
     if not any(mark in text for mark in _MARKS):
         return None
     code, message = _code_and_message(text)

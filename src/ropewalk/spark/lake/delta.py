@@ -435,7 +435,7 @@ def _create(spec: TableSpec) -> DeltaTable:
     except CommitFailedError as error:
         raise Overtaken(f"{spec.address} was made by another at the same time: {error}") from None
     except (DeltaError, OSError) as error:
-        said = said_by_store(str(error)) or str(error)
+        said = said_by_store(str(error)) or " ".join(str(error).split())
         raise WrongUse(f"no table can be made in {spec.address}: {said}") from None
 
 

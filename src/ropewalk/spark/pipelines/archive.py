@@ -26,9 +26,10 @@ from ropewalk.spark.lake.shaping import PartitionBy, partition_columns, raw_sche
 from ropewalk.spark.lake.table import Commit, TableSpec, Upkeep
 from ropewalk.spark.lake.terms import day_column
 from ropewalk.spark.lake.upkeep import Due
-from ropewalk.spark.options import EARLIEST, AtOffsets, SourceOptions, parse_source
+from ropewalk.spark.options import EARLIEST, NUMBER_MAX, AtOffsets, SourceOptions, parse_source
 from ropewalk.spark.pipelines.definition import absolute
 from ropewalk.spark.pipelines.pipeline import OffsetTable, Started, Work, tally_here
+from ropewalk.spark.pipelines.settings import UPKEEP_BOUNDS, bound
 from ropewalk.spark.ranges import Offsets, TopicIds, made_anew, to_json
 from ropewalk.spark.reading import TopicRecords
 from ropewalk.spark.refusals import DataLost
@@ -95,17 +96,25 @@ class ArchiveSettings(Struct, frozen=True, kw_only=True):
     """So many batches at most from one upkeep to the next while it runs; after a bounded run there is always one. 0 for never."""
 
     def __post_init__(self) -> None:
-        for name, least in (
-            ("batch_bytes", 0),
-            ("file_bytes_target", 1 << 10),
-            ("compact_small_files", 0),
-            ("keep_snapshots_hours", 0),
-            ("keep_snapshots", 10),
-            ("keep_rows_days", 0),
-            ("upkeep_batches", 0),
-        ):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} is {getattr(self, name)}, must be at least {least}")
+        bound(
+            self,
+            {
+                "batch_bytes": (0, NUMBER_MAX),
+                "file_bytes_target": (1 << 10, NUMBER_MAX),
+                "compact_small_files": (0, NUMBER_MAX),
+                **UPKEEP_BOUNDS,
+            },
+        )
+        if not self.to.strip():
+            raise ValueError("to is empty; name a directory, or an address in an object store")
+        if self.dead_letters and absolute(self.dead_letters) == absolute(self.to):
+            raise ValueError(
+                f"dead_letters is {self.dead_letters!r}, which is the table itself; name another"
+            )
+        if self.catalog and self.table != "iceberg":
+            raise ValueError(
+                f"a catalog has no use for table {self.table}; say table=iceberg, or leave it out"
+            )
 
     def choice(self) -> Choice:
         """Reads the secret, where a mask needs one."""

@@ -8,17 +8,45 @@ What a reader could get wrong
 
 import ast
 import inspect
+import re
 import textwrap
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
+from typing import Final
 
 import msgspec
 from msgspec import NODEFAULT, Struct
-from msgspec.inspect import BoolType, DictType, ListType, LiteralType, StructType, Type, UnionType, type_info
+from msgspec.inspect import (
+    BoolType,
+    DictType,
+    IntType,
+    ListType,
+    LiteralType,
+    StrType,
+    StructType,
+    Type,
+    UnionType,
+    type_info,
+)
 from msgspec.structs import fields
 
 from ropewalk.spark.pipelines.nearest import nearest
 from ropewalk.spark.refusals import WrongUse
+
+UPKEEP_BOUNDS: Final = {
+    "keep_snapshots_hours": (0, 876_000),
+    "keep_snapshots": (10, 1_000_000),
+    "keep_rows_days": (0, 365_000),
+    "upkeep_batches": (0, 1_000_000_000),
+}
+"""Of what every kind with a table has. More than a hundred years of states, or a thousand of rows, no calendar can be asked for."""
+_IN_WORDS: Final[Mapping[type[Type], str]] = {
+    IntType: "a whole number",
+    BoolType: "true or false",
+    StrType: "text",
+    ListType: "a list",
+    DictType: "a table of names and texts",
+}
 
 
 class Described(Struct, frozen=True):
@@ -54,7 +82,26 @@ def read_settings(settings: type[Struct], given: Mapping[str, object], kind: str
         # Not strict: what comes from a command line is text.
         return msgspec.convert(dict(given), settings, strict=False)
     except msgspec.ValidationError as error:
-        raise WrongUse(f"settings of {kind}: {str(error).replace('`$.', '`')}") from None
+        raise WrongUse(_said_of(str(error), given, kinds, kind)) from None
+
+
+def bound(settings: Struct, bounds: Mapping[str, tuple[int, int]]) -> None:
+    """Raises `ValueError` for the first that is outside of its bounds, which are allowed themselves."""
+    for name, (least, most) in bounds.items():
+        value = getattr(settings, name)
+        if value < least:
+            raise ValueError(f"{name} is {value}, must be at least {least}")
+        if value > most:
+            raise ValueError(f"{name} is {value}, must be at most {most}")
+
+
+def _said_of(error: str, given: Mapping[str, object], kinds: Mapping[str, Type], kind: str) -> str:
+    """In words for people, where msgspec tells of types; what settings say of themselves stays as it is."""
+    found = re.fullmatch(r"Expected .* - at `\$\.(\w+)`", error)
+    wanted = None if found is None else _IN_WORDS.get(type(kinds[found[1]]))
+    if found is None or wanted is None:
+        return f"settings of {kind}: {error.replace('`$.', '`')}"
+    return f"{found[1]} is {given[found[1]]!r}, must be {wanted}"
 
 
 def words_to_settings(settings: type[Struct], words: Iterable[str]) -> dict[str, object]:

@@ -6,15 +6,19 @@ What a reader could get wrong
     sees only what one run is told.
 """
 
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
 from ropewalk.spark.lake.kinds import Kind
 from ropewalk.spark.options import Subscription
 from ropewalk.spark.pipelines.definition import absolute
+from ropewalk.spark.pipelines.settings import UPKEEP_BOUNDS, bound
 from ropewalk.spark.refusals import WrongUse
 from ropewalk.spark.values.decoding import ValueFormat
+
+_TASKS_MAX: Final = 10_000
+"""Each is a transaction, and a marker, of every batch."""
 
 
 class TransformSettings(Struct, frozen=True, kw_only=True):
@@ -113,16 +117,10 @@ class TransformSettings(Struct, frozen=True, kw_only=True):
             raise WrongUse(f"mode is {self.mode!r}, must be append or update")
         if self.mode == "update" and self.to:
             raise WrongUse("a table takes rows that are final: say mode=append, or send updates to a topic")
-        for name, least in (
-            ("keep_snapshots", 10),
-            ("keep_rows_days", 0),
-            ("upkeep_batches", 0),
-            ("keep_snapshots_hours", 0),
-        ):
-            if getattr(self, name) < least:
-                raise WrongUse(f"{name} is {getattr(self, name)}, must be at least {least}")
-        if self.tasks < 1:
-            raise WrongUse(f"tasks is {self.tasks}, must be at least 1")
+        try:
+            bound(self, {**UPKEEP_BOUNDS, "tasks": (1, _TASKS_MAX)})
+        except ValueError as error:
+            raise WrongUse(str(error)) from None
         if self.fields and (self.format != "raw" or self.key_format != "raw"):
             raise WrongUse(
                 "fields are read by Spark, and a format by its schema: say one of them. JSON with keys that are to be read has format=json and a schema"
@@ -135,11 +133,15 @@ class TransformSettings(Struct, frozen=True, kw_only=True):
             raise WrongUse(
                 "a registry has no use without a format; say format or key_format, or leave it out"
             )
+        if self.dead_letters and self.to and absolute(self.dead_letters) == absolute(self.to):
+            raise WrongUse(f"dead_letters is {self.dead_letters!r}, which is the table itself; name another")
         for name in ("partition_by", "catalog"):
             if getattr(self, name) and not self.to:
                 raise WrongUse(
                     f"{name} is of tables, and rows go to a topic; say to in place of to_topic, or leave it out"
                 )
+        if self.catalog and self.table != "iceberg":
+            raise WrongUse(f"a catalog has no use for table {self.table}; say table=iceberg, or leave it out")
         assigned = {each.topic for each in subscription.assigned}
         if self.to_topic and (subscription.takes(self.to_topic) or self.to_topic in assigned):
             raise WrongUse(

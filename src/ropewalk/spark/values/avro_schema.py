@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import fastavro
 import pyarrow as pa
-from fastavro.schema import SchemaParseException
+from fastavro.schema import SchemaParseException, UnknownType
 
 from ropewalk.spark.refusals import WrongUse
 from ropewalk.spark.values.schemas import SchemaText
@@ -55,7 +55,21 @@ def parse_schema(schema: SchemaText) -> Any:
             fastavro.parse_schema(_plain(json.loads(each.text)), named_schemas=named)
         return fastavro.parse_schema(_plain(json.loads(schema.text)), named_schemas=named)
     except (ValueError, TypeError, LookupError, SchemaParseException) as error:
-        raise WrongUse(f"not a schema of Avro: {error!r}") from None
+        raise WrongUse(f"not a schema of Avro: {_said(error)}") from None
+
+
+def _said(error: Exception) -> str:
+    match error:
+        case UnknownType(name=name):
+            return f"there is no type {str(name)[:80]!r}"
+        case json.JSONDecodeError():
+            return f"it is not JSON: {error}"
+        case KeyError():
+            return f"a type of it lacks {error}"
+        case TypeError():
+            return f"it is put together in another way: {error}"
+        case _:
+            return str(error)
 
 
 def _plain(schema: Any) -> Any:

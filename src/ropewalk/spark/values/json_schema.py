@@ -61,7 +61,9 @@ def _parse(schema: SchemaText) -> object:
     try:
         return json.loads(schema.text)
     except ValueError as error:
-        raise WrongUse(f"the JSON schema {schema.name or ''} is not JSON: {error}") from None
+        raise WrongUse(
+            f"the JSON schema{f' {schema.name}' if schema.name else ''} is not JSON: {error}"
+        ) from None
 
 
 class _Compiler:
