@@ -11,7 +11,7 @@ from ropewalk.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
     from ropewalk.client.calls.client import Client
-    from ropewalk.security.access import Operation, Policy, ResourceType, Rule
+    from ropewalk.security.access import Operation, ResourceType, Rule, Verdict
 
 app = new_app("Rights: who may do what, as rules. Nodes decide by them where `authorizer.class.name` is set.")
 
@@ -146,21 +146,16 @@ def check_right(
 ) -> None:
     """Say whether a user may, and which rule decides. Ends with 1 where he may not."""
     from ropewalk.cli.connect import with_client
-    from ropewalk.client.administration.acls import Acls
-    from ropewalk.security.access import Asker, Filter, Match, Rules, decide
+    from ropewalk.views.rights import verdicts
 
     asked_operation = _operation(operation)
     resource_type, name = _resource(resource)
 
-    async def work(client: "Client") -> "tuple[list[Rule], Policy]":
-        found = await Acls(client).find(Filter(resource_type, name, Match.MATCH))
-        return found, await _policy(client)
+    async def work(client: "Client") -> "Verdict":
+        found = await verdicts(client, _principal(user), host, resource_type, name, [asked_operation])
+        return found[0][1]
 
-    found, policy = with_client(ctx, work, bootstrap=bootstrap, properties=properties)
-    rules = Rules()
-    for rule in found:
-        rules.add(rule)
-    verdict = decide(rules, policy, Asker((_principal(user),), host), asked_operation, resource_type, name)
+    verdict = with_client(ctx, work, bootstrap=bootstrap, properties=properties)
     if chosen_output(ctx, output) is Output.JSON:
         print_json(
             {
@@ -174,20 +169,6 @@ def check_right(
         print(f"{'allowed' if verdict.is_allowed else 'denied'}: {verdict.reason}{said}")
     if not verdict.is_allowed:
         raise typer.Exit(1)
-
-
-async def _policy(client: "Client") -> "Policy":
-    """Who is above the rules, as the configuration of a broker says."""
-    from ropewalk.client.administration.admin import Admin, ResourceKind
-    from ropewalk.security.access import policy_from
-
-    admin = Admin(client)
-    node_id = (await admin.describe_cluster()).brokers[0][0]
-    values = {
-        each.name: each.value or ""
-        for each in await admin.describe_settings(ResourceKind.BROKER, str(node_id))
-    }
-    return policy_from(values["super.users"], values["allow.everyone.if.no.acl.found"])
 
 
 def _rule(user: str, operation: str, resource: str, *, deny: bool, prefix: bool, host: str) -> "Rule":
@@ -206,32 +187,24 @@ def _rule(user: str, operation: str, resource: str, *, deny: bool, prefix: bool,
 
 
 def _principal(user: str) -> str:
-    return user if ":" in user else f"User:{user}"
+    from ropewalk.cli.offsets import said
+    from ropewalk.views.rights import parse_principal
+
+    return said(parse_principal, user, option="USER")
 
 
 def _operation(text: str) -> "Operation":
-    from ropewalk.security.access import Operation
+    from ropewalk.cli.offsets import said
+    from ropewalk.views.rights import parse_operation
 
-    try:
-        return Operation[text.upper().replace("-", "_")]
-    except KeyError:
-        known = ", ".join(_word(each.name) for each in Operation)
-        raise typer.BadParameter(f"{text!r} is none of {known}", param_hint="OPERATION") from None
+    return said(parse_operation, text, option="OPERATION")
 
 
 def _resource(text: str) -> "tuple[ResourceType, str]":
-    from ropewalk.security.access import CLUSTER_NAME, ResourceType
+    from ropewalk.cli.offsets import said
+    from ropewalk.views.rights import parse_resource
 
-    kind, _, name = text.partition(":")
-    if kind == "cluster" and name in ("", CLUSTER_NAME):
-        return ResourceType.CLUSTER, CLUSTER_NAME
-    try:
-        resource_type = ResourceType[kind.upper().replace("-", "_")]
-    except KeyError:
-        resource_type = ResourceType.CLUSTER
-    if not name or resource_type is ResourceType.CLUSTER:
-        raise typer.BadParameter(f"{text!r} is not {_RESOURCES}", param_hint="RESOURCE")
-    return resource_type, name
+    return said(parse_resource, text, option="RESOURCE")
 
 
 def _show(rules: "list[Rule]", output: Output) -> None:
@@ -244,29 +217,20 @@ def _show(rules: "list[Rule]", output: Output) -> None:
 
 
 def _document(rule: "Rule") -> dict[str, object]:
+    from ropewalk.views.rights import word
+
     return {
         "principal": rule.principal,
-        "permission": _word(rule.permission.name),
-        "operation": _word(rule.operation.name),
-        "resource_type": _word(rule.resource_type.name),
+        "permission": word(rule.permission.name),
+        "operation": word(rule.operation.name),
+        "resource_type": word(rule.resource_type.name),
         "name": rule.name,
-        "pattern": _word(rule.pattern.name),
+        "pattern": word(rule.pattern.name),
         "host": rule.host,
     }
 
 
 def _row(rule: "Rule") -> tuple[str, ...]:
-    from ropewalk.security.access import Pattern
+    from ropewalk.views.rights import said
 
-    ending = "…" if rule.pattern is Pattern.PREFIXED else ""
-    return (
-        rule.principal,
-        _word(rule.permission.name),
-        _word(rule.operation.name),
-        f"{_word(rule.resource_type.name)}:{rule.name}{ending}",
-        rule.host,
-    )
-
-
-def _word(name: str) -> str:
-    return name.lower().replace("_", "-")
+    return said(rule)

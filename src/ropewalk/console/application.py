@@ -64,7 +64,12 @@ _FORBIDDEN: Final = frozenset(
     }
 )
 _UNKNOWN: Final = frozenset(
-    {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.GROUP_ID_NOT_FOUND}
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
+    }
 )
 
 

@@ -1,6 +1,6 @@
 """A login: a password is shown to the cluster once, and a token of the cluster's own is kept in its place."""
 
-from ropewalk.base.errors import RopewalkError
+from ropewalk.base.errors import InvalidSetting, RopewalkError
 from ropewalk.base.limits import CONSOLE_SESSION_MS_MAX
 from ropewalk.client.administration.tokens import Token, Tokens
 from ropewalk.client.errors import ApiNotOffered, AuthenticationFailed
@@ -16,12 +16,12 @@ async def log_in(clients: Clients, reach: Reach, user: str, password: str) -> To
     """Raises `LoginFailed`, and what keeps the cluster from answering."""
     if not user or not password:
         raise LoginFailed("say a user and a password")
-    refused: AuthenticationFailed | None = None
+    refused: AuthenticationFailed | InvalidSetting | None = None
     for mechanism in reach.mechanisms:
         try:
             async with clients.connecting(reach.of_password(mechanism, user, password)) as client:
                 return await Tokens(client).issue(lifetime_ms=CONSOLE_SESSION_MS_MAX)
-        except AuthenticationFailed as error:
+        except (AuthenticationFailed, InvalidSetting) as error:  # or it has characters that no name has
             refused = error
         except ApiNotOffered:
             raise LoginFailed(

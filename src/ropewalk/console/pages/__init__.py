@@ -4,7 +4,19 @@ from collections.abc import Sequence
 from typing import Final
 
 from ropewalk.console.page import Page
-from ropewalk.console.pages import alerts, cluster, group, groups, overview, reset, settings, topic, topics
+from ropewalk.console.pages import (
+    access,
+    alerts,
+    cluster,
+    group,
+    groups,
+    overview,
+    reset,
+    settings,
+    topic,
+    topics,
+    transactions,
+)
 
 PAGES: Final[Sequence[Page]] = (
     overview.PAGE,
@@ -16,4 +28,6 @@ PAGES: Final[Sequence[Page]] = (
     cluster.PAGE,
     alerts.PAGE,
     settings.PAGE,
+    access.PAGE,
+    transactions.PAGE,
 )

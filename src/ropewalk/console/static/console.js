@@ -82,6 +82,12 @@
   };
   for (const each of document.querySelectorAll("form[data-guarded]")) guard(each);
 
+  // A question before something that goes on elsewhere is ended.
+  document.addEventListener("submit", (event) => {
+    const question = event.target.dataset.ask;
+    if (question && !confirm(question)) event.preventDefault();
+  });
+
   // All boxes of a table at once.
   for (const each of document.querySelectorAll("input[data-all]")) {
     each.addEventListener("change", () => {
