@@ -5,7 +5,7 @@ What a reader could get wrong
     others can reach makes them open to these, too: it has to ask by itself.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -16,7 +16,7 @@ from ropewalk.console.door import ROOT, Console
 from ropewalk.http.admission import Admission, Terms
 from ropewalk.http.handlers.internals import Internals
 from ropewalk.http.logins import Logins
-from ropewalk.http.routes import Doorway, routes
+from ropewalk.http.routes import Doorway, Route, routes
 from ropewalk.http1.bounds import HttpBounds
 from ropewalk.http1.connections import HttpConnections
 from ropewalk.http1.listener import HttpListener
@@ -46,23 +46,27 @@ async def http_door(parts: Parts, console: Console | None) -> Door | None:
     connections = HttpConnections(HTTP, parts.ports.clock, BOUNDS, parts.budget)
     instruments.add_source(connections)
     tls = await contexts_of_door(parts.certificates, config, "http")
-    listed = routes(
-        instruments.sources,
-        instruments.health,
-        parts.cluster_health,
-        instruments.vitals,
-        Internals(journal=journal.kept, stacks=stacks, settings=partial(_settings, config)),
-        front=None if console is None else ROOT,
-    )
-    if console is not None:
-        listed = (*listed, *routes_of(console))
-    doorway = Doorway(_admission(parts), listed)
+    doorway = Doorway(_admission(parts), pages(parts, console))
     registered_as = HTTP_LISTENER if tls is None else HTTPS_LISTENER
     return Door(
         HTTP,
         partial(_listen, config, parts.ports.network, connections, doorway, tls),
         (partial(reached, registered_as),),
     )
+
+
+def pages(parts: Parts, console: Console | None) -> Sequence[Route]:
+    """All that this door serves, with what each page needs."""
+    instruments = parts.instruments
+    own = routes(
+        instruments.sources,
+        instruments.health,
+        parts.cluster_health,
+        instruments.vitals,
+        Internals(journal=journal.kept, stacks=stacks, settings=partial(_settings, parts.config)),
+        front=None if console is None else ROOT,
+    )
+    return own if console is None else (*own, *routes_of(console))
 
 
 def _settings(config: Config) -> Iterator[str]:
