@@ -29,6 +29,7 @@ COMMANDS: Final = {
     "doctor": "ropewalk.cli.doctor",
     "debug": "ropewalk.cli.debug",
     "generate": "ropewalk.cli.generate",
+    "docs": "ropewalk.cli.docs",
 }
 """In the order of the help page. Each module has an `app`."""
 

@@ -82,4 +82,4 @@ def _explain(found: "list[Finding]") -> None:
         print(f"\n{visible(where)} ({each.rule})")
         print(f"  why:  {each.why}")
         print(f"  try:  {each.command}")
-        print(f"  read: docs/{each.page}")
+        print(f"  read: ropewalk docs {(each.page or '').replace('.md', '')}")
