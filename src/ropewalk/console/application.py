@@ -48,6 +48,7 @@ from ropewalk.http1.events import EventStream
 from ropewalk.http1.forms import Form, form_of
 from ropewalk.http1.message import Answer, Request, StreamedAnswer, Visitor
 from ropewalk.http1.parser import Refused
+from ropewalk.runtime.ports import SystemClientPorts
 from ropewalk.runtime.visits import Visits
 from ropewalk.wire.error_code import ErrorCode
 
@@ -108,6 +109,7 @@ class Application:
         self._clock = clock
         self._rng = rng
         self._pool = pool
+        self._ports = SystemClientPorts(clock, rng, network)
         self._place = place
         self._reach = reach
         self._options = options
@@ -330,6 +332,8 @@ class Application:
             rng=self._rng,
             pool=self._pool,
             options=self._options,
+            ports=self._ports,
+            is_open=self._reach.entry is Entry.OPEN,
             user=reader.user,
         )
 

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from msgspec import Struct
 
 from ropewalk.base.errors import RopewalkError
-from ropewalk.base.ports import Clock, Pool, Rng
+from ropewalk.base.ports import ClientPorts, Clock, Pool, Rng
 from ropewalk.client.calls.client import Client
 from ropewalk.console.options import ConsoleOptions
 from ropewalk.console.watching import Watcher
@@ -33,6 +33,9 @@ class Asked(Struct, frozen=True, kw_only=True):
     rng: Rng
     pool: Pool
     options: ConsoleOptions
+    ports: ClientPorts
+    is_open: bool
+    """Whether nobody has to say who he is, here or to the cluster."""
     user: str | None
     """Who has logged in; None where nobody has to."""
 
