@@ -16,11 +16,11 @@ from ropewalk.base.ids import NodeId, OwnerId
 from ropewalk.base.limits import QUEUE_CALL_MS_MAX
 from ropewalk.base.ports import Rng
 from ropewalk.broker.dispatch.dispatch import Dispatch
+from ropewalk.broker.dispatch.far_sends import FarSends
 from ropewalk.broker.dispatch.queue_polls import Left, QueuePolls
 from ropewalk.broker.peers.calls.call import Call
 from ropewalk.broker.peers.calls.queue_look import queue_peek, queue_totals
 from ropewalk.broker.peers.calls.queue_reset import may_purge, queue_reset
-from ropewalk.broker.peers.calls.queue_send import queue_send
 from ropewalk.broker.peers.calls.queue_settle import queue_settle
 from ropewalk.broker.peers.calls.queue_ship import queue_ship
 from ropewalk.broker.peers.calls.queue_task import queue_task
@@ -42,6 +42,7 @@ class FarQueues:
     def __init__(self, dispatch: Dispatch, errands: Errands, rng: Rng) -> None:
         self._dispatch = dispatch
         self._errands = errands
+        self.sends = FarSends(self.ask, self.begin)
         self.polls = QueuePolls(dispatch, errands, rng, self._give_back)
 
     def at(self, node_id: NodeId, queue: Queue, index: int) -> "FarPartition":
@@ -76,6 +77,7 @@ class FarPartition:
         self._far = far
         self._node_id = node_id
         self._queue_id = queue.queue_id
+        self._place = (node_id, queue.queue_id, index)
         self._left: dict[int, Left] = {}
         self._came: dict[tuple[int, int], Delivered] = {}
         """By attempt and offset, until they are handed out or given back."""
@@ -87,14 +89,14 @@ class FarPartition:
 
     @property
     def pending_bytes(self) -> int:
-        return 0
+        return self._far.sends.pending_bytes(self._place)
 
     @property
     def is_far(self) -> bool:
         return True
 
     def send(self, messages: Sequence[Outgoing]) -> "asyncio.Future[list[Sent | RopewalkError]]":
-        return self._far.begin(self._ask(queue_send(self._queue_id, self.index, messages)))
+        return self._far.sends.send(self._place, messages)
 
     def delete(self, receipts: Sequence[Receipt]) -> "asyncio.Future[Done]":
         async def delete() -> Done:
