@@ -8,7 +8,7 @@ import re
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ropewalk.base.errors import CorruptBatch, InvalidRecord, RopewalkError
@@ -119,6 +119,9 @@ def series(draw: st.DrawFn) -> bytearray:
 @given(lies() | series())
 def test_what_passes_the_inspection_is_what_every_reader_can_open(batch: bytearray) -> None:
     header = decode_header(batch)
+    assume(
+        header.last_offset_delta == header.record_count - 1
+    )  # or it is refused before anybody looks inside
     try:
         offsets = [record.offset - header.base_offset for record in decode_records(batch)]
         is_sound = offsets == list(range(header.record_count))

@@ -102,6 +102,11 @@ def test_accepts(batch: bytearray, rules: Rules) -> None:
         pytest.param(build(KEYED, is_control=True), PLAIN, InvalidRecord, id="control records"),
         pytest.param(changed(BATCH, 22, b"\x40"), PLAIN, InvalidRecord, id="a delete horizon"),
         pytest.param(
+            changed(BATCH, 22, b"\x80"), PLAIN, InvalidRecord, id="the first bit that means nothing"
+        ),
+        pytest.param(changed(BATCH, 21, b"\x01"), PLAIN, InvalidRecord, id="another that means nothing"),
+        pytest.param(changed(BATCH, 21, b"\x80"), PLAIN, InvalidRecord, id="the last of them"),
+        pytest.param(
             build(KEYED, is_transactional=True), PLAIN, InvalidRecord, id="transactional without producer"
         ),
         pytest.param(

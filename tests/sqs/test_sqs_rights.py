@@ -328,6 +328,50 @@ def test_every_action_has_a_request_and_the_matrix_is_as_large_as_it_is_said_to_
     assert where_rules_decide(story) >= 400
 
 
+_OF_THE_QUEUE: Final = {
+    "SendMessage": "WRITE",
+    "SendMessageBatch": "WRITE",
+    "ReceiveMessage": "READ, READ group",
+    "DeleteMessage": "READ, READ group",
+    "DeleteMessageBatch": "READ, READ group",
+    "ChangeMessageVisibility": "READ, READ group",
+    "ChangeMessageVisibilityBatch": "READ, READ group",
+    "DeleteQueue": "DELETE",
+    "PurgeQueue": "DELETE",
+    "GetQueueAttributes": "DESCRIBE",
+    "GetQueueUrl": "DESCRIBE",
+    "ListDeadLetterSourceQueues": "DESCRIBE",
+    "ListMessageMoveTasks": "DESCRIBE",
+    "ListQueueTags": "DESCRIBE",
+    "SetQueueAttributes": "ALTER_CONFIGS",
+    "TagQueue": "ALTER_CONFIGS",
+    "UntagQueue": "ALTER_CONFIGS",
+    "StartMessageMoveTask": "READ, DELETE",
+    "CancelMessageMoveTask": "READ, DELETE",
+    "AddPermission": "ALTER",
+    "RemovePermission": "ALTER",
+    "ExplainMessage": "READ",
+    "RewindQueue": "ALTER",
+}
+
+
+def test_what_actions_need_is_what_aws_and_kafka_would_have_them_need() -> None:
+    """By a table written by hand: the matrix asks for what the entries say."""
+    told = {
+        each.name: ", ".join(
+            f"{right.operation.name}{' group' if right.resource_type is GROUP else ''}"
+            for right in each.needs.rights
+        )
+        for each in (*ACTIONS, *OWN_ACTIONS)
+        if isinstance(each.needs, OnQueue)
+    }
+    assert told == _OF_THE_QUEUE
+    kinds = {each.name: type(each.needs) for each in (*ACTIONS, *OWN_ACTIONS) if each.name not in told}
+    assert kinds == {"CreateQueue": Creation, "AdoptTopic": Creation, "ListQueues": Listing}
+    deletions = {each.name for each in ACTIONS if isinstance(each.needs, OnQueue) and each.needs.is_deletion}
+    assert deletions == {"DeleteQueue", "PurgeQueue"}
+
+
 def test_a_denial_is_told_in_the_words_of_aws() -> None:
     async def story(world: RightsVisit) -> list[Heard]:
         await world.plant()

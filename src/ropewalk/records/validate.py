@@ -27,10 +27,12 @@ from ropewalk.base.errors import (
 )
 from ropewalk.base.limits import BATCH_RECORDS_MAX
 from ropewalk.records.batch import (
+    APPEND_TIME,
     CODEC_MASK,
     CONTROL,
     DELETE_HORIZON,
     HEADER_BYTES,
+    TRANSACTIONAL,
     BatchHeader,
     decode_header,
     verify_crc,
@@ -38,6 +40,9 @@ from ropewalk.records.batch import (
 from ropewalk.records.codec import Codec
 from ropewalk.records.inspection import inspect
 from ropewalk.records.record import RECORD_BYTES_MIN, TIMESTAMP_NONE, Record, iterate_records
+
+_PRODUCERS: Final = CODEC_MASK | APPEND_TIME | TRANSACTIONAL
+"""Attributes that a producer may set. What no bit means today may mean something in a log that is kept."""
 
 DURATION_UNBOUNDED_MS: Final = 2**63 - 1
 """Kafka's way of writing that a timestamp may be as far away as it likes."""
@@ -115,8 +120,8 @@ def validate_produced(batch: memoryview, rules: Rules, now_ms: int) -> BatchHead
         raise InvalidRecord(
             f"{header.record_count} records do not fit into {header.size_bytes - HEADER_BYTES} bytes"
         )
-    if header.attributes & (CONTROL | DELETE_HORIZON):
-        raise InvalidRecord("control records and delete horizons are written by brokers only")
+    if header.attributes & ~_PRODUCERS:
+        raise _not_a_producers(header)
     if header.producer_id >= 0:
         if header.base_sequence < 0 or header.producer_epoch < 0:
             raise InvalidRecord(f"producer {header.producer_id} gives no sequence or no epoch")
@@ -134,6 +139,12 @@ def validate_produced(batch: memoryview, rules: Rules, now_ms: int) -> BatchHead
     elif rules.checks_records:
         inspect(batch, header)
     return header
+
+
+def _not_a_producers(header: BatchHeader) -> InvalidRecord:
+    if header.attributes & (CONTROL | DELETE_HORIZON):
+        return InvalidRecord("control records and delete horizons are written by brokers only")
+    return InvalidRecord("the batch has attributes that mean nothing yet")
 
 
 def _check_timestamp(timestamp: int, rules: Rules, now_ms: int) -> None:
