@@ -172,6 +172,7 @@ def test_whoever_writes_files_is_known() -> None:
         "broker/administration/scale_webhook.py",  # says it to others
         "broker/cluster/metadata_feed.py",  # a snapshot of metadata/log.py
         "broker/watching/alerting.py",  # says it to others
+        "broker/watching/audit_events.py",
         "broker/watching/telemetry_samples.py",  # for people; nobody here reads it back
         "log/aborted.py",
         "log/checkpoints.py",

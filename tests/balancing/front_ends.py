@@ -16,7 +16,7 @@ DRAIN_MS: Final = 4_000
 """HAProxy takes two seconds to notice that a front end leaves."""
 QUEUE: Final = "http://q/000000000000/work"
 SECRET: Final = "cluster.secret=a secret of this cluster"
-QUIET: Final = ("telemetry.interval.ms=0", "offsets.topic.replication.factor=1", SECRET)
+QUIET: Final = ("telemetry.interval.ms=0", "audit.topic=false", "offsets.topic.replication.factor=1", SECRET)
 
 
 class Site(NamedTuple):

@@ -38,7 +38,7 @@ PAUSE_S: Final = 4.0
 STUCK_S: Final = 90.0
 LOOK_S: Final = 0.25
 """Between two looks at who leads the queues."""
-SETTINGS: Final = ("telemetry.interval.ms=0", "node.session.timeout.ms=3000")
+SETTINGS: Final = ("telemetry.interval.ms=0", "audit.topic=false", "node.session.timeout.ms=3000")
 
 
 class QueueTotals(NamedTuple):

@@ -38,6 +38,7 @@ SETTINGS: Final = (
     "offsets.topic.num.partitions=5",
     "transaction.state.log.num.partitions=5",
     "telemetry.interval.ms=0",
+    "audit.topic=false",
 )
 BATCH_SIZES: Final = (400, 1_000, 4_000)
 SPLITS: Final = (1, PARTITION_COUNT, 2 * PARTITION_COUNT)

@@ -81,7 +81,7 @@ class Scene:
         options = ["--node-id", str(number), "--peer", peers[number], "--http", http]
         for seed in peers:
             options += ["--seed", seed]
-        settings = ["cluster.secret=a secret of this cluster", "telemetry.interval.ms=0"]
+        settings = ["cluster.secret=a secret of this cluster", "telemetry.interval.ms=0", "audit.topic=false"]
         settings += ["offsets.topic.num.partitions=3", "transaction.state.log.num.partitions=3"]
         if self.etcd is not None:
             settings += ["metadata.home=etcd", f"metadata.etcd.endpoints={self.etcd.endpoints}"]

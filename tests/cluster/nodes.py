@@ -31,6 +31,7 @@ HTTP_PORT = 9644
 SECRET = "a secret of this cluster"
 QUIET = (
     "telemetry.interval.ms=0",
+    "audit.topic=false",
     "peer.tls=off",
     "node.reserve.bytes=65536",
     "offsets.topic.num.partitions=2",

@@ -33,7 +33,7 @@ async def start(node_id: int, seeds: tuple[str, ...]) -> tuple[Node, SystemPorts
         memory=True,
         roles=("broker", "frontend") if seeds else ("broker", "controller", "frontend"),
         seeds=seeds,
-        settings=(f"cluster.secret={SECRET}", "telemetry.interval.ms=0"),
+        settings=(f"cluster.secret={SECRET}", "telemetry.interval.ms=0", "audit.topic=false"),
     )
     return await life.start(load(options, {}), ports), ports
 

@@ -17,7 +17,14 @@ def test_a_node_with_the_data_of_another_cluster_is_refused() -> None:
     async def story(nodes: Nodes) -> None:
         stranger = nodes.add(3)
         alone = NodeOptions(
-            node_id=3, kafka="node3:9092", http="none", data="/data", settings=("telemetry.interval.ms=0",)
+            node_id=3,
+            kafka="node3:9092",
+            http="none",
+            data="/data",
+            settings=(
+                "telemetry.interval.ms=0",
+                "audit.topic=false",
+            ),
         )
         node = await stranger.machine.start(lambda ports: life.start(load(alone, {}), ports))
         await node.stop()

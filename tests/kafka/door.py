@@ -124,7 +124,17 @@ def at_the_door(
 
     async def main(world: World) -> T:
         machine = world.machine("node", can_sync_everything=can_sync_everything)
-        quiet = ("node.reserve.bytes=65536", *(() if telemetry else ("telemetry.interval.ms=0",)))
+        quiet = (
+            "node.reserve.bytes=65536",
+            *(
+                ()
+                if telemetry
+                else (
+                    "telemetry.interval.ms=0",
+                    "audit.topic=false",
+                )
+            ),
+        )
         options = NodeOptions(kafka=str(NODE), http=http, data="/data", settings=(*quiet, *settings))
         world.machine("client")
         door = Door(world, machine, options)

@@ -162,7 +162,7 @@ def with_logins(
     async def main(world: World) -> T:
         machine = world.machine("node")
         listeners = f"listeners=PLAINTEXT://node:9092,SASL_PLAINTEXT://node:{SASL_PORT}"
-        quiet = ("node.reserve.bytes=65536", "telemetry.interval.ms=0", listeners)
+        quiet = ("node.reserve.bytes=65536", "telemetry.interval.ms=0", "audit.topic=false", listeners)
         options = NodeOptions(http="none", sqs="none", data="/data", settings=(*quiet, *settings))
         for name in ("client", HERE, ELSEWHERE):
             world.machine(name)

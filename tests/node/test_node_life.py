@@ -34,7 +34,7 @@ def options(*settings: str) -> NodeOptions:
         kafka="node:9092",
         http="none",
         data="/data",
-        settings=("telemetry.interval.ms=0", "node.reserve.bytes=65536", *settings),
+        settings=("telemetry.interval.ms=0", "audit.topic=false", "node.reserve.bytes=65536", *settings),
     )
 
 

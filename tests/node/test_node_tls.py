@@ -72,6 +72,7 @@ class Site:
             data="/data",
             settings=(
                 "telemetry.interval.ms=0",
+                "audit.topic=false",
                 "node.reserve.bytes=65536",
                 f"ssl.keystore.location={self.keystore}",
                 f"ssl.truststore.location={self.keystore.parent / 'ca.pem'}",

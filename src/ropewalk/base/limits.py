@@ -1269,6 +1269,26 @@ CONSOLE_MOVES_MAX: Final = 1_000
 CONSOLE_FETCH_BYTES: Final = 64 << 10
 """Of one partition in one answer to the console, unless a single batch is larger: a page shows a little of many."""
 
+# The audit topic
+
+AUDIT_ROUND_MS: Final = 1000
+"""Between two looks at whether there are changes to copy. A look costs a microsecond."""
+
+AUDIT_TOPIC_WAIT_MS: Final = 10_000
+"""From the first change until the audit topic is made: nodes that live for less, as most do in tests, need none."""
+
+AUDIT_APPEND_MS_MAX: Final = 30_000
+"""For a batch of events to be committed. Later it is looked for in the log."""
+
+AUDIT_BATCH_BYTES: Final = 256 << 10
+"""Events that share a batch, before compression: some four hundred."""
+
+AUDIT_RETENTION_MS: Final = 365 * 24 * 60 * 60 * 1000
+"""How long events are kept unless the topic is set to something else: most rules about audits ask for a year."""
+
+AUDIT_SEGMENT_MS: Final = 7 * 24 * 60 * 60 * 1000
+"""Retention takes whole segments: an event is kept for up to a week longer."""
+
 # Telemetry
 
 TELEMETRY_BATCH_COUNT: Final = 200

@@ -508,6 +508,24 @@ HTTP_ANSWERS: Final = _counter(
     "ropewalk_http_answers_total", "Answers of the HTTP door, by status.", "status"
 )
 
+# Who asked for changes.
+
+AUDIT_COPIED: Final = _counter(
+    "ropewalk_audit_copied_total",
+    "Changes whose audit events this node has written to `__audit`, which it leads.",
+)
+AUDIT_WAITING: Final = _gauge(
+    "ropewalk_audit_waiting",
+    "Changes whose audit events are yet to be copied to `__audit`, at its leader; without a leader, those kept, at the node that decides.",
+)
+AUDIT_MISSING: Final = _counter(
+    "ropewalk_audit_missing_total",
+    "Changes whose audit events the metadata no longer kept when `__audit` could be written again; an event there tells which.",
+)
+AUDIT_FAILURES: Final = _counter(
+    "ropewalk_audit_failures_total", "Attempts to copy audit events that failed."
+)
+
 # What the node writes down about itself.
 
 TELEMETRY_RECORDS: Final = _counter("ropewalk_telemetry_records_total", "Samples written to `__telemetry`.")

@@ -6,11 +6,13 @@ from typing import Final
 from msgspec import Struct
 
 from ropewalk.base.limits import (
+    AUDIT_RETENTION_MS,
+    AUDIT_SEGMENT_MS,
     PIPELINES_SEGMENT_BYTES,
     SPARK_MARKERS_PARTITION_COUNT,
     SPARK_MARKERS_SEGMENT_BYTES,
 )
-from ropewalk.metadata.internal_topics import PIPELINES_TOPIC, SPARK_MARKERS_TOPIC
+from ropewalk.metadata.internal_topics import AUDIT_TOPIC, PIPELINES_TOPIC, SPARK_MARKERS_TOPIC
 
 INTERNAL_FACTOR: Final = 3
 """Replicas of each partition of the cluster's own topics, as far as there are brokers for them."""
@@ -31,6 +33,15 @@ LAYOUTS: Final[Mapping[str, Layout]] = {
             "unclean.leader.election.enable": "false",
         },
     ),
+    AUDIT_TOPIC: Layout(
+        1,
+        {
+            "cleanup.policy": "delete",
+            "retention.ms": str(AUDIT_RETENTION_MS),
+            "segment.ms": str(AUDIT_SEGMENT_MS),
+            "unclean.leader.election.enable": "false",
+        },
+    ),
     PIPELINES_TOPIC: Layout(
         1,
         {
@@ -40,4 +51,4 @@ LAYOUTS: Final[Mapping[str, Layout]] = {
         },
     ),
 }
-"""Of every topic that clients of the cluster's own write."""
+"""Of every topic that clients of the cluster's own write, and of the one that is to be as nobody else would have it."""

@@ -23,7 +23,7 @@ from msgspec import Struct, structs
 from ropewalk.base.errors import InvalidRequest, InvalidSetting
 from ropewalk.base.ids import NodeId
 from ropewalk.metadata.image import Image, Partition, Topic
-from ropewalk.metadata.internal_topics import INTERNAL_TOPICS
+from ropewalk.metadata.internal_topics import AUDIT_TOPIC, INTERNAL_TOPICS
 from ropewalk.metadata.records import (
     BrokerSettingsChanged,
     MetadataRecord,
@@ -98,6 +98,7 @@ def decide_alter_topic_settings(
             raise InvalidSetting(f"{alteration.name} of {topic_name} cannot be changed after creation")
         changes[alteration.name] = value
     changes = {name: value for name, value in changes.items() if topic.settings.get(name) != value}
+    _check_audit(topic_name, changes)
     if not changes:
         return []
     merged = {**topic.settings, **changes}
@@ -116,6 +117,11 @@ def decide_alter_topic_settings(
         TopicChanged(topic.topic_id, topic.owner, now_ms),
         *minimum.raised,
     ]
+
+
+def _check_audit(topic_name: str, changes: Mapping[str, str | None]) -> None:
+    if topic_name == AUDIT_TOPIC and "cleanup.policy" in changes:
+        raise InvalidSetting(f"{topic_name} keeps every event for its time: cleanup.policy is refused")
 
 
 def decide_replace_topic_settings(

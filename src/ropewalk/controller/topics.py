@@ -31,7 +31,7 @@ from ropewalk.controller.placement import place
 from ropewalk.controller.settings import check_growth, check_topic_settings
 from ropewalk.controller.topic_names import check_collision, check_topic_name
 from ropewalk.metadata.image import Image, Topic
-from ropewalk.metadata.internal_topics import CLIENTS_TOPICS, INTERNAL_TOPICS
+from ropewalk.metadata.internal_topics import AUDIT_TOPIC, CLIENTS_TOPICS, INTERNAL_TOPICS
 from ropewalk.metadata.records import (
     MetadataRecord,
     PartitionCreated,
@@ -148,6 +148,8 @@ def checked_owner(owner: str) -> str:
 
 def decide_delete_topic(image: Image, topic: Topic, broker_settings: BrokerSettings) -> list[MetadataRecord]:
     """`topic` as the caller found it, by name or by id; it may have been deleted since."""
+    if topic.name == AUDIT_TOPIC:
+        raise TopicDeletionDisabled(f"{topic.name} is not deleted: it tells who asked for changes")
     if topic.name in CLIENTS_TOPICS:
         raise TopicDeletionDisabled(
             f"{topic.name} is the cluster's own: jobs would not know how far they have come"

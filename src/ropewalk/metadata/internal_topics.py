@@ -15,13 +15,18 @@ TRANSACTIONS_TOPIC: Final = "__transaction_state"
 TELEMETRY_TOPIC: Final = "__telemetry"
 """Samples of partitions, groups and nodes, for looking back."""
 
+AUDIT_TOPIC: Final = "__audit"
+"""Who asked for which change of the cluster, in the order of the changes."""
+
 SPARK_MARKERS_TOPIC: Final = "__spark_markers"
 """How far tasks of Spark have come that write to topics, each marker in one transaction with the rows."""
 
 PIPELINES_TOPIC: Final = "__pipelines"
 """How jobs on Spark are: of each its state, its figures and its last error."""
 
-NODES_TOPICS: Final = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, "__share_group_state", TELEMETRY_TOPIC})
+NODES_TOPICS: Final = frozenset(
+    {OFFSETS_TOPIC, TRANSACTIONS_TOPIC, "__share_group_state", TELEMETRY_TOPIC, AUDIT_TOPIC}
+)
 """Clients may read them and must not write."""
 
 CLIENTS_TOPICS: Final = frozenset({SPARK_MARKERS_TOPIC, PIPELINES_TOPIC})

@@ -155,6 +155,10 @@ class Config:
         return int(self["telemetry.interval.ms"])
 
     @property
+    def copies_audit(self) -> bool:
+        return not self.in_memory and self["audit.topic"] == "true"
+
+    @property
     def data_path(self) -> str:
         """Absolute: the Disk port takes nothing else."""
         return str(Path(self["node.data"]).expanduser().absolute())

@@ -23,6 +23,7 @@ from ropewalk.broker.topics.topics import Topics
 from ropewalk.broker.upkeep.housekeeping import Housekeeping
 from ropewalk.broker.upkeep.vitals import Vitals
 from ropewalk.broker.watching.alerting import Alerting
+from ropewalk.broker.watching.audit_copies import AuditCopies
 from ropewalk.broker.watching.group_figures import GroupFigures
 from ropewalk.broker.watching.health import Health
 from ropewalk.broker.watching.lag_ages import LagAges
@@ -111,6 +112,11 @@ class Instruments:
             )
             self._quick.append(self._telemetry)
 
+        self._audit: AuditCopies | None = None
+        if config.copies_audit:
+            self._audit = AuditCopies(node_id, cluster, topics, partitions, clock, ports.pool)
+            self._quick.append(self._audit)
+
     def _alerting(self, config: Config, ports: Ports, cluster: Cluster, topics: Topics) -> Alerting:
         return Alerting(
             config.node_id,
@@ -139,6 +145,8 @@ class Instruments:
         yield "watch on the node's health", self.health.run
         if self._telemetry is not None:
             yield "telemetry", self._telemetry.run
+        if self._audit is not None:
+            yield "copies of audit events", self._audit.run
         if is_asked or self._telemetry is not None:
             yield "watch on the loop", self.vitals.watch_loop
         if is_asked:

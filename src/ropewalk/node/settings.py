@@ -381,6 +381,14 @@ NODE_SETTINGS: Final[Mapping[str, Setting]] = {
             change=Change.READ_ONLY,
         ),
         Setting(
+            "audit.topic",
+            Kind.BOOLEAN,
+            "true",
+            "Whether this node copies who asked for changes to __audit, where it leads that topic, or makes it. Without effect where storage is "
+            "memory.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
             "node.log.level",
             Kind.STRING,
             "info",

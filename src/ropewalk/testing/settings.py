@@ -12,6 +12,7 @@ SettingValue = str | int | float | bool
 
 TEST_DEFAULTS: Final[Mapping[str, SettingValue]] = {
     "group.initial.rebalance.delay.ms": 0,  # Kafka's three seconds would be spent by every test with a group
+    "audit.topic": "false",
     "telemetry.interval.ms": 0,  # nobody looks back on a test's node, and topics appear that it did not make
     "offsets.topic.num.partitions": 1,  # fifty are made for many groups on many nodes
 }

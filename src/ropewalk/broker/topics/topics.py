@@ -25,6 +25,7 @@ from ropewalk.controller.topics import (
     decide_delete_topic,
 )
 from ropewalk.metadata.image import Image, Topic
+from ropewalk.metadata.internal_topics import AUDIT_TOPIC
 from ropewalk.metadata.records import MetadataRecord
 from ropewalk.metadata.settings.applied import AppliedSettings, BrokerSettings
 from ropewalk.metadata.settings.effective import SettingsView
@@ -193,6 +194,10 @@ class Topics:
 
 def check_records_may_be_deleted(topic: Topic, view: SettingsView) -> None:
     """Kafka refuses DeleteRecords where a topic is compacted only: its records are state, not history."""
+    if topic.name == AUDIT_TOPIC:
+        raise PolicyViolation(
+            f"{topic.name} tells who asked for changes; records cannot be deleted from its start"
+        )
     policy = view.of_topic(topic, "cleanup.policy").parsed
     if policy == ("compact",):
         raise PolicyViolation(f"{topic.name} is compacted; records cannot be deleted from its start")

@@ -5,6 +5,7 @@
     group_lag.py, lag_ages.py      how far groups are behind, in records and in seconds
     alerting.py                    what should wake somebody, looked for without Prometheus
     telemetry.py, telemetry_samples.py   samples in `__telemetry`
+    audit_copies.py, audit_events.py     who asked for changes, in `__audit`
 
 Invariants
     Nothing that serves clients depends on this room.

@@ -40,6 +40,7 @@ _SETTINGS: Final = (
     "peer.tls=off",  # what OpenSSL draws follows from no seed
     "auto.create.topics.enable=false",
     "telemetry.interval.ms=0",
+    "audit.topic=false",
     "node.reserve.bytes=65536",
     "offsets.topic.num.partitions=1",
     "log.retention.check.interval.ms=1500",

@@ -14,6 +14,7 @@ from ropewalk.sim.runs.node.scenario import NODE_NAME, NODE_PORT
 _SETTINGS: Final = (
     "auto.create.topics.enable=false",
     "telemetry.interval.ms=0",
+    "audit.topic=false",
     "node.reserve.bytes=65536",
     # A run lasts some twenty seconds.
     "log.cleaner.backoff.ms=500",
