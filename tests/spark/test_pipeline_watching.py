@@ -226,8 +226,14 @@ def test_metrics_are_served_on_the_loopback() -> None:
             assert answer.read() == b"a 1\n"
         with pytest.raises(urllib.error.HTTPError):
             urllib.request.urlopen(f"http://127.0.0.1:{port}/other")
-        with pytest.raises(WrongUse, match="choose another --metrics-port"), serving(port, str):
-            pass
+        for taken in (port, 99_999):
+            with pytest.raises(WrongUse, match="choose another --metrics-port"), serving(taken, str):
+                pass
+
+
+def test_metrics_that_cannot_be_kept_are_told(tmp_path: Path) -> None:
+    with pytest.raises(WrongUse, match=r"cannot be kept in .*No such file or directory.*another --metrics"):
+        write_page(str(tmp_path / "none" / "metrics.prom"), "a 1\n")
 
 
 def a_status(state: State = State.RUNNING, name: str = "orders") -> Status:
@@ -325,6 +331,21 @@ ZeroDivisionError: integer division or modulo by zero
 === Streaming Query ===
 Identifier: [id = 7f]
 """
+MASKED = """[STREAM_FAILED] Query [id = 7f] terminated with exception: Traceback (most recent call last):
+  File "pyspark/sql/streaming/python_streaming_source_runner.py", line 257, in main
+    reader = _streamReader(data_source, schema)
+MemoryError: no room
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "pyspark/sql/streaming/python_streaming_source_runner.py", line 293, in main
+    reader.stop()
+    ^^^^^^
+UnboundLocalError: cannot access local variable 'reader' where it is not associated with a value
+ SQLSTATE: XXKST
+=== Streaming Query ===
+"""
 JAVA = """An error occurred while calling o220.start.
 : java.io.IOException: mkdir of file:/proc/x/y/_spark_metadata failed
 \tat org.apache.hadoop.fs.FileSystem.primitiveMkdir(FileSystem.java:1414)
@@ -348,6 +369,11 @@ ANALYSIS = """[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column with name `nosuch` ca
         (IN_A_BATCH, "the table says no: do this"),
         (IN_A_TASK, "the row says no: do that"),
         (OF_SOMEBODY_ELSE, "ZeroDivisionError: integer division or modulo by zero"),
+        (MASKED, "MemoryError: no room"),
+        (
+            MASKED.replace(": no room", ""),
+            "the source's reader was stopped while Spark was making it. Nothing is lost; start the job again",
+        ),
         (JAVA, "IOException: mkdir of file:/proc/x/y/_spark_metadata failed"),
         (MASTER, "SparkException: Could not parse Master URL: 'lokal'"),
         (

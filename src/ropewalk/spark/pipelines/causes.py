@@ -18,6 +18,11 @@ _OURS: Final = "ropewalk."
 _WRAPPER: Final = re.compile(r"^(?:\[STREAM_FAILED\].*?terminated with exception: )?(?:\[[A-Z_.]+\] )?")
 _SQLSTATE: Final = re.compile(r"\s*(?:\.)?\s*SQLSTATE: \w+.*$", re.DOTALL)
 _SLOW_WORKER: Final = "Python worker failed to connect back"
+_MASK: Final = (
+    "UnboundLocalError",
+    "cannot access local variable 'reader' where it is not associated with a value",
+)
+"""What Spark's own source runner raises over whatever kept it from making a reader; that stands before it."""
 _OBVIOUS: Final = ("Error", "Exception", "RuntimeError", "ValueError")
 """Kinds that say nothing that their text does not."""
 
@@ -35,6 +40,10 @@ def cause_of(text: str) -> str:
     ours = [words for kind, words in raised if kind.startswith(_OURS)]
     if ours:
         return _plain(ours[0])
+    if _MASK in raised:
+        raised = [each for each in raised if each != _MASK]
+        if not raised:
+            return "the source's reader was stopped while Spark was making it. Nothing is lost; start the job again"
     if raised and "Traceback (most recent call last)" in text:
         kind, words = raised[-1]
         return _told(kind, words)

@@ -115,11 +115,16 @@ def page(name: str, kind: str, snapshot: Snapshot, *, up: bool) -> str:
 
 
 def write_page(path: str, text: str) -> None:
-    """In one step, so that nobody reads half of it."""
+    """In one step, so that nobody reads half of it. Raises `WrongUse` where that cannot be."""
     beside = f"{path}.writing"
-    with open(beside, "w") as file:
-        file.write(text)
-    os.replace(beside, path)
+    try:
+        with open(beside, "w") as file:
+            file.write(text)
+        os.replace(beside, path)
+    except OSError as error:
+        raise WrongUse(
+            f"metrics cannot be kept in {path} ({error.strerror}); choose another --metrics"
+        ) from None
 
 
 @contextlib.contextmanager
@@ -141,9 +146,10 @@ def serving(port: int, text: Callable[[], str]) -> Iterator[int]:
 
     try:
         server = ThreadingHTTPServer(("127.0.0.1", port), Page)
-    except OSError as error:
+    except (OSError, OverflowError) as error:
+        why = error.strerror if isinstance(error, OSError) else "ports end at 65535"
         raise WrongUse(
-            f"metrics cannot be served on port {port} ({error.strerror}); choose another --metrics-port"
+            f"metrics cannot be served on port {port} ({why}); choose another --metrics-port"
         ) from None
     thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
     thread.start()
