@@ -8,8 +8,10 @@ import pytest
 
 from ropewalk.base.errors import QueueNotReady, RopewalkError, ShardUnavailable
 from ropewalk.base.flow import Waiting
+from ropewalk.broker.queues import settings as queue_settings
 from ropewalk.broker.queues.group_partitions import partition_of_group
 from ropewalk.metadata.queues import Queue
+from ropewalk.queues.errors import TooManyInFlight
 from ropewalk.queues.messages import Delivered, Outgoing, Sent
 from ropewalk.sim.machines.world import EPOCH_MS
 from ropewalk.sqs.engine import Messages
@@ -359,6 +361,48 @@ def test_a_short_poll_is_not_empty_where_a_leader_could_not_be_asked() -> None:
         assert nodes.world.now_s > began_s
 
     in_a_cluster(story, with_etcd=True)
+
+
+@pytest.mark.parametrize("name", ["work", "work.fifo"])
+def test_the_bound_of_messages_in_flight_is_that_of_the_queue(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its partitions are led by several nodes. What is deleted at one makes room at another."""
+    monkeypatch.setattr(queue_settings, "QUEUE_IN_FLIGHT_MAX", 24)
+
+    async def story(nodes: Nodes) -> None:
+        queue = await (make_by_groups(nodes) if name == "work.fifo" else make(nodes, name, 4))
+        for number in range(60):
+            group = f"g{number}" if queue.is_fifo else ""
+            await send(nodes, number % 3, queue, f"m{number}", group=group)
+        given = await receive_until_full(nodes, queue)
+        assert 24 <= len(given) <= 32, "about as many as are allowed"
+        await asyncio.sleep(1)
+        assert await receive_until_full(nodes, queue) == []
+        half = [each for each in given if each.receipt.partition == given[0].receipt.partition]
+        await delete(nodes, 0, queue, half)
+        await asyncio.sleep(1)
+        more = await receive_until_full(nodes, queue)
+        assert 0 < len(given) - len(half) + len(more) <= 32
+        assert more
+
+    in_a_cluster(story)
+
+
+async def receive_until_full(nodes: Nodes, queue: Queue) -> list[Delivered]:
+    """One at a time, with time for leaders to tell each other."""
+    given: list[Delivered] = []
+    try:
+        while delivered := await messages_at(nodes, 1).receive(
+            queue, count_max=1, visibility_ms=3_600_000, wait_ms=0, hold=Client()
+        ):
+            given += delivered
+            await asyncio.sleep(0.3)
+    except TooManyInFlight:
+        assert not queue.is_fifo
+    else:
+        assert queue.is_fifo or not given
+    return given
 
 
 @pytest.mark.parametrize("partition_count", [1, 4])

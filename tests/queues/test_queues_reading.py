@@ -146,6 +146,19 @@ def test_ids_that_have_run_out_are_forgotten_though_nobody_sends_any_more() -> N
     assert core.deadline_ms() is None
 
 
+def test_what_other_partitions_have_in_flight_counts() -> None:
+    settings = QueueSettings(is_fifo=True, in_flight_max=5)
+    core = QueuePartition(settings, QueueState(), committed_end=9, now_ms=NOW_MS)
+    core.on_held_elsewhere(3, NOW_MS)
+    core.decide(1, Receive(10, 30_000), NOW_MS)
+    assert given_in(core.on_read(messages(0, 9), 9, NOW_MS)) == [0, 2]
+    assert core.held_count == 2
+    assert given_in(core.decide(2, Receive(10, 30_000, 20_000), NOW_MS)) is None
+    assert given_in(core.on_held_elsewhere(2, NOW_MS)) == [1], (
+        "a receive that waits is given what there is room for"
+    )
+
+
 def test_a_receive_for_nothing_new_is_answered_at_once_with_what_its_id_was_given() -> None:
     core = QueuePartition(QueueSettings(is_fifo=True), QueueState(), committed_end=9, now_ms=NOW_MS)
     again = Receive(0, 30_000, 20_000, b"an id")

@@ -885,7 +885,10 @@ PATTERN_BYTES_MAX: Final = 1 << 20
 # Queues
 
 QUEUE_IN_FLIGHT_MAX: Final = 120_000
-"""Messages of a partition of a queue that are received and neither deleted nor visible again. The figure of SQS."""
+"""Messages of a queue that are received and neither deleted nor visible again, over all of its partitions. The figure of SQS."""
+
+QUEUE_IN_FLIGHT_LOOK_MS: Final = 500
+"""How often the leader of a partition that has more than its share of them in flight asks the others how many they have. In so long one gives out some thousands."""
 
 QUEUE_WINDOW_MESSAGES_MAX: Final = 120_000
 """Unsettled messages whose groups are known, from the first on. Those behind them wait: SQS looks no further either."""

@@ -73,6 +73,7 @@ def _background(parts: Parts) -> Iterator[tuple[Moment, str, Work]]:
     yield Moment.IN_SERVICE, "queues", parts.queues.run
     yield Moment.IN_SERVICE, "logs of queues", parts.erasing.run
     yield Moment.IN_SERVICE, "messages that expire", parts.expiring.run
+    yield Moment.IN_SERVICE, "messages in flight", parts.in_flight.run
     yield Moment.IN_SERVICE, "ends of transactions", parts.finisher.run
     if parts.certificates.are_any:
         yield Moment.IN_SERVICE, "certificates", parts.certificates.run

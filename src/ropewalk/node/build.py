@@ -35,6 +35,7 @@ from ropewalk.broker.copying.fetchers import Fetchers
 from ropewalk.broker.dispatch.dispatch import Dispatch
 from ropewalk.broker.dispatch.ends import Ends
 from ropewalk.broker.dispatch.far_queues import FarQueues
+from ropewalk.broker.dispatch.in_flight import InFlight
 from ropewalk.broker.dispatch.to_queues import ToQueues
 from ropewalk.broker.dispatch.transaction_entry import TransactionEntry
 from ropewalk.broker.hosting.steady_time import SteadyTime
@@ -111,6 +112,7 @@ class Parts:
     queues: Queues
     erasing: Erasing
     expiring: Expiring
+    in_flight: InFlight
     credits: Credits
     to_queues: ToQueues
     dispatch: Dispatch
@@ -325,6 +327,7 @@ def build(
         queues=queues,
         erasing=Erasing(queues, partitions),
         expiring=Expiring(queues, ports.pool),
+        in_flight=InFlight(queues, to_queues),
         credits=Credits(queues.by_id),
         to_queues=to_queues,
         dispatch=dispatch,

@@ -90,6 +90,8 @@ class QueuePartition:
         """To be read by whoever likes, and written by this class alone."""
         self._settings = settings
         self._first_attempt = first_attempt
+        self.held_elsewhere_count = 0
+        """Messages that other partitions of the queue have in flight, as far as anybody said: they count where so many may be (`on_held_elsewhere`)."""
         self._clock = LogClock(log_ms=state.log_ms, now_ms=now_ms)
         self._sent_times = SentTimes(state.sent_times)
         self._sent_times.note(committed_end, self._clock.log_ms(now_ms))
@@ -109,6 +111,11 @@ class QueuePartition:
     def known_count(self) -> int:
         """Messages that were read or received and are not settled."""
         return len(self.state.touched) + len(self._outlook.untouched)
+
+    @property
+    def held_count(self) -> int:
+        """Messages in flight, and others that take as much memory until their time is over."""
+        return self._outlook.held_count()
 
     @property
     def read_end(self) -> int:
@@ -159,6 +166,13 @@ class QueuePartition:
         self._outlook.know(messages, end_offset, self._clock.log_ms(now_ms))
         self._serve(now_ms, draft)
         self._dismiss_overdue(now_ms, draft)
+        return draft.finish()
+
+    def on_held_elsewhere(self, count: int, now_ms: int) -> QueueStep:
+        """Other partitions of the queue have so many in flight."""
+        draft = QueueDraft()
+        self.held_elsewhere_count = count
+        self._serve(now_ms, draft)
         return draft.finish()
 
     def change_settings(self, settings: QueueSettings, now_ms: int) -> QueueStep:
@@ -333,7 +347,9 @@ class QueuePartition:
 
     def _chosen(self, command: Receive, now_ms: int) -> Batch | None:
         attempt = max(self.state.attempt + 1, self._first_attempt)
-        chosen = choose(self._outlook, self._settings, command, attempt=attempt, now_ms=now_ms)
+        chosen = choose(
+            self._outlook, self._settings, command, room=self._room(), attempt=attempt, now_ms=now_ms
+        )
         self._settle(chosen.expired, now_ms)
         return chosen.batch
 
@@ -409,9 +425,12 @@ class QueuePartition:
         """Whether it would be given fewer than it wants, while there is more to read."""
         if not self._can_read():
             return False
-        room = self._settings.in_flight_max - self._outlook.held_count()
-        wanted = min(command.count_max, QUEUE_RECEIVE_MESSAGES_MAX, room)
+        wanted = min(command.count_max, QUEUE_RECEIVE_MESSAGES_MAX, self._room())
         return wanted > 0 and not self._outlook.line.can_give(wanted)
+
+    def _room(self) -> int:
+        """How many more may be in flight."""
+        return self._settings.in_flight_max - self.held_count - self.held_elsewhere_count
 
     def _gathers(self, waiter: Waiter, log_ms: int) -> bool:
         """Whether it waits a little for more, although there is something for it."""

@@ -61,10 +61,9 @@ def repeated(state: QueueState, command: Receive, log_ms: int) -> Batch | None:
 
 
 def choose(
-    outlook: Outlook, settings: QueueSettings, command: Receive, *, attempt: int, now_ms: int
+    outlook: Outlook, settings: QueueSettings, command: Receive, *, room: int, attempt: int, now_ms: int
 ) -> Chosen:
-    """What is given out is given in this attempt. Raises `TooManyInFlight` on a standard queue; a FIFO queue gives nothing then, as SQS does."""
-    room = settings.in_flight_max - outlook.held_count()
+    """No more than there is room for in flight, in this attempt. Raises `TooManyInFlight` on a standard queue; a FIFO queue gives nothing then, as SQS does."""
     if room <= 0 and not settings.is_fifo:
         raise TooManyInFlight(f"{settings.in_flight_max} messages are in flight already")
     count_max = min(command.count_max, QUEUE_RECEIVE_MESSAGES_MAX, room)

@@ -8,6 +8,7 @@
     to_queues.py           from a door to the leaders of a queue's partitions
     queue_receives.py      receives that go on where a leader dies or changes
     far_queues.py, queue_polls.py, far_sends.py   partitions of queues that other nodes lead; receives that are left there; messages that go there together
+    in_flight.py           a bound for what a queue has in flight over all of its partitions
     ends.py                where the partitions of a topic end
     furthest.py            which replica of a partition holds most
 

@@ -62,7 +62,7 @@ class ToQueues:
         """Of a FIFO queue those of one group keep their order."""
         if not queue.is_fifo:
             return await self._send_anywhere(queue, messages)
-        partition_count = self._partition_count(queue)
+        partition_count = self.partition_count(queue)
 
         def ask(
             end: AskedPartition, positions: Sequence[int]
@@ -95,7 +95,7 @@ class ToQueues:
     ) -> Sequence[Delivered]:
         """Empty where nothing came in time. What was taken for a client that has gone meanwhile is released."""
         command = Receive(count_max, visibility_ms, wait_ms, request_id)
-        delivered = await self._receives.receive(queue, command, self._partition_count(queue), hold)
+        delivered = await self._receives.receive(queue, command, self.partition_count(queue), hold)
         self.counts.note(queue.queue_id, delivered)
         return delivered
 
@@ -143,6 +143,10 @@ class ToQueues:
             tuple([figures for each in totals for figures in each.partitions]),
         )
 
+    async def totals_of(self, queue: Queue, index: int) -> Totals:
+        """Of one partition, whoever leads it."""
+        return await self._end(queue, index).totals()
+
     async def share(self, queue: Queue, index: int) -> TaskShare | None:
         """Of the latest move task that came to a partition; None: none did."""
         return await self._end(queue, index).share()
@@ -150,7 +154,7 @@ class ToQueues:
     async def moved_count(self, queue: Queue, task_id: bytes) -> int:
         """For a move task, as far as those can be asked who move."""
         shares: list[TaskShare | None] = []
-        for index in range(self._partition_count(queue)):
+        for index in range(self.partition_count(queue)):
             try:
                 shares.append(await self.share(queue, index))
             except RopewalkError:  # nobody leads it for the moment
@@ -172,7 +176,7 @@ class ToQueues:
 
     async def look_at(self, queue: Queue, partition: int, offset: int) -> Seen | None:
         """One message, whatever has become of it; None where it is no longer in the log."""
-        if not 0 <= partition < self._partition_count(queue):
+        if not 0 <= partition < self.partition_count(queue):
             return None
         return next(iter(await self._end(queue, partition).look_at(offset)), None)
 
@@ -213,7 +217,7 @@ class ToQueues:
 
     def _in_turn(self, queue: Queue, start: int) -> list[AskedPartition]:
         """Its partitions that somebody leads, one after the other from the one that `start` chooses. Raises `QueueNotReady` where there is none."""
-        partition_count = self._partition_count(queue)
+        partition_count = self.partition_count(queue)
         if partition_count == 1:
             return [self._end(queue, 0)]
         ends: list[AskedPartition] = []
@@ -229,7 +233,7 @@ class ToQueues:
 
     def _all(self, queue: Queue) -> list[AskedPartition]:
         """Raises `QueueNotReady` where nobody leads one of them."""
-        return [self._end(queue, index) for index in range(self._partition_count(queue))]
+        return [self._end(queue, index) for index in range(self.partition_count(queue))]
 
     def _end(self, queue: Queue, index: int) -> AskedPartition:
         hosted = self._queues.here(queue, index)
@@ -263,7 +267,8 @@ class ToQueues:
             ends.sort(key=lambda each: (not each.is_serving, each.pending_bytes))
         return ends
 
-    def _partition_count(self, queue: Queue) -> int:
+    def partition_count(self, queue: Queue) -> int:
+        """Raises `QueueNotReady` where nothing is known of it."""
         topic = self._queues.image.topics_by_id.get(queue.topic_id)
         if topic is None:
             raise QueueNotReady(f"queue {queue.name} has no topic here")

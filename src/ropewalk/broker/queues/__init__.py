@@ -1,7 +1,7 @@
 """Queues, hosted beside the partitions that hold their messages and their state.
 
     queues.py          all that are hosted here, in step with the image and the partitions; settings.py  what their cores are told
-    hosted_queue.py    one partition: its life (`lives.py`), commands in, one turn after the other
+    hosted_queue.py    one partition: its life (`lives.py`), commands in, one turn after the other; time.py  by which
     loading.py         its state, as the log tells it; snapshots.py  when it is written whole
     sendings.py, turn.py, releases.py   what a turn appends, and who is told when that is committed
     supply.py, read_ahead.py, reading.py, opened.py   committed messages: at hand, or read again; what their records say

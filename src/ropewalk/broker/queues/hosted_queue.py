@@ -20,7 +20,7 @@ Invariants
 import asyncio
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import structlog
 from msgspec import Struct
@@ -50,6 +50,7 @@ from ropewalk.broker.queues.releases import Due, Releases, fail, outcome_unknown
 from ropewalk.broker.queues.sendings import Sendings
 from ropewalk.broker.queues.snapshots import SnapshotSchedule
 from ropewalk.broker.queues.supply import Supply
+from ropewalk.broker.queues.time import Time
 from ropewalk.metadata.queues import Queue
 from ropewalk.queues import QueuePartition, commands
 from ropewalk.queues.answers import Noted, Received
@@ -70,12 +71,6 @@ _NOBODY: Final = 0
 """The token of commands whose answers nobody waits for."""
 _WRITES_PER_TURN_MAX: Final = 4
 """What is read after a delta may give something out that has to be written, too: on FIFO queues, to receivers that wait."""
-
-
-class Time(Protocol):
-    """Counts from 1970, and never jumps."""
-
-    def now_ms(self) -> int: ...
 
 
 class Asked(Struct, Generic[T], frozen=True):
@@ -212,6 +207,11 @@ class HostedQueue:
         self.settings = settings
         if self._core is not None:
             self._carry_out(self._core.change_settings(settings, self._time.now_ms()))
+
+    def note_held_elsewhere(self, count: int) -> None:
+        """Other partitions of the queue have so many messages in flight."""
+        if self._core is not None and count != self._core.held_elsewhere_count:
+            self._carry_out(self._core.on_held_elsewhere(count, self._time.now_ms()))
 
     def write_down(self, *, whole: bool) -> None:
         """Somebody else is to lead: nothing is in memory alone from here on. `whole`: as a snapshot, if anything was written since the last."""

@@ -18,11 +18,12 @@ from ropewalk.broker.cluster.whereabouts import leader as leader_of
 from ropewalk.broker.partitions.partition import Partition
 from ropewalk.broker.partitions.partitions import Partitions
 from ropewalk.broker.queues.arrivals import Arrivals
-from ropewalk.broker.queues.hosted_queue import HostedQueue, Time
+from ropewalk.broker.queues.hosted_queue import HostedQueue
 from ropewalk.broker.queues.moves import Moves, ProducerIds
 from ropewalk.broker.queues.read_ahead import ReadAheadRoom
 from ropewalk.broker.queues.settings import lacks_target, settings_of
 from ropewalk.broker.queues.tasks import Tasks
+from ropewalk.broker.queues.time import Time
 from ropewalk.metadata.image import Image, Topic
 from ropewalk.metadata.queues import Queue
 from ropewalk.metadata.records import (

@@ -8,6 +8,7 @@ What a reader could get wrong
 from collections.abc import Mapping
 from typing import Final
 
+from ropewalk.base.limits import QUEUE_IN_FLIGHT_MAX
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.queues import Queue, Redrive
 from ropewalk.metadata.settings.applied import TopicSettings
@@ -28,6 +29,7 @@ def settings_of(queue: Queue, index: int, image: Image, topic: TopicSettings) ->
         dead_letters=_dead_letters(queue, index, image),
         retry_backoff_ms=topic.queue_retry_backoff_ms,
         retry_backoff_ms_max=topic.queue_retry_backoff_max_ms,
+        in_flight_max=QUEUE_IN_FLIGHT_MAX,
         deduplicates_by_group=attributes.get("DeduplicationScope") == _MESSAGE_GROUP,
     )
 
