@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "pipeline": "ropewalk.cli.pipeline",
     "cluster": "ropewalk.cli.cluster",
     "alerts": "ropewalk.cli.alerts",
+    "audit": "ropewalk.cli.audit",
     "bench": "ropewalk.cli.bench",
     "top": "ropewalk.cli.top",
     "config": "ropewalk.cli.config",
