@@ -133,6 +133,18 @@ def test_tokens_are_issued_and_their_keys_replaced(
     told = json.loads(ropewalk("user", "token", "alice", "--lifetime", "12h", "-o", "json").stdout)
     assert told["user"] == "alice"
     assert told["ends_at_ms"] - told["issued_at_ms"] == 12 * 3_600_000
+    variables = [
+        line.removeprefix("export ").partition("=")
+        for line in ropewalk("user", "token", "alice", "--for-sqs").stdout.splitlines()
+    ]
+    assert [name for name, _, _ in variables] == [
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_SESSION_TOKEN",
+    ]
+    session = json.loads(ropewalk("user", "token", "alice", "--for-sqs", "-o", "json").stdout)
+    assert session["access_key"].startswith("ASRW")
+    assert len(session["secret"]) == 40
     replaced = ropewalk("user", "replace-token-key")
     assert replaced.stdout.endswith(" signs tokens from here on.\n")
     assert ropewalk("user", "replace-token-key", "--known-to-others").exit_code == 1, "nobody is there to ask"

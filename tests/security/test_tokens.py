@@ -19,7 +19,17 @@ from ropewalk.base.limits import (
 )
 from ropewalk.security.bearer import parse_token
 from ropewalk.security.scram import Mechanism, ScramCredential
-from ropewalk.security.tokens import TokenKey, Verified, issue, keys_of, signing_key, verify
+from ropewalk.security.tokens import (
+    TokenEnded,
+    TokenKey,
+    Verified,
+    access_key_of,
+    issue,
+    keys_of,
+    secret_of,
+    signing_key,
+    verify,
+)
 from tests.security.signing import by_hand, segment
 
 CLUSTER = "the-cluster"
@@ -61,6 +71,34 @@ def test_a_token_names_its_user_and_its_end() -> None:
     assert (header.alg, header.kid, header.typ) == ("HS256", "k1", "JWT")
     said = parse_token(token_of()).claims
     assert (said["iss"], said["sub"]) == ("ropewalk:the-cluster", "alice")
+
+
+def test_a_session_token_is_no_bearer_token_and_has_a_secret_that_is_not_in_it() -> None:
+    said: dict[str, Any] = {
+        "cluster_id": CLUSTER,
+        "credentials": HELD,
+        "lifetime_ms": HOUR_MS,
+        "user": "alice",
+    }
+    issued = issue(KEYS[0], now_ms=NOW_MS, is_session=True, **said)
+    keys = {key.key_id: key for key in KEYS}
+    more: dict[str, Any] = {"cluster_id": CLUSTER, "keys": keys, "credentials_of": lambda _: HELD}
+    session = parse_token(issued.token)
+    assert verify(session, now_ms=NOW_MS, is_session=True, **more).user == "alice"
+    with pytest.raises(AuthenticationFailed, match="not made as this cluster"):
+        checked(issued.token)
+    with pytest.raises(AuthenticationFailed, match="not made as this cluster"):
+        verify(parse_token(token_of()), now_ms=NOW_MS, is_session=True, **more)
+    with pytest.raises(TokenEnded):
+        verify(session, now_ms=NOW_MS + HOUR_MS, is_session=True, **more)
+    with pytest.raises(AuthenticationFailed, match="changed or removed") as told:
+        verify(session, now_ms=NOW_MS + HOUR_MS, is_session=True, **{**more, "credentials_of": lambda _: {}})
+    assert not isinstance(told.value, TokenEnded), "nobody learns of it what was right"
+    (other_key,) = keys_of([("k1", KEY[::-1], NOW_MS)])
+    others = {secret_of(other_key, issued.token), secret_of(KEYS[0], issued.token + "x"), ""}
+    assert issued.secret == secret_of(KEYS[0], issued.token) not in others
+    assert issued.access_key == access_key_of(issued.token)
+    assert issued.secret not in repr(issued)
 
 
 def test_it_counts_until_its_end_and_not_a_moment_longer() -> None:

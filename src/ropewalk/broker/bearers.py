@@ -18,7 +18,7 @@ from ropewalk.base.ports import Clock
 from ropewalk.metadata.image import Image
 from ropewalk.security import bearer, tokens
 from ropewalk.security.bearer import Expected, Token, parse_token
-from ropewalk.security.identity import BY_OAUTH, BY_TOKEN, Identity
+from ropewalk.security.identity import BY_OAUTH, BY_SIGNATURE, BY_TOKEN, Identity
 from ropewalk.security.jwks import Jwks
 
 
@@ -44,6 +44,14 @@ class Authority(Struct, frozen=True):
     keys: Jwks
 
 
+class Session(Struct, frozen=True):
+    """Whose a session token is, and what belongs to it."""
+
+    identity: Identity
+    access_key: str
+    secret: str
+
+
 class Bearers:
     def __init__(self, image: Image, clock: Clock, authority: Authority | None) -> None:
         """Without an authority the cluster's own tokens are believed, and no others."""
@@ -66,16 +74,25 @@ class Bearers:
             )
         return await self._anothers(read, self._authority)
 
+    def session(self, token: str) -> Session:
+        """Of a session token of the cluster's own. Raises `AuthenticationFailed`, or `TokenEnded` as one of these."""
+        verified = self._verified(parse_token(token), is_session=True)
+        identity = Identity(f"User:{verified.user}", (), BY_SIGNATURE, verified.ends_at_ms)
+        return Session(identity, tokens.access_key_of(token), tokens.secret_of(verified.key, token))
+
     def _own(self, token: Token) -> BearerProof:
+        return _OwnProof(self._verified(token, is_session=False), self._image)
+
+    def _verified(self, token: Token, *, is_session: bool) -> tokens.Verified:
         image = self._image
-        verified = tokens.verify(
+        return tokens.verify(
             token,
             cluster_id=image.cluster_id or "",
             keys=image.token_keys.by_id,
             credentials_of=image.users.of,
             now_ms=self._clock.now_ms(),
+            is_session=is_session,
         )
-        return _OwnProof(verified, image)
 
     async def _anothers(self, token: Token, authority: Authority) -> BearerProof:
         keys = await authority.keys.knowing(token)

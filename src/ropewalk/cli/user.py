@@ -179,7 +179,10 @@ def remove_user(
     _show(found, chosen_output(ctx, output))
 
 
-@app.command("token", epilog="Example: ropewalk user token ingest --lifetime 12h > token")
+@app.command(
+    "token",
+    epilog="Examples: ropewalk user token ingest --lifetime 12h > token; eval $(ropewalk user token worker --for-sqs)",
+)
 @guarded
 def issue_token(
     ctx: typer.Context,
@@ -190,6 +193,13 @@ def issue_token(
         str | None,
         typer.Option("--lifetime", metavar="TIME", help="Until it ends: 30m, 12h, 7d at most. [default: 1h]"),
     ] = None,
+    for_sqs: Annotated[
+        bool,
+        typer.Option(
+            "--for-sqs",
+            help="A session token with an access key, for the SQS API and nothing else, as variables that AWS's tools read.",
+        ),
+    ] = False,
     bootstrap: BootstrapOption = None,
     output: OutputOption = None,
     properties: PropertyOption = None,
@@ -202,18 +212,21 @@ def issue_token(
     lifetime_ms = None if lifetime is None else parse_duration(lifetime, option="--lifetime")
 
     async def work(client: "Client") -> "Token":
-        return await Tokens(client).issue(name, lifetime_ms=lifetime_ms)
+        return await Tokens(client).issue(name, lifetime_ms=lifetime_ms, is_session=for_sqs)
 
     issued = with_client(ctx, work, bootstrap=bootstrap, properties=properties)
     if chosen_output(ctx, output) is Output.JSON:
-        print_json(
-            {
-                "user": issued.user,
-                "token": issued.token,
-                "issued_at_ms": issued.issued_at_ms,
-                "ends_at_ms": issued.ends_at_ms,
-            }
-        )
+        told = {
+            "user": issued.user,
+            "token": issued.token,
+            "issued_at_ms": issued.issued_at_ms,
+            "ends_at_ms": issued.ends_at_ms,
+        }
+        print_json({**told, "access_key": issued.access_key, "secret": issued.secret} if for_sqs else told)
+    elif for_sqs:
+        print(f"export AWS_ACCESS_KEY_ID={issued.access_key}")
+        print(f"export AWS_SECRET_ACCESS_KEY={issued.secret}")
+        print(f"export AWS_SESSION_TOKEN={issued.token}")
     else:
         print(issued.token)
 

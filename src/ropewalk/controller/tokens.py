@@ -33,7 +33,9 @@ class IssuedToken(Struct, frozen=True):
     issued: Issued
 
 
-def decide_issue(image: Image, user: str, *, lifetime_ms: int, new: NewKey, now_ms: int) -> IssuedToken:
+def decide_issue(
+    image: Image, user: str, *, lifetime_ms: int, new: NewKey, now_ms: int, is_session: bool = False
+) -> IssuedToken:
     _check_level(image)
     if not 0 < lifetime_ms <= TOKEN_LIFETIME_MS_MAX:
         raise InvalidRequest(f"a token of {lifetime_ms} ms, 1 to {TOKEN_LIFETIME_MS_MAX} are possible")
@@ -53,6 +55,7 @@ def decide_issue(image: Image, user: str, *, lifetime_ms: int, new: NewKey, now_
         credentials=credentials,
         now_ms=now_ms,
         lifetime_ms=lifetime_ms,
+        is_session=is_session,
     )
     return IssuedToken(records, issued)
 

@@ -37,7 +37,7 @@ from ropewalk.node.doors import SQS, Door, advertised
 from ropewalk.node.exposure import is_loopback
 from ropewalk.node.listening import listen_at
 from ropewalk.sqs.admission import Admission
-from ropewalk.sqs.authentication import AnyKey, Key, KnownKeys
+from ropewalk.sqs.authentication import AnyKey, Key, KnownKeys, SessionKeys
 from ropewalk.sqs.credentials import SETTING as CREDENTIALS
 from ropewalk.sqs.credentials import Stamp, read_keys, stamp_of
 from ropewalk.sqs.desk import Desk, DeskRules
@@ -90,7 +90,7 @@ def sqs_door(parts: Parts) -> Door | None:
         keys = await _keys(config, parts)
         routes = Routes(
             Admission(desk, parts.access),
-            keys or AnyKey(),
+            SessionKeys(ports.clock, parts.bearers, keys or AnyKey()),
             ports.rng,
             origin=_origin(config),
             scheme=_scheme(config),

@@ -3,7 +3,7 @@
 What a reader could get wrong
     What is signed is the request as it was sent: the path is not decoded, and headers are those that the signature names. The host, the action
     and the date have to be among them, or somebody on the way could put in others.
-    A session token is taken as it is: it says nothing to us, and whoever has it has signed with the key's secret.
+    A session token is not looked at here: whoever has it has signed with the key's secret, which may follow from the token.
     A signature counts for fifteen minutes before and after its date, a presigned address for as long as it says. Nobody remembers
     signatures, so within that time a request can be repeated by whoever saw it.
 """

@@ -3,6 +3,10 @@
 A token is a JWT by HMAC-SHA-256. It names the cluster, the user, when it was issued and when it ends, and it carries a mark of what the user
 logs in with: once that is another, or gone, the mark does not fit any more, and neither does the token. So nothing is kept of a token.
 
+A session token is the same for requests that are signed with an access key, as SQS's are: it comes with a secret that follows from it and from
+the key that signed it, and is not shown with requests. A bearer token proves nothing there, and a session token nothing anywhere else: it stands in
+addresses that are signed for others to use.
+
 Invariants
     A key signs for a while that follows from the records alone: from when it was made until it is too old, or until shortly after the next was.
     A token counts only if it was issued while its key signed, and for no longer than tokens may last. A key that somebody has stolen is
@@ -15,8 +19,9 @@ What a reader could get wrong
 """
 
 import hmac
-from base64 import urlsafe_b64encode
+from base64 import b32encode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import sha256
 from typing import Final, NoReturn
 
 import msgspec
@@ -34,9 +39,23 @@ from ropewalk.security.scram import Mechanism, ScramCredential
 
 KEY_BYTES: Final = 32
 KEY_ID_BYTES: Final = 8
+SESSION_KEYS: Final = "ASRW"
+"""How the ids of access keys begin that belong to a session token."""
+
 _ALGORITHM: Final = "HS256"
+_BEARER: Final = "JWT"
+_SESSION: Final = "session"
+_ACCESS_KEY_BYTES: Final = 10
+_SECRET_BYTES: Final = 30
+"""As many as make 40 characters, as Amazon's have."""
+_SECRET_INFO: Final = b"secret of a session "
 _ISSUERS: Final = "ropewalk:"
+_OURS: Final = "a token of the cluster's own"
 _MARK_BYTES: Final = 16
+
+
+class TokenEnded(AuthenticationFailed):
+    """It was good until its time was over."""
 
 
 class TokenKey(Struct, frozen=True):
@@ -60,6 +79,9 @@ class Issued(Struct, frozen=True):
     token: str
     issued_at_ms: int
     ends_at_ms: int
+    access_key: str = ""
+    secret: str = ""
+    """Of a session token; else empty."""
 
     def __repr__(self) -> str:
         return f"<Issued for {self.user!r}>"
@@ -111,6 +133,7 @@ def issue(
     credentials: Mapping[Mechanism, ScramCredential],
     now_ms: int,
     lifetime_ms: int,
+    is_session: bool = False,
 ) -> Issued:
     assert credentials, "a token is bound to what its user logs in with"
     assert 0 < lifetime_ms <= TOKEN_LIFETIME_MS_MAX, "tokens end in time"
@@ -118,9 +141,23 @@ def issue(
     claims = _Claims(
         issuer_of(cluster_id), user, now_ms / 1000, ends_at_ms / 1000, _mark(key, user, credentials)
     )
-    header = {"alg": _ALGORITHM, "kid": key.key_id, "typ": "JWT"}
+    header = {"alg": _ALGORITHM, "kid": key.key_id, "typ": _SESSION if is_session else _BEARER}
     signed = b".".join(_encoded(msgspec.json.encode(part)) for part in (header, claims))
-    return Issued(user, (signed + b"." + _encoded(_signature(key, signed))).decode(), now_ms, ends_at_ms)
+    token = (signed + b"." + _encoded(_signature(key, signed))).decode()
+    if not is_session:
+        return Issued(user, token, now_ms, ends_at_ms)
+    return Issued(user, token, now_ms, ends_at_ms, access_key_of(token), secret_of(key, token))
+
+
+def access_key_of(token: str) -> str:
+    """The id of the access key that belongs to a session token; anybody who sees the token can tell it."""
+    return SESSION_KEYS + b32encode(sha256(token.encode()).digest()[:_ACCESS_KEY_BYTES]).decode()
+
+
+def secret_of(key: TokenKey, token: str) -> str:
+    """What requests of a session are signed with: HKDF's expansion (RFC 5869) of the key that signed its token."""
+    expanded = hmac.digest(key.key, _SECRET_INFO + token.encode() + b"\x01", "sha256")
+    return _encoded(expanded[:_SECRET_BYTES]).decode()
 
 
 class Verified(Struct, frozen=True):
@@ -146,10 +183,11 @@ def verify(
     keys: Mapping[str, TokenKey],
     credentials_of: Callable[[str], Mapping[Mechanism, ScramCredential]],
     now_ms: int,
+    is_session: bool = False,
 ) -> Verified:
-    """Raises `AuthenticationFailed`. `credentials_of` is asked for whoever the token names, once the signature is known to be right."""
+    """Raises `AuthenticationFailed`; `TokenEnded` where nothing else is wrong. `credentials_of` is asked for whoever the token names, once the signature is known to be right."""
     header = token.header
-    if (header.alg, header.typ, header.crit) != (_ALGORITHM, "JWT", UNSET):
+    if (header.alg, header.typ, header.crit) != (_ALGORITHM, _SESSION if is_session else _BEARER, UNSET):
         _refuse("it is not made as this cluster makes its own")
     key = keys.get(header.kid or "")
     if key is None:
@@ -169,11 +207,11 @@ def verify(
         _refuse("it lasts longer than tokens may")
     if issued_at_ms > now_ms + TOKEN_CLOCK_SKEW_MS:
         _refuse(f"it was issued {(issued_at_ms - now_ms) // 1000} s ahead of this node's clock")
-    if now_ms >= ends_at_ms:
-        _refuse(f"it ended {(now_ms - ends_at_ms) // 1000} s ago")
     verified = Verified(claims.sub, ends_at_ms, key, claims.mark)
     if not verified.still_counts(keys, credentials_of(claims.sub)):
         _refuse("its user's credential was changed or removed since")
+    if now_ms >= ends_at_ms:
+        raise TokenEnded(f"{_OURS}: it ended {(now_ms - ends_at_ms) // 1000} s ago")
     return verified
 
 
@@ -196,4 +234,4 @@ def _encoded(data: bytes) -> bytes:
 
 
 def _refuse(why: str) -> NoReturn:
-    raise AuthenticationFailed(f"a token of the cluster's own: {why}")
+    raise AuthenticationFailed(f"{_OURS}: {why}")

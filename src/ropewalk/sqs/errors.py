@@ -95,6 +95,12 @@ INVALID_CLIENT_TOKEN: Final = _undeclared(
     HTTPStatus.FORBIDDEN,
     "The security token included in the request is invalid.",
 )
+EXPIRED_TOKEN: Final = _undeclared(
+    "ExpiredTokenException",
+    "ExpiredToken",
+    HTTPStatus.FORBIDDEN,
+    "The security token included in the request is expired",
+)
 SIGNATURE_DOES_NOT_MATCH: Final = _undeclared(
     "InvalidSignatureException", "SignatureDoesNotMatch", HTTPStatus.FORBIDDEN
 )

@@ -17,13 +17,22 @@ class Tokens:
         self._clock = clock
         self._rng = rng
 
-    async def issue(self, user: str, mandate: Mandate | None, *, lifetime_ms: int) -> Issued:
+    async def issue(
+        self, user: str, mandate: Mandate | None, *, lifetime_ms: int, is_session: bool = False
+    ) -> Issued:
         """Raises `UnknownUser`, `InvalidRequest`, `NotInForce`, and what keeps a change from being made."""
         new, decided = self._draw(), list[IssuedToken]()
 
         def decide(image: Image) -> Sequence[MetadataRecord]:
             decided[:] = [
-                decide_issue(image, user, lifetime_ms=lifetime_ms, new=new, now_ms=self._clock.now_ms())
+                decide_issue(
+                    image,
+                    user,
+                    lifetime_ms=lifetime_ms,
+                    new=new,
+                    now_ms=self._clock.now_ms(),
+                    is_session=is_session,
+                )
             ]
             return decided[0].records
 

@@ -17,6 +17,9 @@ class Token(Struct, frozen=True):
     token: str
     issued_at_ms: int
     ends_at_ms: int
+    access_key: str = ""
+    secret: str = ""
+    """Of a session token: what requests to the SQS API are signed with."""
 
     def __repr__(self) -> str:
         """Whoever has the token is its user."""
@@ -28,18 +31,36 @@ class Tokens:
         self._session: Final = client.session
 
     async def issue(
-        self, user: str = "", *, lifetime_ms: int | None = None, deadline_ms: float | None = None
+        self,
+        user: str = "",
+        *,
+        lifetime_ms: int | None = None,
+        is_session: bool = False,
+        deadline_ms: float | None = None,
     ) -> Token:
-        """For a user, or for whoever asks. It lasts for an hour where nothing is said."""
+        """For a user, or for whoever asks. It lasts for an hour where nothing is said. `is_session`: it comes with an access key for the SQS API,
+        and is for that alone."""
         until_ms = self._until(deadline_ms)
-        request = issue_token.IssueTokenRequest(user, _USUAL if lifetime_ms is None else lifetime_ms)
+        request = issue_token.IssueTokenRequest(
+            user, _USUAL if lifetime_ms is None else lifetime_ms, is_session
+        )
 
         async def once() -> Token:
             connection = await self._session.cluster.controller_connection(deadline_ms=until_ms)
             response = await connection.call(issue_token.API, request, deadline_ms=until_ms)
             if response.error_code != ErrorCode.NONE:
                 raise RemoteError(response.error_code, response.error_message, about="token")
-            return Token(response.user, response.token, response.issued_at_ms, response.ends_at_ms)
+            if is_session and not response.secret:
+                text = "the cluster knows no session tokens: not all of its nodes are of this version"
+                raise RemoteError(ErrorCode.UNSUPPORTED_VERSION, text, about="token")
+            return Token(
+                response.user,
+                response.token,
+                response.issued_at_ms,
+                response.ends_at_ms,
+                response.access_key,
+                response.secret,
+            )
 
         return await self._session.attempt((), once, deadline_ms=until_ms)
 

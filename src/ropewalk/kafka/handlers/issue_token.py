@@ -32,12 +32,23 @@ async def handle(request: IssueTokenRequest, caller: Caller, *, tokens: Tokens) 
     try:
         with caller.hold():
             issued = await tokens.issue(
-                request.user or caller.identity.name, caller.mandate(API.name), lifetime_ms=lifetime_ms
+                request.user or caller.identity.name,
+                caller.mandate(API.name),
+                lifetime_ms=lifetime_ms,
+                is_session=request.is_session,
             )
     except RopewalkError as error:
         return IssueTokenResponse(0, code_for(error), str(error))
     return IssueTokenResponse(
-        0, ErrorCode.NONE, None, issued.user, issued.token, issued.issued_at_ms, issued.ends_at_ms
+        0,
+        ErrorCode.NONE,
+        None,
+        issued.user,
+        issued.token,
+        issued.issued_at_ms,
+        issued.ends_at_ms,
+        issued.access_key,
+        issued.secret,
     )
 
 
