@@ -192,7 +192,8 @@ class Stage:
 def _drawn_bounds(rng: random.Random) -> MetadataBounds:
     """Small ones in half of the runs: changes are cut, pages follow each other, and snapshots are taken all the time."""
     return MetadataBounds(
-        append_bytes_max=rng.choice([METADATA_APPEND_BYTES_MAX, 600]),
+        # One fact must fit: of a change that makes a topic, who asked for it and what it comes to takes 800 bytes.
+        append_bytes_max=rng.choice([METADATA_APPEND_BYTES_MAX, 1500]),
         page_records_max=rng.choice([METADATA_FETCH_RECORDS_MAX, 5]),
         log_bytes_max=rng.choice([METADATA_LOG_BYTES_MAX, 3_000]),
     )
