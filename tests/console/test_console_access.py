@@ -155,6 +155,8 @@ def test_a_node_that_asks_no_rules_says_so_and_a_console_that_only_reads_has_no_
         assert page.status == 200
         assert "nodes ask no rules: everybody may do everything" in page.words
         assert "There is no user." in page.words
+        assert "Nodes that ask no rules keep none." in page.words
+        assert "SECURITY_DISABLED" not in page.words
         assert 'method="post"' not in page.text
 
 

@@ -1,5 +1,8 @@
 """What a page writes of names and values that strangers chose, and how numbers and times are written."""
 
+import re
+from importlib.resources import files
+
 import pytest
 
 from ropewalk.console.rendering import Rendering, count, duration, rate, size, when
@@ -47,6 +50,23 @@ def test_files_that_came_from_others_have_their_licences_beside_them(rendering: 
     for name in ("htmx", "uplot"):
         assert rendering.files.address(f"{name}.js")
         assert rendering.files.address(f"{name}-license.txt")
+
+
+def test_no_field_takes_the_place_of_what_scripts_ask_of_its_form() -> None:
+    """A field is a property of its form: one that is called `matches` hides what htmx calls."""
+    asked = {
+        *("matches", "closest", "contains", "children", "attributes", "elements", "dataset", "style", "id"),
+        *("before", "after", "remove", "append", "prepend", "submit", "reset", "action", "method", "target"),
+        *("parentNode", "parentElement", "firstChild", "nodeType", "length", "focus", "click", "title"),
+    }
+    pattern = r'(?:<(?:input|select|textarea|button)\b[^>]*?\bname=|\b(?:field|choice)\()"(\w+)"'
+    found = {
+        name
+        for template in (files("ropewalk.console") / "templates").iterdir()
+        for name in re.findall(pattern, template.read_text("utf-8"))
+    }
+    assert {"name", "typed", "setting", "principal"} <= found
+    assert found & asked == set()
 
 
 @pytest.mark.parametrize(

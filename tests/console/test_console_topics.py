@@ -142,7 +142,7 @@ def test_a_topic_is_made_changed_grown_trimmed_and_deleted(
         for _ in range(4):
             producer.send("life", b"x", partition=1)
         producer.flush()
-    done = act("trim", before="-1", typed="life")
+    done = act("trim", until="-1", typed="life")
     assert "3 records were removed from life" in browser.get(done.location).words
     assert admin.beginning_offsets("life")[TopicPartition("life", 1)] == 3
 
@@ -172,12 +172,12 @@ def test_a_topic_is_made_changed_grown_trimmed_and_deleted(
         ("topic/change", {"name": "none", "setting": "retention.ms", "value": "1"}, 404, "none"),
         ("topic/grow", {"name": "orders", "count": "0"}, 422, "write a number, 1 or more"),
         ("topic/grow", {"name": "orders", "count": ""}, 422, "write a number, 1 or more"),
-        ("topic/trim", {"name": "orders", "before": "end", "typed": "order"}, 422, "nothing was done"),
-        ("topic/trim", {"name": "orders", "before": "soon", "typed": "orders"}, 422, "is not an offset"),
-        ("topic/trim", {"name": "orders", "before": "999", "typed": "orders"}, 422, "has offsets 0 to 12"),
+        ("topic/trim", {"name": "orders", "until": "end", "typed": "order"}, 422, "nothing was done"),
+        ("topic/trim", {"name": "orders", "until": "soon", "typed": "orders"}, 422, "is not an offset"),
+        ("topic/trim", {"name": "orders", "until": "999", "typed": "orders"}, 422, "has offsets 0 to 12"),
         (
             "topic/trim",
-            {"name": "orders", "before": "end", "partitions": "x", "typed": "orders"},
+            {"name": "orders", "until": "end", "partitions": "x", "typed": "orders"},
             422,
             "list of",
         ),
@@ -210,7 +210,7 @@ def test_what_was_filled_in_is_there_again(browser: Browser) -> None:
     "action", ["topics/create", "topic/change", "topic/grow", "topic/trim", "topic/delete"]
 )
 def test_nothing_changes_without_the_token(browser: Browser, admin: Admin, action: str) -> None:
-    fields = {"name": "orders", "typed": "orders", "before": "end", "setting": "retention.ms", "count": "1"}
+    fields = {"name": "orders", "typed": "orders", "until": "end", "setting": "retention.ms", "count": "1"}
     browser.get("/console/topics")
     page = browser.post(f"/console/{action}", fields)
     assert page.status == 403

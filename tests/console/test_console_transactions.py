@@ -36,15 +36,15 @@ def test_an_open_transaction_is_shown_and_aborted(node: Cluster) -> None:
     assert "No transaction hangs" in browser.get("/console/transactions?hanging=yes").words
     assert "No id has “none”" in browser.get("/console/transactions?filter=none").words
 
-    assert browser.post("/console/transactions/abort", {"id": HOSTILE}).status == 403
-    done = browser.submit("/console/transactions", "/console/transactions/abort", id=HOSTILE)
+    assert browser.post("/console/transactions/abort", {"transaction": HOSTILE}).status == 403
+    done = browser.submit("/console/transactions", "/console/transactions/abort", transaction=HOSTILE)
     page = browser.get(done.location)
     assert "is aborted, and its producer has to begin anew" in page.words
     assert "! open" not in row(page, HOSTILE)
     with pytest.raises(RopewalkError):
         producer.commit_transaction()
     producer.close()
-    done = browser.submit("/console/topics", "/console/transactions/abort", id=HOSTILE)
+    done = browser.submit("/console/topics", "/console/transactions/abort", transaction=HOSTILE)
     assert "has none open" in browser.get(done.location).words
 
 
@@ -52,7 +52,7 @@ def test_an_open_transaction_is_shown_and_aborted(node: Cluster) -> None:
     ("action", "fields", "status", "said"),
     [
         ("abort", {}, 422, "say which"),
-        ("abort", {"id": "none"}, 404, "TRANSACTIONAL_ID_NOT_FOUND"),
+        ("abort", {"transaction": "none"}, 404, "TRANSACTIONAL_ID_NOT_FOUND"),
         ("end", {}, 422, "write a number"),
         (
             "end",

@@ -1272,6 +1272,18 @@ CONSOLE_MOVES_MAX: Final = 1_000
 CONSOLE_FETCH_BYTES: Final = 64 << 10
 """Of one partition in one answer to the console, unless a single batch is larger: a page shows a little of many."""
 
+CONSOLE_LOOKED_AT_MAX: Final = 20_000
+"""Records that are looked at for one page of messages; then the page says how far it came, and goes on from there when it is told to."""
+
+CONSOLE_LOOKED_AT_BYTES_MAX: Final = 16 << 20
+"""And bytes, as they lie in the log."""
+
+CONSOLE_LOOKED_AT_MS_MAX: Final = 5_000
+"""And time: a person waits."""
+
+CONSOLE_VALUE_CHARACTERS_MAX: Final = 10_000
+"""Of one key, value or header on a page."""
+
 # The audit topic
 
 AUDIT_ROUND_MS: Final = 1000

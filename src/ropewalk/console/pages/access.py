@@ -7,6 +7,7 @@ from msgspec import Struct
 from ropewalk.base.errors import RopewalkError
 from ropewalk.client.administration.acls import Acls
 from ropewalk.client.administration.users import User, Users
+from ropewalk.client.errors import RemoteError
 from ropewalk.console.filled_in import confirm
 from ropewalk.console.page import Asked, Done, Page, Shown, Wrong, link
 from ropewalk.console.paging import paged
@@ -22,7 +23,7 @@ from ropewalk.views.rights import (
     verdicts,
     word,
 )
-from ropewalk.views.words import NotUnderstood
+from ropewalk.wire.error_code import ErrorCode
 
 _OPERATIONS: Final = tuple((word(each.name), word(each.name)) for each in Operation)
 _MECHANISMS: Final = tuple((name, name) for name in sorted(BY_NAME, reverse=True))
@@ -44,16 +45,16 @@ async def show(asked: Asked) -> Shown:
         rules = await _rules(asked, user, resource)
         if user and resource:
             may = await _may(asked, user, resource)
-    except NotUnderstood as error:
+    except RemoteError as error:
+        if error.code is not ErrorCode.SECURITY_DISABLED:
+            trouble = str(error)
+    except RopewalkError as error:  # users can be seen without the right to see rules
         trouble = str(error)
-    except (
-        RopewalkError
-    ) as error:  # users can be seen without the right to see rules, and on a node that asks no rules
-        trouble = str(error)
+    decides = await _deciding(asked)
     values: dict[str, object] = {
         "users": paged(users, asked.query.get("users", "")),
         "no_users": no_users,
-        "deciding": await _deciding(asked),
+        "deciding": decides,
         "rules": paged([(each, said(each)) for each in rules], asked.query.get("page", "")),
         "kept": {"user": user or None, "resource": resource or None},
         "user": user,

@@ -66,7 +66,7 @@ async def show(asked: Asked) -> Shown:
         ],
         "chosen": chosen,
         "current": next((each.setting.value or "" for each in settings if each.setting.name == chosen), ""),
-        "said": {each: asked.form.text(each) for each in ("value", "count", "before", "partitions")},
+        "said": {each: asked.form.text(each) for each in ("value", "count", "until", "partitions")},
     }
     return Shown("topic.html", values, name)
 
@@ -97,7 +97,7 @@ async def grow(asked: Asked) -> Done:
 async def trim(asked: Asked) -> Done:
     """Remove the oldest records."""
     name = _name(asked)
-    where = parse_where(asked.form.text("before"))
+    where = parse_where(asked.form.text("until"))
     chosen = parse_indexes(said) if (said := asked.form.text("partitions")) else None
     confirm(asked.form.text("typed"), name)
     bounds = await resolve_starts(asked.client, name, chosen, where)

@@ -40,7 +40,7 @@ async def show(asked: Asked) -> Shown:
 
 async def abort(asked: Asked) -> Done:
     """Fence the producer and have its transaction aborted."""
-    name = asked.form.raw("id")
+    name = asked.form.raw("transaction")
     if not name:
         raise Wrong("say which transaction")
     was_open = await Transactions(asked.client).abort(name)
