@@ -1053,6 +1053,9 @@ QUEUE_TASK_STEPS_PER_SECOND: Final = 5
 QUEUE_MOVE_REST_MS: Final = 1_000
 """Between a move of dead letters that nobody took and the next attempt: its target may be without a leader for so long."""
 
+QUEUE_MOVE_TELL_MS: Final = 600_000
+"""How often the log says that nobody can tell any more whether a move has ended: a person has to look."""
+
 QUEUE_PEEK_BYTES_MAX: Final = 1 << 22
 """What is read of a log to show the first messages of a queue, whatever lies between them, and what is shown, but for the last message."""
 

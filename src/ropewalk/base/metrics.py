@@ -241,6 +241,11 @@ QUEUE_WINDOWS_FULL: Final = _gauge(
 QUEUE_MOVES_WAITING: Final = _gauge(
     "ropewalk_queue_moves_waiting", "Dead letters that wait for their move, or are under way.", "queue"
 )
+QUEUE_MOVES_FORGOTTEN: Final = _gauge(
+    "ropewalk_queue_moves_forgotten",
+    "Partitions of the queue whose messages on their way to another queue were stopped: nobody can tell any more whether they have arrived.",
+    "queue",
+)
 QUEUE_DEAD_TARGET_MISSING: Final = _gauge(
     "ropewalk_queue_dlq_missing",
     "1 where RedrivePolicy names a queue that is gone: messages stay, however often they are received in vain.",

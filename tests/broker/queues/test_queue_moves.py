@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from types import SimpleNamespace
 from typing import Any
 
-from ropewalk.base.errors import Throttled
+from ropewalk.base.errors import ShardUnavailable, Throttled
 from ropewalk.base.ids import ProducerId, TopicId
 from ropewalk.broker.queues.headers import RECEIVE_COUNT
 from ropewalk.broker.queues.moves import Moves
@@ -159,3 +160,39 @@ def test_a_producer_is_asked_for_again_where_too_much_was_under_way() -> None:
         return carrier.receive_counts
 
     assert hosting(story, SETTINGS) == [b"2"]
+
+
+def test_a_move_that_targets_may_have_forgotten_is_not_repeated_and_ends_when_the_queue_is_purged() -> None:
+    async def story(host: Host) -> None:
+        carrier, target_answers = Carrier(), asyncio.Event()
+        carrier.may_go.set()
+
+        async def ship(shipment: Shipment) -> Arrived:
+            arrived = await carrier.ship(shipment)
+            if not target_answers.is_set():
+                raise ShardUnavailable("nobody was heard")
+            return arrived
+
+        carried: Any = SimpleNamespace(ship=ship)
+        moves = begin_moves(host, carried)
+        await make_dead_letters(host, "one")
+        assert moves.knows_end(host.hosted)
+        await host.pass_time(60_000)
+        target_answers.set()
+        asked_count = len(carrier.receive_counts)
+        await host.pass_time(10_000)
+        assert not moves.knows_end(host.hosted)
+        assert len(carrier.receive_counts) == asked_count, "nobody brings it again"
+        assert await host.receive() == []
+
+        await host.told(host.hosted.purge().answer)
+        await host.pass_time(2_000)
+        assert moves.knows_end(host.hosted)
+        assert host.hosted.serving().state.move is None
+        await make_dead_letters(host, "two", has_producer=False)
+        for each in host.wanting_producers:
+            moves.provide(each)
+        await host.pass_time(5_000)
+        assert moves.moved_count == 1
+
+    hosting(story, SETTINGS)

@@ -6,7 +6,7 @@ is told how that ended. Whoever comes to lead in between repeats the middle, and
 What a reader could get wrong
     Only what is certain is told to the core. A target that cannot be reached, or is not committed in time, is tried again under the same identity.
     What was intended longer ago than targets remember producers, and did not end, is told to the operator and not repeated: nobody could tell whether
-    it is there.
+    it is there. It ends when the queue is purged, since it does not matter then.
 """
 
 import asyncio
@@ -18,7 +18,12 @@ from msgspec import structs
 
 from ropewalk.base.errors import NodeStopping, QueueNotReady, RopewalkError
 from ropewalk.base.ids import ProducerId, TopicId
-from ropewalk.base.limits import QUEUE_MOVE_REST_MS, QUEUE_REREAD_BYTES, QUEUE_SHIPMENT_MESSAGES_MAX
+from ropewalk.base.limits import (
+    QUEUE_MOVE_REST_MS,
+    QUEUE_MOVE_TELL_MS,
+    QUEUE_REREAD_BYTES,
+    QUEUE_SHIPMENT_MESSAGES_MAX,
+)
 from ropewalk.base.ports import Pool
 from ropewalk.broker.queues.dead_letters import dead_letter, redriven
 from ropewalk.broker.queues.hosted_queue import HostedQueue
@@ -38,6 +43,10 @@ _log = structlog.get_logger()
 
 class ProducerIds(Protocol):
     async def next(self) -> ProducerId: ...
+
+
+class _Forgotten(QueueNotReady):
+    """Nobody can tell any more whether a move has ended."""
 
 
 class Moves:
@@ -62,6 +71,11 @@ class Moves:
         self.moved_count = 0
         self.redriven_count = 0
         self.refused_count = 0
+        self._forgotten: set[HostedQueue] = set()
+
+    def knows_end(self, hosted: HostedQueue) -> bool:
+        """Whether what it has under way, if anything, can still come to an end by itself."""
+        return hosted not in self._forgotten
 
     def begin(self, hosted: HostedQueue) -> None:
         """It serves: wait for what it has to move."""
@@ -122,7 +136,7 @@ class Moves:
 
     async def _carry(self, hosted: HostedQueue, move: MoveIntended) -> None:
         """Until its end is known and written down."""
-        core = hosted.core
+        core, told_ms = hosted.core, -QUEUE_MOVE_TELL_MS
         while core is not None and hosted.core is core and core.state.move is move:
             try:
                 moved_count = await self._append(hosted, move)
@@ -131,10 +145,22 @@ class Moves:
                 raise
             except QueueError:  # it has ended already
                 break
+            except _Forgotten as error:
+                self._forgotten.add(hosted)
+                if hosted.now_ms() - told_ms >= QUEUE_MOVE_TELL_MS:
+                    told_ms = hosted.now_ms()
+                    _log.error(
+                        "messages on their way to another queue are neither moved nor given out: look for them there; to purge this queue ends their move",
+                        partition=str(hosted.partition.name),
+                        first_offset=move.offsets[0],
+                        reason=str(error),
+                    )
+                await self._rest.wait(QUEUE_MOVE_REST_MS)
             except RopewalkError as error:
                 await self._pause(hosted, error)
             else:
                 self._count(hosted, move, moved_count)
+        self._forgotten.discard(hosted)
         if hosted.is_serving and hosted.core is core:
             self.begin(hosted)
 
@@ -145,7 +171,10 @@ class Moves:
             return 0
         age_ms = hosted.now_ms() - move.intended_at_ms
         if age_ms > self._remembered_ms():
-            raise QueueNotReady(
+            state = hosted.serving().state
+            if all(map(state.is_settled, move.offsets)):
+                return 0
+            raise _Forgotten(
                 f"whether {len(move.offsets)} messages have arrived cannot be known any more after {age_ms} ms"
             )
         shipment = Shipment(

@@ -73,6 +73,8 @@ class QueueFigures:
         sheet.add(
             metrics.QUEUE_MOVES_WAITING, sum(each.dying_count + each.moving_count for each in figures), name
         )
+        moves = self._queues.moves
+        sheet.add(metrics.QUEUE_MOVES_FORGOTTEN, sum(not moves.knows_end(each) for each in serving), name)
         sheet.add(metrics.QUEUE_POLLS_WAITING, sum(each.waiting_count for each in figures), name)
 
 
