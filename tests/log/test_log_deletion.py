@@ -75,6 +75,14 @@ def test_what_is_kept(
     assert decision == expected
 
 
+def test_what_a_lost_segment_held_is_not_given_up_beyond_the_limit() -> None:
+    left = segments(*THREE)[1:]
+    decisions = [
+        decide_retention(left, BY_TIME, start_offset=0, limit_offset=limit, now_ms=50) for limit in (5, 10)
+    ]
+    assert decisions == [Decision(0, False), Decision(10, False)]
+
+
 def test_files_go_only_up_to_the_start_that_is_durable() -> None:
     disk = a_disk()
     log = open_log(disk, settings(segment_bytes=320))

@@ -29,6 +29,9 @@ MANY_RECORDS_AT_ONCE = 14
 HELD_DOWN = 332
 """Two nodes were held down until the work was over, while faults kept the third busy."""
 
+FIRST_SEGMENT_LOST = 464
+"""The first segment of a log was lost, and the one behind it lies beyond the high watermark, where retention must not go."""
+
 SLICE = (*range(7), *range(8, 11))
 """Turns of the loop are weighed in 2, as they are in the one with many records; in 7 as well, which takes as long as ten others."""
 
@@ -43,6 +46,7 @@ SLICE = (*range(7), *range(8, 11))
         COMPACTED_BY_ONE,
         HELD_DOWN,
         MANY_RECORDS_AT_ONCE,
+        FIRST_SEGMENT_LOST,
     ],
 )
 def test_a_cluster_of_whole_nodes_loses_nothing(seed: int) -> None:

@@ -38,7 +38,9 @@ def decide_retention(
             break
         excess_bytes -= segment.size_bytes
         kept_from += 1
-    start_offset = max(start_offset, segments[kept_from].base_offset)
+    first_offset = segments[kept_from].base_offset
+    if first_offset <= limit_offset:  # a segment that was lost may have left a first one that lies beyond
+        start_offset = max(start_offset, first_offset)
     active = segments[-1]
     rolls = (
         kept_from == len(segments) - 1
