@@ -38,7 +38,7 @@ def kind(request: pytest.FixtureRequest) -> type[Client]:
 def with_node(story: Callable[[Node, str], Awaitable[None]]) -> None:
     async def main() -> None:
         async with AsyncCluster() as cluster:
-            await story(cluster._the_running().node, cluster.bootstrap)
+            await story(cluster._named(None).node, cluster.bootstrap)
 
     asyncio.run(main())
 

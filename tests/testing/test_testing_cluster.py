@@ -19,7 +19,7 @@ from ropewalk.client.calls.list_offsets import ListedOffset
 from ropewalk.client.errors import RemoteError
 from ropewalk.runtime.memory_disk import MemoryFile
 from ropewalk.testing import AsyncCluster, Cluster, Namespace
-from ropewalk.testing.async_cluster import NotRunning
+from ropewalk.testing.member import NotRunning
 from tests.compat.clients import Aiokafka, Client, Confluent, KafkaPython, Message
 
 pytestmark = pytest.mark.compat

@@ -51,7 +51,7 @@ class Namespace:
         """The name of a topic that only this test uses, created empty the first time it is asked for."""
         full_name = self._own(name)
         if full_name not in self._created:
-            self._cluster.create_topic(full_name, partitions=partitions, **settings)
+            self._cluster.create_topic(full_name, partitions=partitions, replicas=None, **settings)
             self._created.add(full_name)
         return full_name
 

@@ -3,8 +3,12 @@
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec import Struct, structs
+
 from ropewalk.base.errors import InvalidSetting
+from ropewalk.base.ids import NodeId
 from ropewalk.metadata.queues import FIFO_SUFFIX
+from ropewalk.node.addresses import NONE
 from ropewalk.node.config import Config, load
 from ropewalk.node.options import NodeOptions
 
@@ -39,20 +43,49 @@ def written_out(settings: Mapping[str, SettingValue], named: Mapping[str, Settin
     return {name: _text(value) for name, value in {**settings, **with_dots}.items()}
 
 
-def node_config(settings: Mapping[str, str], *, kafka: str, http: str, sqs: str, data_path: str) -> Config:
+class Among(Struct, frozen=True):
+    """A node's place in a cluster of several."""
+
+    node_id: NodeId
+    peer: str
+    keeper: str
+    """Where the node is that keeps the metadata."""
+    secret: str
+    is_keeper: bool
+
+
+SEVERAL_DEFAULTS: Final[Mapping[str, SettingValue]] = {
+    "node.session.timeout.ms": 3_000,  # a test that kills a leader waits for the next one so long
+    "node.heartbeat.interval.ms": 100,
+    "leader.imbalance.check.interval.seconds": 3_600,  # leaders stay where a test has put them
+}
+"""And where one of several does, besides."""
+
+
+def node_config(
+    settings: Mapping[str, str],
+    *,
+    kafka: str,
+    http: str,
+    sqs: str,
+    data_path: str,
+    among: Among | None = None,
+) -> Config:
     """Checked; raises `InvalidSetting`. The environment and configuration files have no say in a test."""
     for name in settings:
         if name in _DECIDED_HERE:
             raise InvalidSetting(f"{name} cannot be set: {_DECIDED_HERE[name]}")
     merged = {**written_out(TEST_DEFAULTS, {}), **settings}
-    options = NodeOptions(
-        kafka=kafka,
-        http=http,
-        sqs=sqs,
-        data=data_path,
-        settings=tuple(f"{name}={value}" for name, value in merged.items()),
-    )
-    return load(options, environment={})
+    options = NodeOptions(kafka=kafka, http=http, sqs=sqs, data=data_path)
+    if among is not None:
+        merged = {**written_out(SEVERAL_DEFAULTS, {}), "cluster.secret": among.secret, **merged}
+        options = structs.replace(options, peer=among.peer, node_id=among.node_id)
+        if among.is_keeper:
+            options = structs.replace(options, kafka=NONE, http=NONE, sqs=NONE, roles=("controller",))
+        else:
+            options = structs.replace(options, seeds=(among.keeper,), roles=("broker", "frontend"))
+    settled = structs.replace(options, settings=tuple(f"{name}={value}" for name, value in merged.items()))
+    return load(settled, environment={})
 
 
 def queue_attributes(name: str, named: Mapping[str, SettingValue]) -> dict[str, str]:
