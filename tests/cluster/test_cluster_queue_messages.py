@@ -342,6 +342,24 @@ def test_a_poll_at_several_partitions_goes_on_at_the_next_leader_of_each(
     in_a_cluster(story, with_etcd=True)
 
 
+def test_a_client_that_goes_while_there_is_no_leader_is_waited_for_no_longer() -> None:
+    async def story(nodes: Nodes) -> None:
+        queue = await make(nodes, "work")
+        gone = leader_of(nodes, queue)
+        door = next(each for each in others(gone) if each != 0)
+        client = Client()
+        nodes.members[gone].kill()
+        waiting = asyncio.ensure_future(receive(nodes, door, queue, wait_ms=20_000, client=client))
+        await asyncio.sleep(0.7)
+        assert not waiting.done()
+        client.go()
+        began_s = nodes.world.now_s
+        assert await waiting == ()
+        assert nodes.world.now_s - began_s < 0.1
+
+    in_a_cluster(story, with_etcd=True)
+
+
 def test_a_short_poll_is_not_empty_where_a_leader_could_not_be_asked() -> None:
     async def story(nodes: Nodes) -> None:
         queue = await make(nodes, "work", 4)

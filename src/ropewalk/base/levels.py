@@ -339,7 +339,7 @@ MAINTENANCE_LEVEL: Final = 2
 """From here on nodes can be kept from leading."""
 
 QUEUES_LEVEL: Final = 2
-"""From here on there are queues."""
+"""From here on there are queues, and with them state batches in logs (`records/control.py`): nodes before it would not keep what their owners need."""
 
 USERS_LEVEL: Final = 2
 """From here on there are users."""
@@ -355,9 +355,6 @@ AUDIT_LEVEL: Final = 2
 
 PEER_TLS_LEVEL: Final = 2
 """From here on nodes that listen where others can reach them demand TLS of each other, unless they are told otherwise."""
-
-STATE_LEVEL: Final = 2
-"""From here on state batches may be written into logs (`records/control.py`): nodes before it would not keep what their owners need."""
 
 
 def _ours() -> Software:
