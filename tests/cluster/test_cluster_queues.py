@@ -15,13 +15,14 @@ from ropewalk.base.errors import (
     UnknownQueue,
 )
 from ropewalk.base.levels import Software
+from ropewalk.broker.topics.queues import QueueChanges
 from ropewalk.client.administration.admin import Admin, NewTopic
 from ropewalk.client.calls.client import Client
 from ropewalk.client.errors import RemoteError
 from ropewalk.metadata.queues import Queue
 from ropewalk.records.record import Record, build
 from ropewalk.sim.machines.world import EPOCH_MS
-from ropewalk.sqs.engine import Changes, Facts
+from ropewalk.sqs.engine import Facts
 from ropewalk.wire.error_code import ErrorCode
 from tests.cluster.nodes import Nodes, in_a_cluster
 
@@ -29,7 +30,7 @@ NODES = (0, 1, 2)
 """The first decides."""
 
 
-def changes_at(nodes: Nodes, node_id: int) -> Changes:
+def changes_at(nodes: Nodes, node_id: int) -> QueueChanges:
     return nodes[node_id].queue_changes
 
 

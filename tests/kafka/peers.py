@@ -12,6 +12,7 @@ from ropewalk.base.errors import NotController, QueueNotReady, RopewalkError, St
 from ropewalk.base.ids import NodeId, OwnerId, ProducerId
 from ropewalk.base.limits import PEER_BUFFER_BYTES_MAX
 from ropewalk.broker.cluster.controller_link import ControllerLink
+from ropewalk.broker.cluster.mandate import Mandate
 from ropewalk.broker.peers.peers import PeerLinks
 from ropewalk.broker.queues.arrivals import Arrivals
 from ropewalk.broker.queues.credits import Credits
@@ -67,6 +68,7 @@ class Services:
         self.loads: list[NodeLoad] = []
         self.alterations: list[PartitionAlteration] = []
         self.queue_commands: list[QueueCommand] = []
+        self.mandates: list[Mandate | None] = []
         self.refusal: RopewalkError | None = None
         """Of whatever is to be done to queues."""
 
@@ -110,9 +112,10 @@ class Services:
         self.heard.append(f"allocation for {node_id} in {broker_epoch}")
         return ProducerIdBlock(ProducerId(1000), ProducerId(1010))
 
-    async def decide(self, command: QueueCommand) -> int:
+    async def decide(self, command: QueueCommand, mandate: Mandate | None) -> int:
         self._check()
         self.queue_commands.append(command)
+        self.mandates.append(mandate)
         if self.refusal is not None:
             raise self.refusal
         return 7

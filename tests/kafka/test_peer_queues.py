@@ -17,7 +17,9 @@ from ropewalk.base.errors import (
     UnknownMoveTask,
     UnknownQueue,
 )
+from ropewalk.broker.cluster.mandate import Mandate
 from ropewalk.broker.peers.calls.change_queue import change_queue
+from ropewalk.broker.peers.calls.forward import ITSELF, Sender
 from ropewalk.client.errors import RemoteError
 from ropewalk.controller.queues import (
     CancelMoveTask,
@@ -54,14 +56,18 @@ COMMANDS: list[QueueCommand] = [
 ]
 
 
+SENDER = Sender("User:ann", "AKID", "10.0.0.1", groups=("staff",), method="signature", listener="SQS")
+
+
 async def ask(peers: Peers, command: QueueCommand, refusal: RopewalkError | None = None) -> object:
     one, other = await peers.start(0), await peers.start(1)
     one.services.decides, one.services.refusal = True, refusal
     other.image.apply(LevelChanged(2))
     other.learn(one, controller=one)
     link = other.controller_link(one)
-    answer = await link.call(change_queue(command), deadline_ms=peers.deadline_ms())
+    answer = await link.call(change_queue(command, SENDER, "CreateQueue"), deadline_ms=peers.deadline_ms())
     assert one.services.queue_commands == [command]
+    assert one.services.mandates == [Mandate(SENDER, "CreateQueue", other.node_id)]
     return answer.metadata_offset
 
 
@@ -99,9 +105,22 @@ def test_a_node_that_does_not_decide_says_so() -> None:
         one, other = await peers.start(0), await peers.start(1)
         other.image.apply(LevelChanged(2))
         other.learn(one, controller=one)
-        link = other.links.to_node(one.node_id, change_queue(COMMANDS[0]).lane)
-        answer = await change_queue(COMMANDS[0]).send(link, peers.deadline_ms())
+        link = other.links.to_node(one.node_id, change_queue(COMMANDS[0], SENDER, "CreateQueue").lane)
+        answer = await change_queue(COMMANDS[0], SENDER, "CreateQueue").send(link, peers.deadline_ms())
         assert isinstance(answer, NotController)
+
+    among_peers(story)
+
+
+def test_what_a_node_wants_itself_comes_in_nobodys_name() -> None:
+    async def story(peers: Peers) -> None:
+        one, other = await peers.start(0), await peers.start(1)
+        one.services.decides = True
+        other.image.apply(LevelChanged(2))
+        other.learn(one, controller=one)
+        call = change_queue(COMMANDS[-1], ITSELF, "")
+        await other.controller_link(one).call(call, deadline_ms=peers.deadline_ms())
+        assert one.services.mandates == [None]
 
     among_peers(story)
 
@@ -112,7 +131,7 @@ def test_an_action_that_nobody_knows_is_refused() -> None:
         one.services.decides = True
         other.image.apply(LevelChanged(2))
         other.learn(one, controller=one)
-        link = other.links.to_node(one.node_id, change_queue(COMMANDS[0]).lane)
+        link = other.links.to_node(one.node_id, change_queue(COMMANDS[0], SENDER, "CreateQueue").lane)
         request = wire.ChangeQueueRequest(9, "jobs")
         answer = await link.call(wire.API, request, deadline_ms=peers.deadline_ms())
         assert answer.error_code == ErrorCode.INVALID_REQUEST

@@ -23,6 +23,7 @@ from ropewalk.base.errors import (
 )
 from ropewalk.base.ids import Offset, OwnerId, TopicId
 from ropewalk.base.ports import Clock
+from ropewalk.broker.cluster.mandate import Mandate
 from ropewalk.broker.queues.headers import MESSAGE_ID, RECEIVE_COUNT, SOURCE_QUEUE
 from ropewalk.metadata.queues import MoveTask, Queue
 from ropewalk.queues.errors import (
@@ -390,6 +391,7 @@ class _Changes:
         partition_count: int = 1,
         topic: str | None = None,
         from_latest: bool = False,
+        mandate: Mandate | None,
     ) -> Queue:
         before = self._engine.get(name)
         if before is not None:
@@ -403,19 +405,21 @@ class _Changes:
             raise InvalidQueue(f"{topic} is compacted, and a queue cannot be")
         return self._engine.make(name, topic, attributes, tags)
 
-    async def change(self, name: str, attributes: Mapping[str, str | None]) -> None:
+    async def change(
+        self, name: str, attributes: Mapping[str, str | None], *, mandate: Mandate | None
+    ) -> None:
         queue = self._known(name)
         merged = {**queue.attributes, **attributes}
         kept = {key: value for key, value in merged.items() if value is not None}
         self._engine.replace(structs.replace(queue, attributes=kept), name)
 
-    async def tag(self, name: str, tags: Mapping[str, str | None]) -> None:
+    async def tag(self, name: str, tags: Mapping[str, str | None], *, mandate: Mandate | None) -> None:
         queue = self._known(name)
         merged = {**queue.tags, **tags}
         kept = {key: value for key, value in merged.items() if value is not None}
         self._engine.replace(structs.replace(queue, tags=kept), name)
 
-    async def delete(self, name: str) -> None:
+    async def delete(self, name: str, *, mandate: Mandate | None) -> None:
         self._known(name)
         self._engine.replace(None, name)
 
@@ -426,6 +430,7 @@ class _Changes:
         target: str | None = None,
         messages_per_second_max: int | None = None,
         to_move_count: int = 0,
+        mandate: Mandate | None,
     ) -> MoveTask:
         """Slow tasks stay as they are begun; others are done at once."""
         queue = self._known(name)
@@ -450,7 +455,7 @@ class _Changes:
         tasks.append(task)
         return task
 
-    async def cancel_move_task(self, name: str, task_id: bytes) -> None:
+    async def cancel_move_task(self, name: str, task_id: bytes, *, mandate: Mandate | None) -> None:
         tasks = self._engine.moves.get(self._known(name).queue_id, [])
         for place, task in enumerate(tasks):
             if task.task_id == task_id:

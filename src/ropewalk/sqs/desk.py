@@ -7,7 +7,10 @@ from typing import Final
 from msgspec import Struct
 
 from ropewalk.base.ports import Clock
+from ropewalk.broker.cluster.mandate import Mandate, mandate
+from ropewalk.broker.peers.calls.forward import Sender
 from ropewalk.metadata.queues import Queue
+from ropewalk.metadata.records import SQS_LISTENER
 from ropewalk.security.identity import ANONYMOUS_IDENTITY, Identity
 from ropewalk.sqs import urls
 from ropewalk.sqs.engine import Engine, Hold
@@ -36,6 +39,19 @@ class Caller(Struct, frozen=True):
     identity: Identity = ANONYMOUS_IDENTITY
     """Whose rights count, where rules decide."""
     host: str = ""
+
+    def mandate(self, action: str) -> Mandate | None:
+        """Whose wish a change is that this request asks for."""
+        identity = self.identity
+        sender = Sender(
+            identity.principal,
+            self.access_key or None,
+            self.host,
+            groups=identity.groups,
+            method=identity.method,
+            listener=SQS_LISTENER,
+        )
+        return mandate(sender, action)
 
 
 class DeskRules(Struct, frozen=True):

@@ -11,6 +11,7 @@ from typing import Protocol
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.flow import Waiting
 from ropewalk.base.ids import OwnerId
+from ropewalk.broker.cluster.mandate import Mandate
 from ropewalk.metadata.queues import MoveTask, Queue
 from ropewalk.queues.messages import Delivered, Outgoing, Receipt, Seen, Sent, Totals
 
@@ -31,7 +32,7 @@ class Facts(Protocol):
 
 
 class Changes(Protocol):
-    """Decided by the controller, wherever that is; done when this node sees it."""
+    """Decided by the controller, wherever that is; done when this node sees it. `mandate` says whose wish it is."""
 
     async def create(
         self,
@@ -43,18 +44,21 @@ class Changes(Protocol):
         partition_count: int = 1,
         topic: str | None = None,
         from_latest: bool = False,
+        mandate: Mandate | None,
     ) -> Queue:
         """Answers with the one there is, where its attributes agree. Raises `QueueExists` where they do not (it names the attribute), `QueueDeletedRecently`, `InvalidQueue`.
 
         With `topic` a topic that exists is adopted.
         """
 
-    async def change(self, name: str, attributes: Mapping[str, str | None]) -> None:
+    async def change(
+        self, name: str, attributes: Mapping[str, str | None], *, mandate: Mandate | None
+    ) -> None:
         """None takes an attribute away. Others stay as they are. Raises `UnknownQueue`, `InvalidQueue`."""
 
-    async def tag(self, name: str, tags: Mapping[str, str | None]) -> None: ...
+    async def tag(self, name: str, tags: Mapping[str, str | None], *, mandate: Mandate | None) -> None: ...
 
-    async def delete(self, name: str) -> None: ...
+    async def delete(self, name: str, *, mandate: Mandate | None) -> None: ...
 
     async def start_move_task(
         self,
@@ -63,10 +67,11 @@ class Changes(Protocol):
         target: str | None = None,
         messages_per_second_max: int | None = None,
         to_move_count: int = 0,
+        mandate: Mandate | None,
     ) -> MoveTask:
         """Without a target each message goes to where it came from. Raises `UnknownQueue`, `InvalidQueue`, `MoveTaskRunning`."""
 
-    async def cancel_move_task(self, name: str, task_id: bytes) -> None:
+    async def cancel_move_task(self, name: str, task_id: bytes, *, mandate: Mandate | None) -> None:
         """Raises `UnknownQueue`, `UnknownMoveTask`, `MoveTaskOver`."""
 
 

@@ -28,5 +28,5 @@ async def handle(request: AddPermissionRequest, desk: Desk, caller: Caller) -> E
         accounts=request.account_ids,
         actions=request.actions,
     )
-    await desk.engine.changes.change(queue.name, {POLICY: policy})
+    await desk.engine.changes.change(queue.name, {POLICY: policy}, mandate=caller.mandate("AddPermission"))
     return EMPTY

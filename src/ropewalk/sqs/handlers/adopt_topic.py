@@ -48,5 +48,6 @@ async def handle(request: AdoptTopicRequest, desk: Desk, caller: Caller) -> Adop
         owner=caller.access_key or None,
         topic=request.topic,
         from_latest=request.begin == "latest",
+        mandate=caller.mandate("AdoptTopic"),
     )
     return AdoptTopicResult(queue_url=desk.url(caller, name))

@@ -24,7 +24,7 @@ class CancelMessageMoveTaskResult(Output, frozen=True, kw_only=True):
 
 
 async def handle(
-    request: CancelMessageMoveTaskRequest, desk: Desk, _caller: Caller
+    request: CancelMessageMoveTaskRequest, desk: Desk, caller: Caller
 ) -> CancelMessageMoveTaskResult:
     handle = parse_move_handle(request.task_handle)
     source = find_by_arn(handle.source_arn, "SourceArn", desk)
@@ -32,7 +32,9 @@ async def handle(
     if task_id is None:
         raise SqsRefusal(RESOURCE_NOT_FOUND, _NO_TASK)
     try:
-        await desk.engine.changes.cancel_move_task(source.name, task_id)
+        await desk.engine.changes.cancel_move_task(
+            source.name, task_id, mandate=caller.mandate("CancelMessageMoveTask")
+        )
     except UnknownMoveTask:
         raise SqsRefusal(RESOURCE_NOT_FOUND, _NO_TASK) from None
     except MoveTaskOver:

@@ -55,6 +55,7 @@ async def handle(request: CreateQueueRequest, desk: Desk, caller: Caller) -> Cre
         tags=tags,
         owner=caller.access_key or None,
         partition_count=_partition_count(given, desk),
+        mandate=caller.mandate("CreateQueue"),
     )
     return CreateQueueResult(queue_url=desk.url(caller, name))
 

@@ -16,5 +16,5 @@ async def handle(request: DeleteQueueRequest, desk: Desk, caller: Caller) -> Emp
     queue = desk.queue(request.queue_url)
     if desk.rules.deletes_need_admin:
         desk.require_admin(caller, "DeleteQueue")
-    await desk.engine.changes.delete(queue.name)
+    await desk.engine.changes.delete(queue.name, mandate=caller.mandate("DeleteQueue"))
     return EMPTY

@@ -15,8 +15,8 @@ class RemovePermissionRequest(Input, frozen=True, kw_only=True):
     label: str = ""
 
 
-async def handle(request: RemovePermissionRequest, desk: Desk, _caller: Caller) -> Empty:
+async def handle(request: RemovePermissionRequest, desk: Desk, caller: Caller) -> Empty:
     queue = desk.queue(request.queue_url)
     policy = without_statement(queue.attributes.get(POLICY), label=request.label)
-    await desk.engine.changes.change(queue.name, {POLICY: policy})
+    await desk.engine.changes.change(queue.name, {POLICY: policy}, mandate=caller.mandate("RemovePermission"))
     return EMPTY

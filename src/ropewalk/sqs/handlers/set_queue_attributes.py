@@ -16,7 +16,7 @@ class SetQueueAttributesRequest(Input, frozen=True, kw_only=True):
     attributes: Annotated[Mapping[str, str], NAME_AND_VALUE] = {}
 
 
-async def handle(request: SetQueueAttributesRequest, desk: Desk, _caller: Caller) -> Empty:
+async def handle(request: SetQueueAttributesRequest, desk: Desk, caller: Caller) -> Empty:
     queue = desk.queue(request.queue_url)
     attributes = stripped(request.attributes)
     fifo = attributes.pop(FIFO_QUEUE, None) if queue.is_fifo else None
@@ -26,5 +26,5 @@ async def handle(request: SetQueueAttributesRequest, desk: Desk, _caller: Caller
     checked = canonical(attributes, name=queue.name, is_fifo=queue.is_fifo, find=desk.target)
     changes = check_together(checked, queue.attributes, is_fifo=queue.is_fifo)
     if changes:
-        await desk.engine.changes.change(queue.name, changes)
+        await desk.engine.changes.change(queue.name, changes, mandate=caller.mandate("SetQueueAttributes"))
     return EMPTY

@@ -59,6 +59,7 @@ async def handle(
             target=target,
             messages_per_second_max=per_second,
             to_move_count=totals.visible_count,
+            mandate=caller.mandate("StartMessageMoveTask"),
         )
     except MoveTaskRunning:
         raise SqsRefusal(INVALID_PARAMETER_VALUE, _RUNNING) from None

@@ -15,8 +15,8 @@ class TagQueueRequest(Input, frozen=True, kw_only=True):
     tags: Annotated[Mapping[str, str], KEY_AND_VALUE] = {}
 
 
-async def handle(request: TagQueueRequest, desk: Desk, _caller: Caller) -> Empty:
+async def handle(request: TagQueueRequest, desk: Desk, caller: Caller) -> Empty:
     queue = desk.queue(request.queue_url)
     tag_rules.check(request.tags, queue.tags, name=queue.name)
-    await desk.engine.changes.tag(queue.name, request.tags)
+    await desk.engine.changes.tag(queue.name, request.tags, mandate=caller.mandate("TagQueue"))
     return EMPTY

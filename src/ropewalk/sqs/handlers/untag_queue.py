@@ -13,9 +13,9 @@ class UntagQueueRequest(Input, frozen=True, kw_only=True):
     tag_keys: Annotated[tuple[str, ...], Flat("TagKey")] = ()
 
 
-async def handle(request: UntagQueueRequest, desk: Desk, _caller: Caller) -> Empty:
+async def handle(request: UntagQueueRequest, desk: Desk, caller: Caller) -> Empty:
     queue = desk.queue(request.queue_url)
     gone = {key: None for key in request.tag_keys if key in queue.tags}
     if gone:
-        await desk.engine.changes.tag(queue.name, gone)
+        await desk.engine.changes.tag(queue.name, gone, mandate=caller.mandate("UntagQueue"))
     return EMPTY

@@ -39,6 +39,14 @@ class ChangeQueueRequest(Message, frozen=True):
     message_count: Int64 = 0
     status: str = ""
     reason: str | None = None
+    operation: str = ""
+    """By which action it was asked for, in whose name, and so all that follows; empty where the node wants it itself."""
+    principal: str = ""
+    groups: tuple[str, ...] = ()
+    method: str = ""
+    client_id: str | None = None
+    host: str = ""
+    listener: str = ""
 
 
 class ChangeQueueResponse(ControllerAnswer, frozen=True):

@@ -6,9 +6,11 @@ Silence means that it may have been done, or not. To make a queue again that is 
 from collections.abc import Mapping
 from typing import Final, assert_never
 
+from msgspec import structs
+
 from ropewalk.base import errors
 from ropewalk.broker.peers.calls.controller_call import ControllerCall, controller_call
-from ropewalk.broker.peers.calls.forward import Forwarded
+from ropewalk.broker.peers.calls.forward import Forwarded, Sender
 from ropewalk.broker.peers.calls.refusals import Refusals
 from ropewalk.broker.peers.peers import Lane
 from ropewalk.controller.queues import (
@@ -41,8 +43,19 @@ _REFUSALS: Final = Refusals(
 """What the controller may refuse with. Anything else is a matter between the nodes, and may pass."""
 
 
-def change_queue(command: QueueCommand) -> ControllerCall[Forwarded[None]]:
-    return controller_call(wire.API, _request(command), _understand, lane=Lane.FORWARDS, refusals=_REFUSALS)
+def change_queue(command: QueueCommand, sender: Sender, operation: str) -> ControllerCall[Forwarded[None]]:
+    """`operation` is the action by which the sender asks for it."""
+    request = structs.replace(
+        _request(command),
+        operation=operation,
+        principal=sender.principal,
+        groups=sender.groups,
+        method=sender.method,
+        client_id=sender.client_id,
+        host=sender.host,
+        listener=sender.listener,
+    )
+    return controller_call(wire.API, request, _understand, lane=Lane.FORWARDS, refusals=_REFUSALS)
 
 
 def _understand(answer: wire.ChangeQueueResponse) -> Forwarded[None]:

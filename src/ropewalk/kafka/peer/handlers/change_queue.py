@@ -3,6 +3,8 @@
 from typing import Protocol
 
 from ropewalk.base.errors import InvalidRequest, QueueExists, RopewalkError
+from ropewalk.broker.cluster.mandate import Mandate, mandate
+from ropewalk.broker.peers.calls.forward import Sender
 from ropewalk.controller.queues import (
     CancelMoveTask,
     ChangeQueue,
@@ -19,20 +21,33 @@ from ropewalk.wire.peer import change_queue as wire
 
 
 class QueueDecisions(Protocol):
-    async def decide(self, command: QueueCommand) -> int:
+    async def decide(self, command: QueueCommand, mandate: Mandate | None) -> int:
         """Where the metadata ends that has it. Raises `NotController` where this node does not decide."""
 
 
 async def handle(
-    request: wire.ChangeQueueRequest, _: Caller, *, queues: QueueDecisions
+    request: wire.ChangeQueueRequest, caller: Caller, *, queues: QueueDecisions
 ) -> wire.ChangeQueueResponse:
     try:
-        metadata_offset = await queues.decide(_command(request))
+        metadata_offset = await queues.decide(_command(request), _mandate(request, caller))
     except QueueExists as error:
         return wire.ChangeQueueResponse(code_for(error), error.attribute)
     except RopewalkError as error:
         return wire.ChangeQueueResponse(code_for(error), str(error))
     return wire.ChangeQueueResponse(ErrorCode.NONE, None, metadata_offset)
+
+
+def _mandate(request: wire.ChangeQueueRequest, caller: Caller) -> Mandate | None:
+    """As the node found it that the client is connected to."""
+    sender = Sender(
+        request.principal,
+        request.client_id,
+        request.host,
+        groups=request.groups,
+        method=request.method,
+        listener=request.listener,
+    )
+    return mandate(sender, request.operation, caller.peer_id) if request.operation else None
 
 
 def _command(request: wire.ChangeQueueRequest) -> QueueCommand:
