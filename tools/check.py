@@ -72,6 +72,7 @@ NEEDS = (
     Need("systemd-analyze", lambda: shutil.which("systemd-analyze") is not None, ("systemd",)),
     Need("mount", lambda: shutil.which("mount", path=_path_of_root()) is not None, ("mount",)),
     Need("haproxy", lambda: shutil.which("haproxy", path=_path_of_root()) is not None, ("haproxy",)),
+    Need("Chromium", lambda: shutil.which("chromium") is not None, ("chromium",)),
     Need("keepalived", lambda: shutil.which("keepalived", path=_path_of_root()) is not None, ("keepalived",)),
 )
 
