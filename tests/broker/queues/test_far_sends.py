@@ -97,9 +97,15 @@ def test_what_is_sent_in_one_turn_is_one_request_and_everyone_hears_of_their_own
 def test_a_request_is_no_larger_than_a_batch() -> None:
     async def story(place: Place) -> None:
         large = "x" * (QUEUE_BATCH_BYTES // 2)
-        answers = [place.sends.send(HERE, outgoing(text)) for text in (large, large)]
-        await asyncio.gather(*answers)
-        assert place.sent() == [[large], [large]]
+        said = (("an attribute", large.encode()),)
+        messages = [
+            Outgoing(body=large.encode(), sent_at_ms=1),
+            Outgoing(body=b"a", headers=said, sent_at_ms=1),
+            Outgoing(body=b"b", headers=said, sent_at_ms=1),
+        ]
+        await asyncio.gather(*[place.sends.send(HERE, [each]) for each in messages[:2]])
+        await asyncio.gather(*[place.sends.send(HERE, [each]) for each in messages[1:]])
+        assert place.sent() == [[large], ["a"], ["a"], ["b"]]
 
     play(story)
 

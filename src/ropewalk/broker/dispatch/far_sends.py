@@ -8,7 +8,7 @@ What a reader could get wrong
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.ids import NodeId, OwnerId
@@ -16,13 +16,11 @@ from ropewalk.base.limits import QUEUE_BATCH_BYTES
 from ropewalk.broker.peers.calls.call import Call
 from ropewalk.broker.peers.calls.queue_send import queue_send
 from ropewalk.queues.messages import Outgoing, Sent
+from ropewalk.records.packing import entry_bytes
 
 Outcomes: TypeAlias = "list[Sent | RopewalkError]"
 Place: TypeAlias = tuple[NodeId, OwnerId, int]
 """A leader, and the queue and the partition there."""
-
-_MESSAGE_BYTES: Final = 100
-"""What a message takes besides its body, roughly."""
 
 
 class _Together:
@@ -53,7 +51,7 @@ class FarSends:
 
     def send(self, place: Place, messages: Sequence[Outgoing]) -> "asyncio.Future[Outcomes]":
         """Raises what `begin` does: then nothing is sent."""
-        size_bytes = sum([len(message.body) + _MESSAGE_BYTES for message in messages])
+        size_bytes = sum([entry_bytes(None, message.body, message.headers) for message in messages])
         together = self._open.get(place)
         if together is None or together.size_bytes + size_bytes > QUEUE_BATCH_BYTES:
             together = _Together()
