@@ -11,6 +11,7 @@ from ropewalk.base.ids import NodeId, ProducerId
 from ropewalk.metadata.etcd.log import EtcdMetadataLog
 from ropewalk.metadata.log import AppendOutcome, Committed, Holder, Raced, Snapshot, Unknown
 from ropewalk.metadata.records import BrokerSettingsChanged, MetadataRecord, ProducerIdsAllocated
+from ropewalk.sim.machines.etcd import ModelledEtcd
 from tests.metadata.etcd_homes import Lab, ModelledHome, RealHome
 from tests.metadata.etcd_members import EtcdMembers
 
@@ -252,3 +253,24 @@ def test_a_holder_that_is_gone_is_noticed(home: RealHome | ModelledHome) -> None
         assert other.holder == Holder(ONE, 1, is_alive=False)
 
     home.tell(story)
+
+
+def test_nothing_of_another_history_is_heard_on_a_watch_from_before_it_was_put_back() -> None:
+    async def story(lab: Lab) -> None:
+        etcd = lab.etcd
+        assert isinstance(etcd, ModelledEtcd)
+        one, other = await seated(await lab.open()), await lab.open("other")
+        assert await append(one, fact(1)) == Committed(1)
+        backup = etcd.state.copy()
+        assert await append(one, fact(2)) == Committed(2)
+        await until_end(other, 2)
+        await etcd.put_back(backup)
+        late = await seated(await lab.open("late"))
+        assert await append(late, fact(3)) == Committed(2)
+        assert await append(late, fact(4)) == Committed(3)  # it begins where the other history ended
+        async with asyncio.timeout(30):
+            while other.parted is None:
+                await other.news(end_offset=other.end_offset, holder_epoch=1, timeout_ms=1_000)
+        assert other.heard(0) == (fact(1), fact(2))
+
+    ModelledHome().tell(story)

@@ -32,6 +32,9 @@ HELD_DOWN = 332
 FIRST_SEGMENT_LOST = 464
 """The first segment of a log was lost, and the one behind it lies beyond the high watermark, where retention must not go."""
 
+PUT_BACK_WHILE_WATCHED = 481
+"""etcd was put back under nodes that ran on, and the new history came to begin an append where theirs had ended."""
+
 SLICE = (*range(7), *range(8, 11))
 """Turns of the loop are weighed in 2, as they are in the one with many records; in 7 as well, which takes as long as ten others."""
 
@@ -47,6 +50,7 @@ SLICE = (*range(7), *range(8, 11))
         HELD_DOWN,
         MANY_RECORDS_AT_ONCE,
         FIRST_SEGMENT_LOST,
+        PUT_BACK_WHILE_WATCHED,
     ],
 )
 def test_a_cluster_of_whole_nodes_loses_nothing(seed: int) -> None:

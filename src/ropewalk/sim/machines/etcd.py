@@ -18,7 +18,15 @@ import msgspec
 from msgspec import Struct
 
 from ropewalk.metadata.etcd import messages
-from ropewalk.sim.machines.etcd_state import REQUEST_BYTES_MAX, Body, Change, EtcdState, Refusal, as_event
+from ropewalk.sim.machines.etcd_state import (
+    REQUEST_BYTES_MAX,
+    Body,
+    Change,
+    Copy,
+    EtcdState,
+    Refusal,
+    as_event,
+)
 from ropewalk.sim.machines.world import Machine, NodePorts, World
 
 PORT: Final = 2379
@@ -121,6 +129,13 @@ class ModelledEtcd:
         if self.state.compacted < self.state.revision:
             self.state.compact(self.state.revision)
             self.on_changed()
+
+    async def put_back(self, copy: Copy) -> None:
+        """As an operator does, with all members stopped: no connection outlives that, and no watch goes on in another history."""
+        for number in range(len(self.machines)):
+            self.kill_member(number)
+        self.state.put_back(copy)
+        await self.start()
 
     # What the members do.
 

@@ -6,7 +6,7 @@ nobody goes on in two histories: a node that is in service knows what the home h
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from ropewalk.metadata.image import Image
@@ -24,7 +24,7 @@ class PuttingBack:
         self._world = world
         self._members = members
         self._rng = rng
-        self._put_back: Callable[[], None] | None = None
+        self._put_back: Callable[[], Awaitable[None]] | None = None
         self._copied_offset = 0
 
     def copy(self) -> None:
@@ -36,12 +36,12 @@ class PuttingBack:
         etcd = self._members.etcd
         if etcd is not None:
             backup = etcd.state.copy()
-            self._put_back = lambda: etcd.state.put_back(backup)
+            self._put_back = lambda: etcd.put_back(backup)
             return
         platters = self._home().machine.platters
         copies = {path: bytes(file.data) for path, file in platters.files() if "/metadata/" in path}
 
-        def put_back() -> None:
+        async def put_back() -> None:
             for path, file in platters.files():
                 if path in copies:
                     file.data[:] = copies[path]
@@ -63,7 +63,7 @@ class PuttingBack:
         for member in restarted:
             member.is_held_down = True
             member.machine.kill()
-        self._put_back()
+        await self._put_back()
         for member in restarted:
             member.is_held_down = False
         for _ in range(self._rng.randrange(0, 8) if restarted else 0):
