@@ -7,13 +7,14 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ropewalk.views.observation import GroupRow, PartitionRow, Picture, TopicRow
+from ropewalk.views.observation import GroupRow, NodeRow, PartitionRow, Picture, TopicRow
 
 
 class View(Enum):
     TOPICS = "topics"
     PARTITIONS = "partitions"
     GROUPS = "groups"
+    NODES = "nodes"
 
 
 class Column(Struct, frozen=True):
@@ -30,6 +31,7 @@ COLUMNS: Final[dict[View, tuple[Column, ...]]] = {
         Column("UNDER-REPLICATED", "under_replicated"),
         Column("RECORDS", "records"),
         Column("WRITTEN/S", "written_per_second"),
+        Column("BYTES", "bytes"),
     ),
     View.PARTITIONS: (
         Column("TOPIC", "topic", is_text=True),
@@ -49,8 +51,14 @@ COLUMNS: Final[dict[View, tuple[Column, ...]]] = {
         Column("UNKNOWN", "unknown"),
         Column("READ/S", "read_per_second"),
     ),
+    View.NODES: (
+        Column("NODE", "node", is_text=True),
+        Column("LEADS", "leads"),
+        Column("WRITTEN/S", "written_per_second"),
+        Column("BYTES", "bytes"),
+    ),
 }
-_BUSIEST_FIRST: Final = {View.TOPICS: 5, View.PARTITIONS: 7, View.GROUPS: 3}
+_BUSIEST_FIRST: Final = {View.TOPICS: 5, View.PARTITIONS: 7, View.GROUPS: 3, View.NODES: 2}
 """The column each view is sorted by until told otherwise."""
 
 Cell = str | int | float | None
@@ -93,7 +101,7 @@ class Listing(Struct, frozen=True):
         return Rows(tuple([*known, *unknown][:count_max]), len(found))
 
 
-def _of(picture: Picture, view: View) -> Sequence[TopicRow | PartitionRow | GroupRow]:
+def _of(picture: Picture, view: View) -> Sequence[TopicRow | PartitionRow | GroupRow | NodeRow]:
     match view:
         case View.TOPICS:
             return picture.topics
@@ -101,15 +109,35 @@ def _of(picture: Picture, view: View) -> Sequence[TopicRow | PartitionRow | Grou
             return picture.partitions
         case View.GROUPS:
             return picture.groups
+        case View.NODES:
+            return picture.nodes
 
 
-def _cells(row: TopicRow | PartitionRow | GroupRow, columns: tuple[Column, ...]) -> tuple[Cell, ...]:
+def _cells(
+    row: TopicRow | PartitionRow | GroupRow | NodeRow, columns: tuple[Column, ...]
+) -> tuple[Cell, ...]:
     return tuple([getattr(row, column.field) for column in columns])
 
 
 def _key(cell: Cell) -> tuple[str, float]:
     """A column holds either text or numbers."""
     return (cell.lower(), 0.0) if isinstance(cell, str) else ("", float(cell or 0))
+
+
+_BARS: Final = "▁▂▃▄▅▆▇█"
+
+
+def sparkline(values: Sequence[float | None]) -> str:
+    """One bar for each, as high as it is beside the largest; what is not known is a gap.
+
+    >>> sparkline([None, 0, 1, 4, 8])
+    ' ▁▂▅█'
+    """
+    largest = max((value for value in values if value is not None), default=0)
+    return "".join(
+        " " if value is None else _BARS[0 if largest <= 0 else round(value / largest * (len(_BARS) - 1))]
+        for value in values
+    )
 
 
 def written(cell: Cell) -> str:

@@ -1,4 +1,4 @@
-"""`ropewalk top`: watch topics, partitions and groups."""
+"""`ropewalk top`: watch topics, partitions, groups and nodes."""
 
 import asyncio
 import sys
@@ -19,7 +19,7 @@ app = new_app()
 
 
 @app.command(
-    epilog="Keys: t, p, g choose topics, partitions or groups; < and > the column to sort by, r the other way; "
+    epilog="Keys: t, p, g, n choose topics, partitions, groups or nodes; < and > the column to sort by, r the other way; "
     "/ filters by name, Esc shows all; space pauses, u looks now, q ends."
 )
 @guarded
@@ -37,7 +37,7 @@ def top(
     output: OutputOption = None,
     properties: PropertyOption = None,
 ) -> None:
-    """Watch topics, partitions and groups: records, rates, lag."""
+    """Watch topics, partitions, groups and nodes: records, bytes, rates, lag."""
     from ropewalk.cli.connect import with_client
     from ropewalk.cli.durations import parse_duration
     from ropewalk.views.observation import ClusterSource, draw
@@ -52,7 +52,7 @@ def top(
         raise Failed("top draws on a terminal, and here is none; --once prints tables")
 
     async def print_once(client: "Client") -> None:
-        source = ClusterSource(client, internal=internal)
+        source = ClusterSource(client, internal=internal, with_sizes=True)
         former = await source.look()
         await asyncio.sleep(interval_s)
         picture = draw(former, await source.look())
@@ -64,7 +64,7 @@ def top(
     async def watch(client: "Client") -> None:
         from ropewalk.cli.top_screen import TopScreen
 
-        source = ClusterSource(client, internal=internal)
+        source = ClusterSource(client, internal=internal, with_sizes=True)
         await TopScreen(source, interval_s=interval_s).run_async()
 
     with_client(ctx, print_once if once else watch, bootstrap=bootstrap, properties=properties)
@@ -73,7 +73,7 @@ def top(
 def _print(picture: "Picture") -> None:
     from ropewalk.cli.listing import COLUMNS, Listing, View
 
-    for position, view in enumerate((View.TOPICS, View.GROUPS)):
+    for position, view in enumerate((View.TOPICS, View.GROUPS, View.NODES)):
         if position:
             print()
         headings = [column.heading for column in COLUMNS[view]]

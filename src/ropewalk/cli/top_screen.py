@@ -4,8 +4,9 @@ A look that fails is said in the first line, and the last picture stays: the clu
 """
 
 import asyncio
+from collections import deque
 from contextlib import suppress
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from msgspec.structs import replace
 from rich.text import Text
@@ -16,8 +17,11 @@ from textual.widgets import DataTable, Footer, Input, Static
 from ropewalk.base.errors import RopewalkError
 from ropewalk.base.limits import TOP_ROWS_MAX
 from ropewalk.cli.failure import describe
-from ropewalk.cli.listing import COLUMNS, Listing, View, written
+from ropewalk.cli.listing import COLUMNS, Listing, View, sparkline, written
 from ropewalk.views.observation import Picture, Sample, Source, draw
+
+_RATES_SHOWN: Final = 30
+"""How many looks the line in the summary goes back."""
 
 
 class TopScreen(App[None]):
@@ -32,6 +36,7 @@ class TopScreen(App[None]):
         Binding("t", "switch('topics')", "Topics"),
         Binding("p", "switch('partitions')", "Partitions"),
         Binding("g", "switch('groups')", "Groups"),
+        Binding("n", "switch('nodes')", "Nodes"),
         Binding("less_than_sign,comma", "sort(-1)", "Sort", key_display="< >"),
         Binding("greater_than_sign,full_stop", "sort(1)", "Sort", show=False),
         Binding("r", "reverse", "Reverse"),
@@ -50,6 +55,7 @@ class TopScreen(App[None]):
         self._former: Sample | None = None
         self._picture: Picture | None = None
         self._problem: str | None = None
+        self._rates: deque[float | None] = deque(maxlen=_RATES_SHOWN)
         self._is_paused = False
         self._hurry = asyncio.Event()
 
@@ -80,6 +86,7 @@ class TopScreen(App[None]):
         else:
             self._problem = None
             self._picture, self._former = draw(self._former, sample), sample
+            self._rates.append(self._picture.written_per_second)
         self._show()
 
     def action_switch(self, view: str) -> None:
@@ -157,7 +164,7 @@ class TopScreen(App[None]):
         facts = [
             picture.cluster_id or "no cluster id",
             f"brokers {picture.brokers}",
-            f"written/s {written(picture.written_per_second)}",
+            f"written/s {written(picture.written_per_second)} {sparkline(self._rates)}".rstrip(),
             f"{view} {total:,}" if shown == total else f"{view} {shown:,} of {total:,}; filter with /",
         ]
         if self._is_paused:

@@ -7,7 +7,7 @@ What a reader could get wrong
     Records written are counted by offsets: on a compacted topic offsets go on and records may be fewer.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
 from msgspec import Struct
@@ -30,6 +30,8 @@ class PartitionSample(Struct, frozen=True, gc=False):
     isr_count: int
     start: int | None
     end: int | None
+    size_bytes: int | None = None
+    """Of the largest copy; None where nobody asked, or nobody said."""
 
 
 class GroupSample(Struct, frozen=True, gc=False):
@@ -58,6 +60,8 @@ class TopicRow(Struct, frozen=True):
     records: int
     """Offsets between the start and the end of each partition, together."""
     written_per_second: float | None
+    bytes: int | None = None
+    """One copy of each partition; None where nothing is known of any."""
 
 
 class PartitionRow(Struct, frozen=True):
@@ -82,6 +86,16 @@ class GroupRow(Struct, frozen=True):
     """By what was committed."""
 
 
+class NodeRow(Struct, frozen=True):
+    """What a node carries of the partitions that were looked at."""
+
+    node: str
+    leads: int
+    written_per_second: float | None
+    bytes: int | None
+    """Of the partitions that it leads, one copy of each."""
+
+
 class Picture(Struct, frozen=True):
     cluster_id: str | None
     brokers: int
@@ -89,6 +103,7 @@ class Picture(Struct, frozen=True):
     topics: tuple[TopicRow, ...]
     partitions: tuple[PartitionRow, ...]
     groups: tuple[GroupRow, ...]
+    nodes: tuple[NodeRow, ...] = ()
 
 
 class Source(Protocol):
@@ -98,7 +113,9 @@ class Source(Protocol):
 class ClusterSource:
     """Looks at a real cluster: a handful of requests to each broker, and two for each group."""
 
-    def __init__(self, client: Client, *, internal: bool) -> None:
+    def __init__(self, client: Client, *, internal: bool, with_sizes: bool = False) -> None:
+        """`with_sizes` asks brokers for bytes, too."""
+        self._with_sizes = with_sizes
         self._client = client
         self._groups = Groups(client)
         self._internal = internal
@@ -124,6 +141,11 @@ class ClusterSource:
             ]
         )
         ends = {partition: answer.offset for partition, answer in listed.items()}
+        sizes = (
+            await self._client.log_sizes(found, deadline_ms=deadline_ms(self._client))
+            if self._with_sizes
+            else {}
+        )
         return Sample(
             at_ms,
             view.cluster_id,
@@ -135,6 +157,7 @@ class ClusterSource:
                     len(partition.isr),
                     starts[at].offset if at in starts else None,
                     ends.get(at),
+                    sizes.get(at),
                 )
                 for at, partition in found.items()
             },
@@ -228,13 +251,35 @@ def draw(former: Sample | None, latter: Sample) -> Picture:
         latter.cluster_id,
         latter.broker_count,
         _sum(row.written_per_second for row in partitions),
-        tuple(_topic_row(topic, rows) for topic, rows in by_topic.items()),
+        tuple(_topic_row(topic, rows, _bytes(latter, rows)) for topic, rows in by_topic.items()),
         tuple(partitions),
         tuple(groups),
+        tuple(_node_rows(latter, partitions)),
     )
 
 
-def _topic_row(topic: str, rows: list[PartitionRow]) -> TopicRow:
+def _node_rows(sample: Sample, rows: Iterable[PartitionRow]) -> Iterator[NodeRow]:
+    """By number; who leads nothing is not known of here."""
+    led: dict[int, list[PartitionRow]] = {}
+    for row in rows:
+        if row.leader is not None:
+            led.setdefault(row.leader, []).append(row)
+    for node, of_node in sorted(led.items()):
+        yield NodeRow(
+            str(node),
+            len(of_node),
+            _sum(row.written_per_second for row in of_node),
+            _bytes(sample, of_node),
+        )
+
+
+def _bytes(sample: Sample, rows: Iterable[PartitionRow]) -> int | None:
+    sizes = [sample.partitions[TopicPartition(row.topic, row.partition)].size_bytes for row in rows]
+    known = [size for size in sizes if size is not None]
+    return sum(known) if known else None
+
+
+def _topic_row(topic: str, rows: list[PartitionRow], size_bytes: int | None) -> TopicRow:
     return TopicRow(
         topic,
         len(rows),
@@ -242,6 +287,7 @@ def _topic_row(topic: str, rows: list[PartitionRow]) -> TopicRow:
         sum(row.isr < row.replicas for row in rows),
         sum(row.end - row.start for row in rows if row.end is not None and row.start is not None),
         _sum(row.written_per_second for row in rows),
+        size_bytes,
     )
 
 
