@@ -1,6 +1,7 @@
 """Keys of the SQS door: signatures of requests as they come over the wire, and a file of keys that changes while it is used."""
 
 import asyncio
+from base64 import b64encode
 from calendar import timegm
 from collections.abc import Callable
 from pathlib import Path
@@ -16,8 +17,9 @@ from ropewalk.http1.bounds import HttpBounds
 from ropewalk.http1.message import Request
 from ropewalk.http1.parser import RequestParser
 from ropewalk.node.sqs_door import KeyFile
+from ropewalk.security.derived_keys import credential_key, secret_of
 from ropewalk.sqs.authentication import Key, KnownKeys
-from ropewalk.sqs.credentials import stamp_of
+from ropewalk.sqs.credentials import read_keys, stamps_of
 from ropewalk.sqs.errors import SqsRefusal
 
 T = TypeVar("T")
@@ -100,7 +102,7 @@ def test_keys_change_on_the_loop_and_not_in_the_thread_that_reads_them(tmp_path:
         path, clock = tmp_path / "keys.toml", SetClock()
         write_keys(path, SECRET)
         keys = KnownKeys(clock, {KEY: Key(SECRET)})
-        watched = KeyFile(str(path), keys, OtherThread(), stamp_of(str(path)))
+        watched = KeyFile((str(path),), keys, OtherThread(), stamps_of(str(path)))
         write_keys(path, "another secret")
         watched.look()
         assert is_known(keys, clock, SECRET)
@@ -115,14 +117,43 @@ def test_keys_change_on_the_loop_and_not_in_the_thread_that_reads_them(tmp_path:
     asyncio.run(story())
 
 
+def test_another_credential_key_counts_when_its_file_has_changed(tmp_path: Path) -> None:
+    """The keys themselves stand in the other file, which is as it was."""
+
+    async def story() -> None:
+        path, deriving, clock = tmp_path / "keys.toml", tmp_path / "credential.key", SetClock()
+        credential_keys = [credential_key(bytes([each]) * 32) for each in range(2)]
+        lines = [b64encode(each.key).decode() for each in credential_keys]
+        for each in (path, deriving):
+            each.touch(mode=0o600)
+        path.write_text(f'[{KEY}]\nderived_from = "{credential_keys[0].name}"\n')
+        deriving.write_text(f"{lines[0]}\n")
+        paths = (str(path), str(deriving))
+        keys = KnownKeys(clock, read_keys(*paths))
+        watched = KeyFile(paths, keys, OtherThread(), stamps_of(*paths))
+        secret = secret_of(credential_keys[0], KEY)
+        assert is_known(keys, clock, secret)
+        deriving.write_text(f"{lines[1]}\n")
+        watched.look()
+        await asyncio.sleep(0)
+        assert is_known(keys, clock, secret), "files that do not go together change nothing"
+        path.write_text(f'[{KEY}]\nderived_from = "{credential_keys[1].name}"\n')
+        watched.look()
+        await asyncio.sleep(0)
+        assert not is_known(keys, clock, secret)
+        assert is_known(keys, clock, secret_of(credential_keys[1], KEY))
+
+    asyncio.run(story())
+
+
 def test_a_file_that_changed_before_anybody_looked_is_read_again(tmp_path: Path) -> None:
     async def story() -> None:
         path, clock = tmp_path / "keys.toml", SetClock()
         write_keys(path, SECRET)
-        stamp = stamp_of(str(path))
+        stamps = stamps_of(str(path))
         keys = KnownKeys(clock, {KEY: Key(SECRET)})
         write_keys(path, "another secret")
-        KeyFile(str(path), keys, OtherThread(), stamp).look()
+        KeyFile((str(path),), keys, OtherThread(), stamps).look()
         await asyncio.sleep(0)
         assert is_known(keys, clock, "another secret")
 

@@ -256,6 +256,11 @@ def test_keys_are_read(tmp_path: Path, text: str, keys: dict[str, Key]) -> None:
         ("[AKID]\nsecret = 5\n", "AKID"),
         ('[AKID]\nsecret = "hidden"\nadmn = true\n', "admn"),
         ("AKID = 5\n", "AKID"),
+        (
+            '[AKRW]\nderived_from = "1f2e3d4c"\n',
+            "is derived from '1f2e3d4c', which sqs.credential.key.file does not have",
+        ),
+        ('[AKRW]\nderived_from = "1f2e3d4c"\nsecret = "hidden"\n', "has a secret besides"),
     ],
 )
 def test_a_file_of_keys_that_is_wrong_is_refused_without_its_secrets(text: str, words: str) -> None:

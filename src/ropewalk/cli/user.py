@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ropewalk.cli import access_keys
 from ropewalk.cli.asking_first import YesOption, ask_for_name
 from ropewalk.cli.commands import new_app
 from ropewalk.cli.failure import Failed, guarded
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ropewalk.client.calls.client import Client
 
 app = new_app("Users: who can log in, by which mechanisms, and with which password.")
+app.add_typer(access_keys.app, name="key")
 
 
 class MechanismName(Enum):

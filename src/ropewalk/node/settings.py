@@ -150,6 +150,14 @@ NODE_SETTINGS: Final[Mapping[str, Setting]] = {
             change=Change.READ_ONLY,
         ),
         Setting(
+            "sqs.credential.key.file",
+            Kind.STRING,
+            "",
+            "A file of credential keys, each a line of Base64, of which secrets of access keys follow that have none in `sqs.credentials` (`derived_from`); mode 0600, the same on all nodes "
+            "with an SQS door. It is read again when it changes. Made by `ropewalk user key add`.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
             "sqs.insecure",
             Kind.BOOLEAN,
             "false",

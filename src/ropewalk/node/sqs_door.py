@@ -38,8 +38,8 @@ from ropewalk.node.exposure import is_loopback
 from ropewalk.node.listening import listen_at
 from ropewalk.sqs.admission import Admission
 from ropewalk.sqs.authentication import AnyKey, Key, KnownKeys, SessionKeys
+from ropewalk.sqs.credentials import DERIVING, Stamps, read_keys, stamps_of
 from ropewalk.sqs.credentials import SETTING as CREDENTIALS
-from ropewalk.sqs.credentials import Stamp, read_keys, stamp_of
 from ropewalk.sqs.desk import Desk, DeskRules
 from ropewalk.sqs.engine import Changes, Facts, Messages
 from ropewalk.sqs.receipts import Receipts
@@ -86,7 +86,7 @@ def sqs_door(parts: Parts) -> Door | None:
     health = parts.instruments.health
 
     async def listen() -> "SqsEntrance":
-        stamp = stamp_of(config[CREDENTIALS])  # before it is read: what changes meanwhile is noticed
+        stamps = stamps_of(*_key_files(config))  # before it is read: what changes meanwhile is noticed
         keys = await _keys(config, parts)
         routes = Routes(
             Admission(desk, parts.access),
@@ -108,7 +108,7 @@ def sqs_door(parts: Parts) -> Door | None:
             proxies=config.proxies,
         )
         listener = await listen_at(config, SETTING, door="SQS", option="--sqs", listen=start)
-        watch = None if keys is None else KeyFile(config[CREDENTIALS], keys, ports.pool, stamp)
+        watch = None if keys is None else KeyFile(_key_files(config), keys, ports.pool, stamps)
         return SqsEntrance(listener, watch)
 
     return Door(SQS, listen, (partial(advertised, config, "sqs.advertise", _registered_as(config)),))
@@ -128,7 +128,7 @@ async def _keys(config: Config, parts: Parts) -> KnownKeys | None:
     """None in development."""
     path = config[CREDENTIALS]
     if path:
-        return KnownKeys(parts.ports.clock, await parts.ports.pool.run(read_keys, path))
+        return KnownKeys(parts.ports.clock, await parts.ports.pool.run(read_keys, *_key_files(config)))
     host, _ = parse_address(config[SETTING], SETTING)
     if is_loopback(host):
         return None
@@ -142,6 +142,11 @@ async def _keys(config: Config, parts: Parts) -> KnownKeys | None:
         listen=config[SETTING],
     )
     return None
+
+
+def _key_files(config: Config) -> tuple[str, ...]:
+    """That of access keys first, then that of credential keys where there is one."""
+    return tuple(each for each in (config[CREDENTIALS], config[DERIVING]) if each)
 
 
 def _origin(config: Config) -> str:
@@ -161,25 +166,25 @@ def _registered_as(config: Config) -> str:
 class KeyFile:
     """Reads the keys again when their file has changed: in the pool, and what it finds counts on the loop, between two requests."""
 
-    def __init__(self, path: str, keys: KnownKeys, pool: Pool, stamp: Stamp | None) -> None:
-        """`stamp` was the file's before the keys were read."""
-        self._path = path
+    def __init__(self, paths: tuple[str, ...], keys: KnownKeys, pool: Pool, stamps: Stamps) -> None:
+        """`stamps` were the files' before the keys were read."""
+        self._paths = paths
         self._keys = keys
         self._pool = pool
-        self._stamp = stamp
+        self._stamps = stamps
         self._reading: asyncio.Future[_Found | None] | None = None
 
     def look(self) -> None:
         """Called every few seconds; what it finds counts a moment later."""
         if self._reading is None or self._reading.done():
-            self._reading = self._pool.run(_read_if_changed, self._path, self._stamp)
+            self._reading = self._pool.run(_read_if_changed, self._paths, self._stamps)
             self._reading.add_done_callback(self._on_read)
 
     def _on_read(self, reading: "asyncio.Future[_Found | None]") -> None:
         found = None if reading.cancelled() else reading.result()
         if found is None:
             return
-        self._stamp = found.stamp
+        self._stamps = found.stamps
         if isinstance(found.keys, InvalidSetting):
             _log.error("the keys for SQS stay as they were", reason=str(found.keys))
             return
@@ -190,19 +195,19 @@ class KeyFile:
 class _Found(Struct, frozen=True):
     """A file of keys that is another than before."""
 
-    stamp: Stamp | None
+    stamps: Stamps
     keys: Mapping[str, Key] | InvalidSetting
 
 
-def _read_if_changed(path: str, known: Stamp | None) -> _Found | None:
+def _read_if_changed(paths: tuple[str, ...], known: Stamps) -> _Found | None:
     """Waits for the disk. None where nothing has changed."""
-    stamp = stamp_of(path)
-    if stamp == known:
+    stamps = stamps_of(*paths)
+    if stamps == known:
         return None
     try:
-        return _Found(stamp, read_keys(path))
+        return _Found(stamps, read_keys(*paths))
     except InvalidSetting as error:
-        return _Found(stamp, error)
+        return _Found(stamps, error)
 
 
 class SqsEntrance:
