@@ -1,12 +1,15 @@
 """Groups on pages: the list, one group, a reset that is shown before it is done, and what can be deleted."""
 
+import re
 from collections.abc import Iterator
 from urllib.parse import quote
 
 import pytest
 
 from ropewalk import Admin, Consumer, Producer, TopicPartition
+from ropewalk.console.pages.reset import read, written
 from ropewalk.testing import Cluster
+from ropewalk.views.group_reset import Move
 from tests.console.asking import Browser
 from tests.console.tables import row
 
@@ -142,10 +145,8 @@ def test_a_reset_does_what_was_shown(browser: Browser, admin: Admin) -> None:
     admin.commit("moved", {TopicPartition("orders", 0): 4})
     about = "/console/reset?name=moved&to=latest&topics=orders"
     shown = browser.get(about)
-    assert 'name="move" value="orders:0:10"' in shown.text
-    done = browser.submit(
-        about, "/console/reset/now", name="moved", move=["orders:0:10", "orders:1:1", "orders:2:0"]
-    )
+    assert 'name="move" value="orders:0.10-1.1-2.0"' in shown.text
+    done = browser.submit(about, "/console/reset/now", name="moved", move=["orders:0.10-1.1-2.0"])
     assert done.status == 303
     assert "moved goes on elsewhere in 3 partitions" in browser.get(done.location).words
     assert {at: each.offset for at, each in admin.committed("moved").items()} == {
@@ -172,8 +173,8 @@ def test_offsets_of_topics_and_groups_are_deleted(browser: Browser, admin: Admin
     [
         ("reset/now", {"name": "billing"}, 422, "nothing to reset"),
         ("reset/now", {"name": "billing", "move": "orders:0"}, 422, "write a number"),
-        ("reset/now", {"name": "billing", "move": "orders:x:1"}, 422, "write a number"),
-        ("reset/now", {"name": "live", "move": "orders:0:1"}, 409, "UNKNOWN_MEMBER_ID"),
+        ("reset/now", {"name": "billing", "move": "orders:x.1"}, 422, "write a number"),
+        ("reset/now", {"name": "live", "move": "orders:0.1"}, 409, "UNKNOWN_MEMBER_ID"),
         ("group/forget", {"name": "billing"}, 422, "choose the topics"),
         ("group/forget", {"name": "billing", "topic": "none"}, 422, "has committed no offsets"),
         ("group/forget", {"name": "live", "topic": "orders"}, 409, "GROUP_SUBSCRIBED_TO_TOPIC"),
@@ -194,7 +195,7 @@ def test_what_cannot_be_done_is_said_where_it_was_asked(
 @pytest.mark.parametrize("action", ["reset/now", "group/forget", "group/delete"])
 def test_nothing_changes_without_the_token(browser: Browser, admin: Admin, action: str) -> None:
     browser.get("/console/groups")
-    fields = {"name": "billing", "typed": "billing", "topic": "orders", "move": "orders:0:0"}
+    fields = {"name": "billing", "typed": "billing", "topic": "orders", "move": "orders:0.0"}
     assert browser.post(f"/console/{action}", fields).status == 403
     assert admin.committed("billing")[TopicPartition("orders", 0)].offset == 4
 
@@ -210,3 +211,26 @@ def test_a_console_that_only_reads_shows_a_reset_and_does_none() -> None:
             assert 'method="post"' not in page.text
         assert browser.post("/console/group/delete", {"name": "billing", "typed": "billing"}).status == 403
         assert admin.committed("billing")
+
+
+def test_a_reset_of_very_many_partitions_fits_into_its_form() -> None:
+    with Cluster() as cluster, Admin(cluster.bootstrap) as admin:
+        name = "t" * 200
+        admin.create_topic(name, partitions=1_000)
+        admin.commit("wide", {TopicPartition(name, index): 0 for index in range(1_000)})
+        browser = Browser(cluster.http)
+        about = "/console/reset?name=wide&to=earliest"
+        fields = re.findall(r'name="move" value="([^"]+)"', browser.get(about).text)
+        done = browser.submit(about, "/console/reset/now", name="wide", move=fields)
+        assert "wide goes on elsewhere in 1,000 partitions" in browser.get(done.location).words
+        admin.create_topic("more")
+        more = browser.get(f"{about}&topics={name}+more")
+        assert "1,000 go at a time" in more.words
+        assert "Do it" not in more.words
+
+
+def test_targets_are_written_and_read_back() -> None:
+    moves = [Move(TopicPartition("a.b-c", index), None, 7 * index) for index in (0, 12)]
+    moves.append(Move(TopicPartition("d", 1), 5, 9))
+    assert written(moves) == ["a.b-c:0.0-12.84", "d:1.9"]
+    assert read(written(moves)) == {each.at: each.target for each in moves}

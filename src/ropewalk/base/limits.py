@@ -1270,7 +1270,10 @@ CONSOLE_DELAYS_MAX: Final = 32
 """Partitions of a group of which a record is read, to say for how long it is behind: those that are furthest."""
 
 CONSOLE_MOVES_MAX: Final = 1_000
-"""Partitions that a group is reset in at a time: each is a field of the form (HTTP_FORM_FIELDS_MAX), so that what was shown is what is done."""
+"""Partitions that a group is reset in at a time: the form names each with its target, so that what was shown is what is done."""
+
+CONSOLE_MOVES_BYTES_MAX: Final = 48 << 10
+"""And what that takes in the form, of which a body has room for little more (HTTP_BODY_BYTES_MAX)."""
 
 CONSOLE_FETCH_BYTES: Final = 64 << 10
 """Of one partition in one answer to the console, unless a single batch is larger: a page shows a little of many."""

@@ -1,10 +1,10 @@
 """Where a group should go on reading: worked out and shown first, and then done exactly as it was shown."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ropewalk.base.ids import TopicPartition
-from ropewalk.base.limits import CONSOLE_MOVES_MAX
+from ropewalk.base.limits import CONSOLE_MOVES_BYTES_MAX, CONSOLE_MOVES_MAX
 from ropewalk.client.administration.groups import Groups
 from ropewalk.client.calls.group_offsets import Committed
 from ropewalk.client.errors import RemoteError
@@ -46,6 +46,7 @@ async def show(asked: Asked) -> Shown:
         "said": {each: asked.query.get(each, "") for each in ("to", "value", "topics")},
         "topics": sorted({each.topic for each in committed}),
         "moves": moves,
+        "fields": written(moves),
         "trouble": trouble,
         "members": await _member_count(groups, name),
     }
@@ -55,7 +56,7 @@ async def show(asked: Asked) -> Shown:
 async def reset(asked: Asked) -> Done:
     """What was shown, partition by partition."""
     name = name_of(asked)
-    targets = dict(map(_parse_move, asked.form.all("move")))
+    targets = read(asked.form.all("move"))
     if not targets:
         raise Wrong("there is nothing to reset")
     for error in (await Groups(asked.client).commit(name, targets)).values():
@@ -73,7 +74,10 @@ async def _plan(asked: Asked, committed: Mapping[TopicPartition, Committed]) -> 
             f"these are {len(chosen):,} partitions, and {CONSOLE_MOVES_MAX:,} go at a time; say topics"
         )
     target = _target(asked.query.get("to", ""), asked.query.get("value", "").strip())
-    return await plan(asked.client, committed, chosen, target, now_ms=asked.clock.now_ms())
+    moves = await plan(asked.client, committed, chosen, target, now_ms=asked.clock.now_ms())
+    if sum(map(len, written(moves))) > CONSOLE_MOVES_BYTES_MAX:
+        raise Wrong("these are more partitions than one form has room for; say topics")
+    return moves
 
 
 def _target(to: str, value: str) -> Target:
@@ -107,11 +111,23 @@ async def _partitions(asked: Asked, committed: Mapping[TopicPartition, Committed
     return sorted(chosen)
 
 
-def _parse_move(text: str) -> tuple[TopicPartition, int]:
-    """Of `TOPIC:PARTITION:OFFSET`."""
-    topic, _, rest = text.partition(":")
-    index, _, offset = rest.partition(":")
-    return TopicPartition(topic, number(index, "partition")), number(offset, "offset")
+def written(moves: Sequence[Move]) -> list[str]:
+    """As fields of a form, in letters that take one byte there: `TOPIC:PARTITION.OFFSET-PARTITION.OFFSET`."""
+    by_topic: dict[str, list[str]] = {}
+    for move in moves:
+        by_topic.setdefault(move.at.topic, []).append(f"{move.at.partition}.{move.target}")
+    return [f"{topic}:{'-'.join(targets)}" for topic, targets in by_topic.items()]
+
+
+def read(fields: Sequence[str]) -> dict[TopicPartition, int]:
+    """Raises `Wrong`."""
+    targets: dict[TopicPartition, int] = {}
+    for field in fields:
+        topic, _, said = field.partition(":")
+        for each in said.split("-"):
+            index, _, offset = each.partition(".")
+            targets[TopicPartition(topic, number(index, "partition"))] = number(offset, "offset")
+    return targets
 
 
 async def _member_count(groups: Groups, name: str) -> int:
