@@ -122,6 +122,23 @@ def test_states_are_kept_by_age_and_by_number() -> None:
     assert again == []
 
 
+@pytest.mark.parametrize("every_ms", [1_000, 60_000, 3_600_000])
+def test_a_table_has_about_as_many_states_at_any_time(every_ms: int) -> None:
+    """Also while it is young: each commit writes of all of them, and would take longer before they are forgotten than afterwards."""
+    upkeep = Upkeep(compact_at=0, file_bytes_target=1000, keep_hours=168, keep_states=100)
+    states: list[State] = []
+    counts: list[int] = []
+    for number in range(1_000):
+        now_ms = 1_000 * HOUR_MS + number * every_ms
+        states.append(State(number, now_ms))
+        gone = {each.id for each in superseded(states, upkeep, now_ms)}
+        states = [each for each in states if each.id not in gone]
+        counts.append(len(states))
+        assert [each.id for each in states[-50:]] == list(range(max(0, number - 49), number + 1))
+    assert min(counts[100:]) >= 100
+    assert max(counts) <= 126
+
+
 def test_states_go_together_and_the_newest_never() -> None:
     upkeep = Upkeep(compact_at=0, file_bytes_target=1000, keep_hours=10, keep_states=20)
     now_ms = 1_000 * HOUR_MS

@@ -101,7 +101,8 @@ def over(files: Iterable[LiveFile], day_column: str, upkeep: Upkeep, now_ms: int
 
 
 def superseded(states: Iterable[State], upkeep: Upkeep, now_ms: int) -> list[State]:
-    """Those that go, of all but the newest one: none until it is worth a commit."""
+    """Those that go, of all but the newest one: none until it is worth a commit. As long as the stretches of time have too few of them, more of the
+    newest stay, so that a table has about as many states at any time: what is written with every commit grows with them."""
     older = sorted(states, key=lambda each: (each.at_ms, each.id), reverse=True)[1:]
     keep_ms = upkeep.keep_hours * 3_600_000
     first_kept_ms = now_ms - keep_ms
@@ -109,13 +110,19 @@ def superseded(states: Iterable[State], upkeep: Upkeep, now_ms: int) -> list[Sta
     stretch_ms = max(1, keep_ms // max(1, upkeep.keep_states - recent))
     seen: set[int] = set()
     gone: list[State] = []
+    kept_count = 0
     for place, each in enumerate(older, start=1):
         stretch = each.at_ms // stretch_ms
         is_kept = each.at_ms >= first_kept_ms and (place < recent or stretch not in seen)
         if place >= recent and is_kept:
             seen.add(stretch)
-        if not is_kept:
+        if is_kept:
+            kept_count += 1
+        else:
             gone.append(each)
+    room = max(0, upkeep.keep_states - kept_count)
+    young_count = sum(each.at_ms >= first_kept_ms for each in gone)
+    gone = gone[min(room, young_count) :]
     is_overdue = any(each.at_ms < first_kept_ms - min(keep_ms, OVERDUE_MS) for each in gone)
     is_crowded = len(older) >= upkeep.keep_states + upkeep.keep_states // 4
     return gone if is_overdue or is_crowded else []
