@@ -13,6 +13,7 @@ import pytest
 from ropewalk.cli.hot_keys import sample
 from ropewalk.client.calls.client import Client
 from ropewalk.client.connections.address import parse_addresses
+from ropewalk.node.demo import called_as
 from ropewalk.runtime.clock import SystemClock
 from ropewalk.runtime.network import TcpNetwork
 from tests.cli.conftest import Ropewalk, start_process
@@ -197,3 +198,31 @@ def test_what_the_cluster_is_wrongly_asked(
     result = ropewalk("cluster", *arguments)
     assert result.exit_code != 0
     assert expected in result.stderr
+
+
+def test_the_demonstration_calls_the_command_line_as_it_was_called(tmp_path: Path) -> None:
+    clone = tmp_path / "clone" / ".venv" / "bin" / "ropewalk"
+    installed = tmp_path / "other" / ".venv" / "bin" / "ropewalk"
+    for program in (clone, installed):
+        program.parent.mkdir(parents=True)
+        program.touch()
+    (tmp_path / "clone" / "run").touch()
+    assert called_as(str(clone)) == "./run"
+    assert called_as(str(installed)) == "ropewalk", "an environment of somebody's own"
+    assert called_as("/usr/bin/ropewalk") == "ropewalk"
+    assert called_as("-c") == "ropewalk"
+
+
+def test_the_demonstration_names_commands_that_there_are(ropewalk: Ropewalk) -> None:
+    process = start_process("up", "--demo", "--memory", "--kafka", "127.0.0.1:0", "--http", "none")
+    assert process.stdout is not None
+    shown = ""
+    while "Ctrl-C" not in shown:
+        line = process.stdout.readline().decode()
+        assert line, shown
+        shown += line
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    called = re.findall(r"\bropewalk (topic|produce|consume) ", shown)
+    assert called == ["topic", "produce", "consume"], shown
+    assert "./run" not in shown

@@ -1,5 +1,6 @@
 """The first minute with Ropewalk: a few records, and a message of a queue, go in and come out before the user's eyes."""
 
+from pathlib import Path
 from typing import Final
 
 from ropewalk.base.ids import TopicPartition
@@ -12,17 +13,24 @@ from ropewalk.client.queues.queue import Queue
 from ropewalk.records.record import Record
 
 TOPIC: Final = "demo"
+PROGRAM: Final = "ropewalk"
+IN_A_CLONE: Final = "./run"
 QUEUE: Final = "demo-jobs"
 _VALUES: Final = ("hemp", "is", "laid", "into", "rope")
 _TASK: Final = "coil the rope"
 
 
 async def show(
-    address: tuple[str, int], ports: Ports, *, keeps_data: bool, sqs: tuple[str, int] | None
+    address: tuple[str, int],
+    ports: Ports,
+    *,
+    keeps_data: bool,
+    sqs: tuple[str, int] | None,
+    program: str = PROGRAM,
 ) -> str:
     """Produce to and consume from topic `demo` through the node's own door, and send to a queue; answers what to print.
 
-    `sqs` is where queues are found; None where that door is not open, or wants keys.
+    `sqs` is where queues are found; None where that door is not open, or wants keys. `program` is how the command line is called.
     """
     where = Address(*address)
     lines = [""]
@@ -47,15 +55,22 @@ async def show(
             *lines,
             "",
             f"  Kafka clients connect to {where}. In another shell, try:",
-            f"    ./run topic ls -b {where}",
-            f"    echo hello | ./run produce {TOPIC} -b {where}",
-            f"    ./run consume {TOPIC} -b {where} -e",
+            f"    {program} topic ls -b {where}",
+            f"    echo hello | {program} produce {TOPIC} -b {where}",
+            f"    {program} consume {TOPIC} -b {where} -e",
             f"    kcat -b {where} -L",
             *_queue_hints(endpoint),
             "  Ctrl-C stops the node.",
             "",
         ]
     )
+
+
+def called_as(started: str) -> str:
+    """How whoever started the program `started` calls the command line: by the script of the clone whose environment it is in, or by its name."""
+    folder = Path(started).resolve().parent
+    is_of_clone = folder.name == "bin" and folder.parent.name == ".venv"
+    return IN_A_CLONE if is_of_clone and (folder.parent.parent / "run").is_file() else PROGRAM
 
 
 async def _show_queue(endpoint: str, ports: Ports) -> list[str]:

@@ -25,7 +25,7 @@ from ropewalk.log.directory import known_cluster
 from ropewalk.node import journal, life
 from ropewalk.node.addresses import parse_address
 from ropewalk.node.config import Config, load
-from ropewalk.node.demo import show
+from ropewalk.node.demo import called_as, show
 from ropewalk.node.doors import HTTP, SQS
 from ropewalk.node.life import Node
 from ropewalk.node.options import NodeOptions
@@ -105,7 +105,13 @@ async def _serve(config: Config, options: NodeOptions, ports: SystemPorts) -> in
     manager.on_ready(f"serving as node {node.node_id} of cluster {node.cluster_id}")
     if options.demo:
         sqs = None if config["sqs.credentials"] or config.is_encrypted(SQS) else node.sqs_address
-        text = await show(node.kafka_address, ports, keeps_data=not config.in_memory, sqs=sqs)
+        text = await show(
+            node.kafka_address,
+            ports,
+            keeps_data=not config.in_memory,
+            sqs=sqs,
+            program=called_as(sys.argv[0]),
+        )
         print(text, flush=True)  # noqa: T201  this is what the user came for
     waits: list[asyncio.Future[None] | asyncio.Future[BaseException]] = [stop, node.failed]
     await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
