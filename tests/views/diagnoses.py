@@ -141,6 +141,10 @@ def _as(**changes: object) -> Facts:
     return _second(node=structs.replace(HEALTHY.nodes[1].node, **changes))
 
 
+def _fenced(**changes: object) -> Facts:
+    return _second(node=structs.replace(HEALTHY.nodes[1].node, state="fenced"), **changes)
+
+
 def _saying(**changes: object) -> Facts:
     return _second(answer=_answer(1, **changes))
 
@@ -183,8 +187,8 @@ CASES: Final[dict[str, tuple[Facts, Facts]]] = {
     "client-settings": (Facts(client_problem="no such file"), HEALTHY),
     "bootstrap-unreachable": (_with(asked=(*HEALTHY.asked, _REFUSED)), HEALTHY),
     "cluster-silent": (Facts(asked=HEALTHY.asked, silence="not allowed"), Facts(asked=HEALTHY.asked)),
-    "node-unreachable": (_second(reached=_REFUSED), _second(reached=None)),
-    "node-silent": (_second(answer=None, silence="no answer"), _second(answer=None)),
+    "node-unreachable": (_second(reached=_REFUSED), _fenced(reached=_REFUSED)),
+    "node-silent": (_second(answer=None, silence="no answer"), _fenced(answer=None, silence="no answer")),
     "bootstrap-single": (
         _with(asked=HEALTHY.asked[:1]),
         _with(asked=HEALTHY.asked[:1], nodes=HEALTHY.nodes[:2]),

@@ -56,3 +56,16 @@ def test_where_nobody_answers_nothing_else_is_asked() -> None:
     facts = collected("127.0.0.1:1")
     assert facts.nodes == ()
     assert [each.rule for each in findings(RULES, facts)] == ["bootstrap-unreachable"]
+
+
+def test_of_several_nodes_what_is_wrong_with_one_is_said_once() -> None:
+    with Cluster(nodes=3, node_session_timeout_ms=1_500) as several:
+        several.create_topic("orders", partitions=3, min_insync_replicas=2)
+        well = {each.rule for each in findings(RULES, collected(several.bootstrap))}
+        assert well == {"controller-alone"}, "the kit has one node that decides"
+        several.kill(2)
+        found = set(well)
+        while not {"node-fenced", "partitions-under-replicated"} <= found:  # the controller waits for it
+            found = {each.rule or "" for each in findings(RULES, collected(several.bootstrap))}
+    assert "bootstrap-unreachable" in found
+    assert not {"node-unreachable", "node-silent"} & found, "that it is out of service says so"

@@ -6,10 +6,12 @@ from typing import Final
 
 from ropewalk.base.loopback import is_loopback
 from ropewalk.views.asking import is_behind
-from ropewalk.views.diagnosis.facts import Facts, NodeFacts, Reached
+from ropewalk.views.diagnosis.facts import Facts, NodeFacts
 from ropewalk.views.diagnosis.rule import Rule, Sighting, Verdict
 
 _CONTROLLER: Final = "controller"
+_FENCED: Final = "fenced"
+"""A node of which nothing else is said: that it cannot be reached follows from it, or is why."""
 _NODES_WITH_SPARE: Final = 3
 """From so many on a cluster is meant to outlive one of them."""
 _LOCAL_NAMES: Final = ("localhost",)
@@ -32,14 +34,14 @@ def _silent_cluster(facts: Facts) -> Iterator[Sighting]:
 
 
 def _unreached_nodes(facts: Facts) -> Iterator[Sighting]:
-    for reached in _reached(facts):
-        if reached.problem is not None:
-            yield Sighting(reached.where, reached.problem)
+    for node in facts.nodes:
+        if node.reached is not None and node.reached.problem is not None and node.node.state != _FENCED:
+            yield Sighting(node.reached.where, node.reached.problem)
 
 
 def _silent_nodes(facts: Facts) -> Iterator[Sighting]:
     for node in facts.nodes:
-        if node.silence is not None and node.node.state != "left":
+        if node.silence is not None and node.node.state not in ("left", _FENCED):
             yield Sighting(node.where, node.silence)
 
 
@@ -108,8 +110,9 @@ def _behind(facts: Facts) -> Iterator[Sighting]:
 
 def _fenced(facts: Facts) -> Iterator[Sighting]:
     for node in facts.nodes:
-        if node.node.state == "fenced":
-            yield Sighting(node.where, "is out of service: the controller does not hear of it")
+        if node.node.state == _FENCED:
+            why = "" if node.silence is None else f"; {node.silence}"
+            yield Sighting(node.where, f"is out of service: the controller does not hear of it{why}")
 
 
 def _unwell(facts: Facts) -> Iterator[Sighting]:
@@ -176,10 +179,6 @@ def _members(facts: Facts) -> list[NodeFacts]:
 
 def _active(facts: Facts) -> list[NodeFacts]:
     return [node for node in facts.nodes if node.node.state == "active"]
-
-
-def _reached(facts: Facts) -> Iterator[Reached]:
-    return (node.reached for node in facts.nodes if node.reached is not None)
 
 
 def _is_local(host: str) -> bool:
