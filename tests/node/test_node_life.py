@@ -231,8 +231,8 @@ def test_a_topic_made_on_a_full_disk_works_once_there_is_room() -> None:
     async def story(world: World, machine: Machine) -> list[str]:
         await start(machine)
         async with client_of(world) as client:
-            # Room for the metadata record, none for the partition's files.
-            machine.platters.capacity_bytes = machine.platters.used_bytes + 330
+            # Room for the metadata records, of which one says who asked, none for the partition's files.
+            machine.platters.capacity_bytes = machine.platters.used_bytes + 665
             await Admin(client).create_topics([NewTopic("t", 1)])
             assert [topic.name for topic in (await client.metadata()).topics] == ["t"]
             with pytest.raises(RemoteError, match="KAFKA_STORAGE_ERROR"):
