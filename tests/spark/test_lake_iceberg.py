@@ -16,11 +16,15 @@ import pyarrow as pa
 from packaging.requirements import Requirement
 from packaging.version import Version
 from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.io import FileIO
+from pyiceberg.table.metadata import TableMetadata
 
+from bench.lake_remains import unnamed
 from ropewalk.spark.figures import Figures
 from ropewalk.spark.lake import iceberg
 from ropewalk.spark.lake.iceberg import OFFSETS, OWN_TABLE, RETRIES
 from ropewalk.spark.lake.kinds import open_table
+from ropewalk.spark.lake.own_catalog import OwnCatalog
 from ropewalk.spark.lake.shaping import raw_schema
 from ropewalk.spark.lake.table import Commit, Upkeep
 from ropewalk.spark.refusals import NotOurs, Overtaken, WrongUse
@@ -202,3 +206,26 @@ def test_the_extra_takes_no_pyiceberg_that_was_not_tested() -> None:
     assert tested in said.specifier
     assert Version(f"{tested.major}.{tested.minor + 1}") not in said.specifier
     assert Version(f"{tested.major}.{tested.minor - 1}.9") not in said.specifier
+
+
+def test_a_commit_that_is_overtaken_leaves_no_metadata(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each version holds every state of the table, and upkeep and batches overtake each other often where batches are fast."""
+    table = open_table("iceberg", spec(tmp_path))
+    overtaken: list[str] = []
+    write_metadata = OwnCatalog._write_metadata
+
+    def be_slow(metadata: TableMetadata, io: FileIO, metadata_path: str) -> None:
+        write_metadata(metadata, io, metadata_path)
+        if not overtaken:
+            overtaken.append(metadata_path)
+            with own_catalog(tmp_path).load_table(OWN_TABLE).transaction() as change:
+                change.set_properties({"by": "another"})
+
+    monkeypatch.setattr(OwnCatalog, "_write_metadata", staticmethod(be_slow))
+    table.commit(Commit(write(table, topic_rows(0, 3)), {ZERO: 3}))
+    assert len(overtaken) == 1
+    assert not Path(overtaken[0].removeprefix("file://")).exists()
+    assert [each for each in unnamed("iceberg", tmp_path) if each.endswith(".json")] == []
+    assert offsets("iceberg", tmp_path) == [0, 1, 2]

@@ -59,6 +59,7 @@ try:
 
     from ropewalk.spark.lake.iceberg_files import described, values_of
     from ropewalk.spark.lake.iceberg_upkeep import Replacement, alike, metadata_files, named_by
+    from ropewalk.spark.lake.own_catalog import OwnCatalog
 except ImportError as error:
     raise WrongUse(
         f"tables of Iceberg need the package pyiceberg: install ropewalk[iceberg] ({error})"
@@ -369,9 +370,7 @@ def _catalog(spec: TableSpec) -> tuple[Catalog, str]:
         # A table whose catalog is gone is in the way, too: its offsets are not to be guessed.
         refuse_strange_files(spec, directory)
     own.mkdir(parents=True, exist_ok=True)
-    catalog = load_catalog(
-        "ropewalk", type="sql", uri=f"sqlite:///{own}/catalog.db", warehouse=directory.as_uri()
-    )
+    catalog = OwnCatalog("ropewalk", uri=f"sqlite:///{own}/catalog.db", warehouse=directory.as_uri())
     return catalog, OWN_TABLE
 
 
