@@ -15,6 +15,7 @@ from ropewalk.queues import QueuePartition
 from ropewalk.queues.answers import Received
 from ropewalk.queues.commands import Message, Receive, Send, Sent
 from ropewalk.queues.errors import TooManyInFlight
+from ropewalk.queues.events import MoveIntended
 from ropewalk.queues.sent_times import SentTimes
 from ropewalk.queues.settings import DeadLetterTarget, QueueSettings
 from ropewalk.queues.state import QueueState
@@ -157,6 +158,17 @@ def test_what_other_partitions_have_in_flight_counts() -> None:
     assert given_in(core.on_held_elsewhere(2, NOW_MS)) == [1], (
         "a receive that waits is given what there is room for"
     )
+
+
+def test_what_is_on_its_way_is_not_given_out_when_its_delay_is_counted_again() -> None:
+    """`ropewalk-sim --queues`, seed 40577: a move task's message was received under the next leader, for which the delay began anew, and moved as well."""
+    state = QueueState()
+    state.apply(MoveIntended((0,), b"t" * 16, 0, 7, 0, 0, NOW_MS, task_id=b"a task"))
+    core = QueuePartition(QueueSettings(), state, committed_end=2, now_ms=NOW_MS)
+    core.decide(1, Receive(10, 30_000, 0), NOW_MS)
+    core.on_read((Message(0, NOW_MS, delay_ms=1_000), Message(1, NOW_MS, delay_ms=1_000)), 2, NOW_MS)
+    core.tick(NOW_MS + 1_001)
+    assert given_in(core.decide(2, Receive(10, 30_000, 0), NOW_MS + 1_002)) == [1]
 
 
 def test_a_receive_for_nothing_new_is_answered_at_once_with_what_its_id_was_given() -> None:

@@ -106,10 +106,11 @@ class Outlook:
                 continue
             self.untouched.add(offset)
             delay_ms = settings.delay_ms if settings.is_fifo else message.delay_ms
-            if delay_ms > 0 and self._delay(message, delay_ms, log_ms):
+            is_moving = state.move is not None and state.is_moving(offset)  # then its delay was over once
+            if delay_ms > 0 and not is_moving and self._delay(message, delay_ms, log_ms):
                 continue
             self._sent_at_ms[offset] = message.sent_at_ms
-            if state.move is None or not state.is_moving(offset):
+            if not is_moving:
                 visible.append(offset)
         self.line.show(visible)
         self._read_end = max(self._read_end, end_offset)
