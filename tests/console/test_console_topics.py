@@ -108,6 +108,12 @@ def test_a_topic_that_is_not_there_is_said_not_to_be(browser: Browser, query: st
     assert "This cannot be shown now" in page.words
 
 
+def test_what_could_not_be_shown_is_tried_again_as_it_was_asked(browser: Browser) -> None:
+    page = browser.get("/console/topic?name=no+%22such%22+topic&page=2&page=3")
+    assert page.status == 404
+    assert 'href="/console/topic?name=no+%22such%22+topic&amp;page=' in page.text
+
+
 def test_a_topic_is_made_changed_grown_trimmed_and_deleted(
     node: Cluster, browser: Browser, admin: Admin
 ) -> None:

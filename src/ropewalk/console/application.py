@@ -37,7 +37,7 @@ from ropewalk.console.gate import (
 )
 from ropewalk.console.login import LoginFailed, log_in
 from ropewalk.console.options import ConsoleOptions
-from ropewalk.console.page import BASE, REFUSALS, Action, Asked, Done, Page, Shown
+from ropewalk.console.page import BASE, REFUSALS, Action, Asked, Done, Page, Shown, link
 from ropewalk.console.pages import PAGES
 from ropewalk.console.reach import Entry, Reach
 from ropewalk.console.rendering import Rendering
@@ -242,7 +242,7 @@ class Application:
         except RopewalkError as error:
             if isinstance(error, Throttled | NodeStopping):
                 raise
-            return self._trouble(page, reader, error, problem)
+            return self._trouble(page, reader, request, error, problem)
         return self._page(
             shown.template,
             {**shown.values, "title": shown.title or page.title, "problem": problem},
@@ -377,9 +377,12 @@ class Application:
         body = self._rendering.render("login.html", values)
         return self._guarded(Answer(status, (body,), _HTML, headers))
 
-    def _trouble(self, page: Page, reader: _Reader, error: RopewalkError, problem: str | None) -> Answer:
-        """In place of a page that cannot be made."""
-        values = {"title": page.title, "trouble": str(error), "problem": problem}
+    def _trouble(
+        self, page: Page, reader: _Reader, request: Request, error: RopewalkError, problem: str | None
+    ) -> Answer:
+        """In place of a page that cannot be made, with the way to it."""
+        again = link(page.name, **request.query)
+        values = {"title": page.title, "trouble": str(error), "problem": problem, "again": again}
         return self._page("trouble.html", values, page, reader, _status_of(error))
 
     def _refusal(self, status: HTTPStatus, reason: str) -> Answer:
