@@ -1,6 +1,7 @@
 """Logging in by SASL: what is answered in every state, who is let in, and when a session is over."""
 
 import asyncio
+import json
 import logging
 from collections.abc import Awaitable, Callable
 
@@ -468,3 +469,19 @@ def test_equal_failures_are_said_once_and_counted(caplog: pytest.LogCaptureFixtu
         ]
 
     with_logins(story)
+
+
+def test_logins_are_kept_account_of(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    async def story(door: Door) -> None:
+        await (await Visitor.come(door)).log_in("alice", "secret", "PLAIN")
+        await (await Visitor.come(door)).log_in("nobody", "secret", "PLAIN")
+        await door.node.stop()
+
+    with_logins(story, "audit.file=-")
+    said = capsysbinary.readouterr().err
+    events = [json.loads(line) for line in said.splitlines() if line.startswith(b'{"class_uid":3002')]
+    assert [(event["user"]["name"], event["status"], event["src_endpoint"]["ip"]) for event in events] == [
+        ("alice", "Success", HERE),
+        ("nobody", "Failure", HERE),
+    ]
+    assert b"secret" not in said

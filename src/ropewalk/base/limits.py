@@ -1304,6 +1304,21 @@ AUDIT_APPEND_MS_MAX: Final = 30_000
 AUDIT_BATCH_BYTES: Final = 256 << 10
 """Events that share a batch, before compression: some four hundred."""
 
+AUDIT_WRITE_MS: Final = 1000
+"""Between two writings of what is for the audit file."""
+
+AUDIT_LINES_WAITING_MAX: Final = 10_000
+"""Lines that wait for the audit file, some 6 MB; the writing of a second where ten thousand log in."""
+
+AUDIT_DENIALS_MAX: Final = 10_000
+"""Different refusals within a minute. Whoever tries more names than that is told by those that are told."""
+
+AUDIT_DENIALS_TOGETHER_MS: Final = 60_000
+"""Equal refusals within it are one line."""
+
+AUDIT_LINE_BYTES_MAX: Final = 16 << 10
+"""Of the last line of an audit file, where a node goes on."""
+
 AUDIT_RETENTION_MS: Final = 365 * 24 * 60 * 60 * 1000
 """How long events are kept unless the topic is set to something else: most rules about audits ask for a year."""
 

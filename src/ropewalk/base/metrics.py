@@ -527,6 +527,11 @@ AUDIT_MISSING: Final = _counter(
     "ropewalk_audit_missing_total",
     "Changes whose audit events the metadata no longer kept when `__audit` could be written again; an event there tells which.",
 )
+AUDIT_LINES: Final = _counter("ropewalk_audit_lines_total", "Lines written to `audit.file`.")
+AUDIT_LINES_DROPPED: Final = _counter(
+    "ropewalk_audit_lines_dropped_total",
+    "Events for `audit.file` that found no room to wait; a line there tells how many.",
+)
 AUDIT_FAILURES: Final = _counter(
     "ropewalk_audit_failures_total", "Attempts to copy audit events that failed."
 )

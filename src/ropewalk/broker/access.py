@@ -7,7 +7,7 @@ What a reader could get wrong
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from ropewalk.base.errors import TopicNotAuthorized
 from ropewalk.base.ids import TopicId
@@ -32,6 +32,10 @@ _NODES: Final = frozenset({NODE})
 def asker_of(identity: Identity, host: str) -> Asker:
     """Somebody by all the names that rules may know him by, at the address he comes from."""
     return Asker((identity.principal, *[f"Group:{name}" for name in identity.groups]), host)
+
+
+TellDenied: TypeAlias = Callable[[Asker, str, ResourceType, str], None]
+"""Who, what he wanted to do, with what."""
 
 
 class Reader:
@@ -76,6 +80,7 @@ class Access:
         known = policy or Policy()
         self._answers = Answers(image.acls, Policy(known.super_users | _NODES, known.allows_unruled))
         self._waiting: dict[Callable[[], None], None] = {}
+        self._tell_denied: TellDenied | None = None
 
     @property
     def version(self) -> int:
@@ -91,6 +96,15 @@ class Access:
     def on_cluster(self, asker: Asker, *operations: Operation) -> bool:
         """Whether one of the operations is allowed on the cluster."""
         return any(self.allows(asker, each, ResourceType.CLUSTER, CLUSTER_NAME) for each in operations)
+
+    def tell(self, tell_denied: TellDenied) -> None:
+        """It hears from now on of what is refused to those who ask for it by name."""
+        self._tell_denied = tell_denied
+
+    def on_denied(self, asker: Asker, operation: str, resource_type: ResourceType, name: str) -> None:
+        """Somebody was refused this, and did not just not see it."""
+        if self._tell_denied is not None:
+            self._tell_denied(asker, operation, resource_type, name)
 
     def watch(self, on_change: Callable[[], None]) -> None:
         self._waiting[on_change] = None

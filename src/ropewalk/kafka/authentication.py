@@ -11,7 +11,7 @@ Behaviour worth knowing
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import structlog
 from msgspec import structs
@@ -29,6 +29,7 @@ from ropewalk.kafka.exchanges import Exchange, Exchanges
 from ropewalk.kafka.login import Login
 from ropewalk.kafka.served import Handle, ServedApi
 from ropewalk.metadata.settings.applied import BrokerSettings
+from ropewalk.security.identity import Identity
 from ropewalk.wire.error_code import ErrorCode
 from ropewalk.wire.messages.api_versions import API as API_VERSIONS
 from ropewalk.wire.messages.sasl_authenticate import API as SASL_AUTHENTICATE
@@ -40,6 +41,14 @@ from ropewalk.wire.types import Message
 _log = structlog.get_logger()
 
 _LOGIN_APIS: Final = (API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE)
+
+
+class LoginsHeard(Protocol):
+    """Whoever keeps account of logins. It must not wait."""
+
+    def on_login(self, identity: Identity, host: str, listener: str) -> None: ...
+
+    def on_login_failed(self, user: str | None, reason: str, host: str, listener: str) -> None: ...
 
 
 class Authentication:
@@ -59,9 +68,14 @@ class Authentication:
         self._exchanges = exchanges
         self._complaints = Complaints()
         self._logins: dict[object, Login] = {}
+        self._heard: LoginsHeard | None = None
         self._first: dict[int, ServedApi] = {}
         self._served: dict[int, ServedApi] = {}
         self._frame_bytes_max = 0
+
+    def tell(self, heard: "LoginsHeard") -> None:
+        """From now on it hears of every login."""
+        self._heard = heard
 
     def open(self, served: dict[int, ServedApi], *, frame_bytes_max: int) -> None:
         """`served` is what clients are served once it is known who they are."""
@@ -137,6 +151,8 @@ class Authentication:
 
     def on_known(self, connection: Connection) -> None:
         self.known_count += 1
+        if self._heard is not None:
+            self._heard.on_login(connection.identity, connection.host, connection.listener)
         connection.serve(self._served, frame_bytes_max=self._frame_bytes_max)
 
     def on_unknown(self, connection: Connection) -> None:
@@ -159,6 +175,8 @@ class Authentication:
 
     def _complain(self, host: str, listener: str, reason: str, user: str | None) -> None:
         self.failed_count += 1
+        if self._heard is not None:
+            self._heard.on_login_failed(user, reason, host, listener)
         if self._complaints.is_due(f"{host} {reason}", self.clock.monotonic_ms()):
             said = {} if user is None else {"user": f"{user!r:.200}"}
             _log.warning(

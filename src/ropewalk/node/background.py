@@ -46,6 +46,8 @@ def begin(parts: Parts, moment: Moment) -> None:
 
 def _background(parts: Parts) -> Iterator[tuple[Moment, str, Work]]:
     yield Moment.OPENING, "errands", parts.errands.run
+    if parts.audit is not None:
+        yield Moment.OPENING, "audit file", parts.audit.run
     for name, work in parts.disk.works():
         yield Moment.OPENING, name, work
     for name, work in parts.memory.works():

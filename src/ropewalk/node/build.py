@@ -53,6 +53,7 @@ from ropewalk.broker.upkeep.housekeeping import Housekeeping
 from ropewalk.broker.upkeep.load_meter import LoadMeter
 from ropewalk.broker.upkeep.vitals import Vitals
 from ropewalk.broker.upkeep.wholeness import Wholeness
+from ropewalk.broker.watching.audit_journal import AuditJournal
 from ropewalk.broker.watching.cluster_health import ClusterHealth
 from ropewalk.broker.watching.membership_figures import MembershipFigures
 from ropewalk.controller.sessions import Sessions
@@ -119,6 +120,8 @@ class Parts:
     entry: TransactionEntry
     queue_changes: QueueChanges
     authentication: Authentication
+    audit: AuditJournal | None
+    """None where nothing is written to a file."""
     housekeeping: Housekeeping
     instruments: Instruments
     budget: ByteBudget
@@ -152,6 +155,7 @@ def build(
     certificates: Certificates,
     authorities: Authorities,
     between: BetweenNodes | None,
+    audit: AuditJournal | None,
 ) -> Parts:
     """From what knows nobody to what knows everybody: nothing is given a name that comes further down."""
     node_id, cluster, clock = config.node_id, place.cluster, BelievedClock(ports.clock)
@@ -296,12 +300,17 @@ def build(
         health=instruments.health,
         process=process,
     )
+    access = Access(cluster.image, policy_of(config))
+    if audit is not None:
+        authentication.tell(audit)
+        access.tell(audit.on_denied)
+        instruments.add_source(audit)
     return Parts(
         config=config,
         ports=ports,
         place=place,
         topics=topics,
-        access=Access(cluster.image, policy_of(config)),
+        access=access,
         registry=registry,
         upkeep=upkeep,
         balancing=Balancing(cluster, topics.settings, upkeep, ports.clock),
@@ -334,6 +343,7 @@ def build(
         entry=TransactionEntry(transactions, dispatch, errands, clock),
         queue_changes=queue_changes,
         authentication=authentication,
+        audit=audit,
         housekeeping=housekeeping,
         instruments=instruments,
         budget=ByteBudget(NODE_BUFFER_BYTES_MAX),

@@ -27,6 +27,7 @@ from ropewalk.base.ids import NodeId
 from ropewalk.base.limits import DRAIN_ANSWERS_MS_MAX, LEAVE_MS_MAX
 from ropewalk.base.metrics import Source
 from ropewalk.base.ports import Ports
+from ropewalk.base.version import VERSION
 from ropewalk.broker.administration.balancing import Balancing
 from ropewalk.broker.cluster.cluster import Cluster
 from ropewalk.broker.cluster.facts import Facts
@@ -41,6 +42,7 @@ from ropewalk.metadata.bounds import USUAL, MetadataBounds
 from ropewalk.metadata.image import Image
 from ropewalk.metadata.records import Fact, LevelChanged, PartitionChanged
 from ropewalk.metadata.settings.applied import BrokerSettings
+from ropewalk.node.audit_file import open_audit
 from ropewalk.node.authorities import read_authorities
 from ropewalk.node.background import COPYING, Moment, begin
 from ropewalk.node.between_nodes import read_between_nodes
@@ -205,6 +207,8 @@ class Node:
         """
         parts = self._parts
         parts.instruments.health.stage = Stage.STOPPING
+        if parts.audit is not None:
+            parts.audit.on_stopping(VERSION)
         await asyncio.sleep(parts.config.drain_ms / 1000)  # whoever routes to it looks elsewhere meanwhile
         await parts.doors.serving.hasten(within_ms=DRAIN_ANSWERS_MS_MAX)
         await parts.queues.write_down(whole=True)
@@ -213,6 +217,8 @@ class Node:
         parts.doors.serving.stop()
         await parts.queues.write_down(whole=False)
         parts.partitions.refuse()
+        if parts.audit is not None:
+            await parts.audit.finish()
         await self._end_work()
         try:
             await self._close_logs()
@@ -285,8 +291,11 @@ async def _start(
         certificates.tell_also(between.trouble)
         for warning in between.warnings():
             _log.warning(warning)
+    audit = await open_audit(config, ports.clock, ports.pool)
     place = await find_place(config, ports, supervisor, facts, between, bounds)
-    parts = build(config, ports, place, supervisor, failed, certificates, authorities, between)
+    parts = build(config, ports, place, supervisor, failed, certificates, authorities, between, audit)
+    if audit is not None:
+        audit.on_started(VERSION)
     console = console_of(parts)
     door = await http_door(parts, console)
     if door is not None:

@@ -389,6 +389,14 @@ NODE_SETTINGS: Final[Mapping[str, Setting]] = {
             change=Change.READ_ONLY,
         ),
         Setting(
+            "audit.file",
+            Kind.STRING,
+            "",
+            "Where this node writes who logged in, who was refused, and its own starts and stops, one JSON object on each line: a file, or - for standard error. "
+            "Empty is nowhere.",
+            change=Change.READ_ONLY,
+        ),
+        Setting(
             "audit.topic",
             Kind.BOOLEAN,
             "true",

@@ -92,6 +92,7 @@ class _Visit:
 
     def denied(self, name: str) -> SqsRefusal:
         """In the words of AWS."""
+        self._access.on_denied(self._asker, f"sqs:{self._action}", ResourceType.TOPIC, name)
         caller, account = self._caller, self.desk.account
         arn = self.desk.arn(caller, name[:_SHOWN_NAME_CHARACTERS_MAX])
         who = f"arn:aws:iam::{account}:user/{caller.identity.name}"

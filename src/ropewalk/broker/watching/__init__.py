@@ -6,6 +6,7 @@
     alerting.py                    what should wake somebody, looked for without Prometheus
     telemetry.py, telemetry_samples.py   samples in `__telemetry`
     audit_copies.py, audit_events.py     who asked for changes, in `__audit`
+    audit_journal.py               who logged in and who was refused, in `audit.file`
 
 Invariants
     Nothing that serves clients depends on this room.

@@ -27,10 +27,10 @@ def change_event(change: ChangeMade, previous: str) -> bytes:
     kind, _, name = change.principal.partition(":")
     activity = _activity(change.details)
     event: dict[str, Any] = {
-        **_head(API_ACTIVITY, "API Activity", activity, change.at_ms, _INFORMATIONAL),
+        **head(API_ACTIVITY, "API Activity", activity, _ACTIVITIES[activity], change.at_ms, _INFORMATIONAL),
         "status_id": 1,
         "status": "Success",
-        "metadata": _metadata(change.number, None if change.offset is None else str(change.offset)),
+        "metadata": metadata_of(change.number, None if change.offset is None else str(change.offset)),
         "actor": {"user": {"name": name, "type": kind, "groups": [{"name": each} for each in change.groups]}},
         "src_endpoint": {"ip": change.host, "interface_name": change.listener},
         "api": {"operation": change.operation},
@@ -50,35 +50,41 @@ def change_event(change: ChangeMade, previous: str) -> bytes:
         },
         "previous": previous,
     }
-    return _ENCODER.encode(event)
+    return encoded(event)
 
 
 def gap_event(first: int, last: int, *, at_ms: int, previous: str) -> bytes:
     """Changes that the metadata no longer told when they could be copied."""
     event: dict[str, Any] = {
-        **_head(BASE_EVENT, "Base Event", _OTHER, at_ms, _HIGH),
-        "metadata": _metadata(last, None),
+        **head(BASE_EVENT, "Base Event", _OTHER, _ACTIVITIES[_OTHER], at_ms, _HIGH),
+        "metadata": metadata_of(last, None),
         "message": f"changes {first} to {last} are missing: more were made than are kept while this topic could not be written",
         "unmapped": {"missing_from": first, "missing_to": last},
         "previous": previous,
     }
+    return encoded(event)
+
+
+def encoded(event: dict[str, Any]) -> bytes:
     return _ENCODER.encode(event)
 
 
-def _head(class_uid: int, name: str, activity: int, at_ms: int, severity: int) -> dict[str, Any]:
+def head(
+    class_uid: int, name: str, activity: int, activity_name: str, at_ms: int, severity: int
+) -> dict[str, Any]:
     return {
         "class_uid": class_uid,
         "class_name": name,
         "category_uid": class_uid // 1000,
         "activity_id": activity,
-        "activity_name": _ACTIVITIES[activity],
+        "activity_name": activity_name,
         "type_uid": class_uid * 100 + activity,
         "severity_id": severity,
         "time": at_ms,
     }
 
 
-def _metadata(number: int, uid: str | None) -> dict[str, Any]:
+def metadata_of(number: int, uid: str | None) -> dict[str, Any]:
     product = {"name": "Ropewalk", "vendor_name": "Ropewalk", "version": VERSION}
     return {"version": OCSF_VERSION, "uid": uid, "sequence": number, "product": product}
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from ropewalk.kafka.caller import Caller
 from ropewalk.kafka.rights.rights import Rights
 from ropewalk.kafka.served import Handle
-from ropewalk.security.access import Operation, ResourceType
+from ropewalk.security.access import CLUSTER_NAME, Operation, ResourceType
 from ropewalk.wire.types import Message
 
 Guard: TypeAlias = Callable[[Any, Caller, Rights, Handle], Coroutine[Any, Any, Message | None]]
@@ -69,6 +69,8 @@ async def _on_cluster(
     needs: OnCluster, handle: Handle, rights: Rights, request: Any, caller: Caller
 ) -> Message | None:
     if not rights.cluster(caller, *needs.operations):
+        wanted = needs.operations[0].name
+        rights.access.on_denied(rights.asker(caller), wanted, ResourceType.CLUSTER, CLUSTER_NAME)
         return needs.refuse(request, caller.version)
     return await handle(request, caller)
 

@@ -55,19 +55,26 @@ class Rights:
         return asker_of(caller.identity, caller.host)
 
     def topic(self, caller: Caller, operation: Operation, name: str) -> bool:
-        return self.access.allows(self.asker(caller), operation, ResourceType.TOPIC, name)
+        return self._may(caller, operation, ResourceType.TOPIC, name)
 
     def group(self, caller: Caller, operation: Operation, group_id: str) -> bool:
-        return self.access.allows(self.asker(caller), operation, ResourceType.GROUP, group_id)
+        return self._may(caller, operation, ResourceType.GROUP, group_id)
 
     def transactional_id(self, caller: Caller, operation: Operation, transactional_id: str) -> bool:
-        return self.access.allows(
-            self.asker(caller), operation, ResourceType.TRANSACTIONAL_ID, transactional_id
-        )
+        return self._may(caller, operation, ResourceType.TRANSACTIONAL_ID, transactional_id)
 
     def user(self, caller: Caller, operation: Operation, name: str) -> bool:
         """As KIP-373 has it: the name of the resource is the user's principal."""
-        return self.access.allows(self.asker(caller), operation, ResourceType.USER, f"User:{name}")
+        return self._may(caller, operation, ResourceType.USER, f"User:{name}")
+
+    def _may(self, caller: Caller, operation: Operation, resource_type: ResourceType, name: str) -> bool:
+        """What may not be described is hidden, which is no refusal that anybody is told of."""
+        asker = self.asker(caller)
+        if self.access.allows(asker, operation, resource_type, name):
+            return True
+        if operation is not Operation.DESCRIBE:
+            self.access.on_denied(asker, operation.name, resource_type, name)
+        return False
 
     def cluster(self, caller: Caller, *operations: Operation) -> bool:
         """Whether one of them is allowed."""

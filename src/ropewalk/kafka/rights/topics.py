@@ -147,10 +147,9 @@ def may_create(caller: Caller, rights: Rights, name: str) -> bool:
 async def create_topics(
     request: CreateTopicsRequest, caller: Caller, rights: Rights, handle: Handle
 ) -> Message | None:
-    allowed = [topic for topic in request.topics if may_create(caller, rights, topic.name)]
-    refused = dict.fromkeys(
-        topic.name for topic in request.topics if not may_create(caller, rights, topic.name)
-    )
+    may = {name: may_create(caller, rights, name) for name in {each.name: None for each in request.topics}}
+    allowed = [topic for topic in request.topics if may[topic.name]]
+    refused = [name for name, is_allowed in may.items() if not is_allowed]
     answer: Message | None = CreateTopicsResponse(0, ())
     if allowed or not refused:
         answer = await handle(structs.replace(request, topics=tuple(allowed)), caller)
