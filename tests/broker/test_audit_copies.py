@@ -72,6 +72,21 @@ def test_changes_are_copied_with_who_asked_for_them() -> None:
     assert msgspec.json.decode(values[1])["activity_name"] == "Delete"
 
 
+def test_many_changes_are_not_kept_waiting_for_the_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than are kept, before the topic would be made for a few."""
+    monkeypatch.setattr(audit, "AUDIT_CHANGES_KEPT_MAX", 40)
+
+    async def story(door: Door) -> list[bytes]:
+        for number in range(80):
+            await door.create(f"topic-{number}")
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(1)
+        return await events(door)
+
+    values = at_the_door(story, ON)
+    assert (numbers(values), faults(values)) == (list(range(1, 81)), [])
+
+
 def test_a_node_that_nobody_asks_for_anything_has_no_audit_topic() -> None:
     async def story(door: Door) -> bool:
         await asyncio.sleep(60)

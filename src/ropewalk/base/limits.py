@@ -1292,11 +1292,15 @@ CONSOLE_VALUE_CHARACTERS_MAX: Final = 10_000
 
 # The audit topic
 
-AUDIT_ROUND_MS: Final = 1000
-"""Between two looks at whether there are changes to copy. A look costs a microsecond."""
+AUDIT_ROUND_MS: Final = 100
+"""Between two looks at whether there are changes to copy. A look costs a microsecond, and as many changes as are kept take longer to be made."""
+
+AUDIT_AGAIN_MS: Final = 1000
+"""After a copy that failed, until the next is tried."""
 
 AUDIT_TOPIC_WAIT_MS: Final = 10_000
-"""From the first change until the audit topic is made: nodes that live for less, as most do in tests, need none."""
+"""From the first change until the audit topic is made: nodes that live for less, as most do in tests, need none. It is made sooner
+where so many changes come that some could be lost."""
 
 AUDIT_APPEND_MS_MAX: Final = 30_000
 """For a batch of events to be committed. Later it is looked for in the log."""

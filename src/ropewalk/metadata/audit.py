@@ -35,6 +35,13 @@ class AuditTrail:
         """0 where nobody ever asked for anything."""
         return self._kept[-1].number if self._kept else 0
 
+    @property
+    def is_filling(self) -> bool:
+        """Whether a quarter of what can be kept is: what nobody copies may be gone soon."""
+        return (
+            4 * len(self._kept) >= AUDIT_CHANGES_KEPT_MAX or 4 * self._size_bytes >= AUDIT_CHANGES_BYTES_MAX
+        )
+
     def after(self, number: int) -> Iterator[ChangeMade]:
         """Those that are kept and came after it, the oldest first."""
         return (change for change in self._kept if change.number > number)

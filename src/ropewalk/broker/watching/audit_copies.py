@@ -7,7 +7,7 @@ What a reader could get wrong
     An event may be in the log and not committed. If its leader goes, it is gone from the log, too, and the next leader copies it anew.
     Nobody waits for a copy, and one that cannot be written stops nothing: the event is part of the change, in the metadata. These keep so
     many (`metadata/audit.py`); where they could not wait longer the topic itself tells what is missing.
-    The topic is made some seconds after the first change, so that a node that does not live as long leaves none.
+    The topic is made some seconds after the first change, so that a node that does not live as long leaves none; or as soon as there are many.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ from ropewalk.base import metrics
 from ropewalk.base.errors import NodeStopping, NotLeader, RopewalkError, TopicExists
 from ropewalk.base.ids import NodeId, Offset
 from ropewalk.base.limits import (
+    AUDIT_AGAIN_MS,
     AUDIT_APPEND_MS_MAX,
     AUDIT_BATCH_BYTES,
     AUDIT_ROUND_MS,
@@ -36,6 +37,7 @@ from ropewalk.broker.topics.topics import Topics
 from ropewalk.broker.watching.audit_events import change_event, gap_event
 from ropewalk.controller.topics import CreateTopic
 from ropewalk.log.log import Span
+from ropewalk.metadata.audit import AuditTrail
 from ropewalk.metadata.internal_topics import AUDIT_TOPIC
 from ropewalk.records.batch import decode_header, iterate
 from ropewalk.records.codec import Codec
@@ -83,7 +85,7 @@ class AuditCopies:
     async def run(self) -> None:
         """Until it is cancelled, or the node stops."""
         while True:
-            await asyncio.sleep(AUDIT_ROUND_MS / 1000)
+            await asyncio.sleep((AUDIT_AGAIN_MS if self._is_failing else AUDIT_ROUND_MS) / 1000)
             try:
                 await self._round()
             except NodeStopping:
@@ -112,7 +114,7 @@ class AuditCopies:
         if leader is None and self._cluster.decides:  # somebody has to tell
             self._waiting_count = len(trail)
         if topic is None:
-            await self._make_topic_in_time()
+            await self._make_topic_in_time(trail)
             return
         self._wanted_since_ms = None
         if leader is None and self._cluster.decides:
@@ -134,14 +136,14 @@ class AuditCopies:
         self._place = place
         self._waiting_count = trail.newest_number - place.number
 
-    async def _make_topic_in_time(self) -> None:
+    async def _make_topic_in_time(self, trail: AuditTrail) -> None:
         if not self._cluster.decides:
             self._wanted_since_ms = None
             return
         now_ms = self._clock.monotonic_ms()
         if self._wanted_since_ms is None:
             self._wanted_since_ms = now_ms
-        if now_ms - self._wanted_since_ms >= AUDIT_TOPIC_WAIT_MS:
+        if trail.is_filling or now_ms - self._wanted_since_ms >= AUDIT_TOPIC_WAIT_MS:
             with suppress(TopicExists):  # somebody was quicker, which is as good
                 await self._topics.create(CreateTopic(name=AUDIT_TOPIC))
 
