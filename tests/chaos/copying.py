@@ -39,7 +39,6 @@ SETTINGS: Final = (
     "offsets.topic.num.partitions=5",
     "transaction.state.log.num.partitions=5",
     "telemetry.interval.ms=0",
-    "audit.topic=false",
 )
 QUIET: Final = {"log_level": 0}
 WITHIN_S: Final = 120.0

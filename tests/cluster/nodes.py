@@ -116,6 +116,7 @@ class Nodes:
         has_listeners = any(each.startswith(("listeners=", "kafka.listen=")) for each in said)
         has_secret = any(each.startswith("cluster.secret.file=") for each in said)
         secret = () if has_secret else (f"cluster.secret={SECRET}",)
+        hosts = ("http.hosts=node",) if self._with_http else ()  # as the tests' client says
         options = NodeOptions(
             node_id=node_id,
             kafka=None if has_listeners else f"{name}:{KAFKA_PORT}",
@@ -124,7 +125,7 @@ class Nodes:
             data="/data",
             roles=roles or (ALL_ROLES if node_id == 0 else ("broker", "frontend")),
             seeds=seeds or tuple(f"node{seed}:{PEER_PORT}" for seed in range(3) if seed != node_id),
-            settings=(*secret, *QUIET, *home, *said),
+            settings=(*secret, *QUIET, *home, *hosts, *said),
         )
         member = Member(self.world.machine(name), options)
         member.software = self._software

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.fuzz.http_campaign import run
+from tests.fuzz.http_campaign import is_as_due, run
 from tests.fuzz.http_volleys import Due, forecast, taken_apart, volley
 
 GET = b"GET /livez HTTP/1.1\r\nHost: n\r\n\r\n"
@@ -19,6 +19,24 @@ def test_a_node_lives_through_hostile_http() -> None:
 
 def test_a_volley_follows_from_its_number() -> None:
     assert volley(1, 2) == volley(1, 2) != volley(1, 3)
+
+
+@pytest.mark.parametrize(
+    ("statuses", "expected", "sent_bytes", "due"),
+    [
+        ([200, 404], [200, 404], 100, True),
+        ([200, 431], [200, 400], 100, False),
+        ([200, 431], [200, 400], 20_000, True),
+        ([200, 200], [200, 400], 20_000, False),
+        ([404, 431], [200, 400], 20_000, False),
+        ([200], [200, 400], 20_000, False),
+        ([], [], 20_000, True),
+    ],
+)
+def test_only_a_head_that_is_too_large_may_be_refused_for_either(
+    statuses: list[int], expected: list[int], sent_bytes: int, due: bool
+) -> None:
+    assert is_as_due(statuses, expected, sent_bytes) == due
 
 
 def test_the_forecast_ends_where_the_connection_does() -> None:

@@ -242,7 +242,7 @@ def test_records_that_are_gone_are_told(node: Node, run: Run, tmp_path: Path) ->
         address=str(lake), owner="nightly", schema=raw_schema("date"), partition_columns=("date",)
     )
     open_table("delta", spec).commit(Commit((), {TopicPartition(topic, 0): 10, TopicPartition(topic, 1): 2}))
-    with pytest.raises(PySparkException, match="the topic was made anew"):
+    with pytest.raises(PySparkException, match="The topic was made anew"):
         run(topic)
     assert numbers(lake) == []
 
