@@ -8,6 +8,7 @@ import pytest
 
 from ropewalk.base.errors import StorageFailed
 from ropewalk.broker.partitions.partition import Partition
+from ropewalk.broker.watching import audit_copies
 from ropewalk.metadata import audit
 from ropewalk.metadata.internal_topics import AUDIT_TOPIC
 from ropewalk.metadata.records import KAFKA_LISTENER
@@ -166,6 +167,35 @@ def test_a_copy_that_fails_is_tried_again_and_nothing_else_waits(monkeypatch: py
     assert (numbers(values), faults(values)) == ([1, 2, 3, 4], [])
     assert "ropewalk_audit_failures_total 6" in page
     assert "ropewalk_audit_waiting 0" in page
+
+
+@pytest.mark.parametrize("foreign", [b"of somebody's topic", b""])
+def test_a_topic_of_that_name_that_holds_something_else_harms_nobody(
+    foreign: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was there before the name meant anything. The topic is told about, and the node serves."""
+    fate, true_append = ["unknown"], Partition.append
+
+    def append(partition: Partition, *args: Any) -> Any:
+        ticket = true_append(partition, *args)
+        if partition.name.topic == AUDIT_TOPIC and fate:
+            fate.clear()
+            raise StorageFailed("whoever leads now has to read the log")
+        return ticket
+
+    monkeypatch.setattr(Partition, "append", append)
+    monkeypatch.setattr(audit_copies, "change_event", lambda *_args, **_named: foreign)
+
+    async def story(door: Door) -> str:
+        await make(door, "a")
+        await asyncio.sleep(MADE_S + 5)
+        await make(door, "b")
+        assert (await door.produce("b", batch_of("x"))).error_code == 0
+        return (await (await Line.open(door.world.network.host("probe"))).get("/metrics")).text
+
+    page = at_the_door(story, ON, http="node:9644")
+    failures = next(line for line in page.splitlines() if line.startswith("ropewalk_audit_failures_total"))
+    assert int(failures.split()[-1]) > 1
 
 
 def test_the_audit_topic_is_laid_out_by_the_cluster_and_nobody_takes_from_it() -> None:

@@ -18,7 +18,7 @@ import structlog
 from msgspec import Struct
 
 from ropewalk.base import metrics
-from ropewalk.base.errors import NodeStopping, NotLeader, RopewalkError, TopicExists
+from ropewalk.base.errors import InvalidRecord, NodeStopping, NotLeader, RopewalkError, TopicExists
 from ropewalk.base.ids import NodeId, Offset
 from ropewalk.base.limits import (
     AUDIT_AGAIN_MS,
@@ -156,7 +156,12 @@ class AuditCopies:
             if span is not None:
                 event = await self._pool.run(_last_event, span)
                 log.on_read(span)
-                place.number, place.hash = number_of(event), hash_of(event)
+                try:
+                    place.number, place.hash = number_of(event), hash_of(event)
+                except ValueError:
+                    raise InvalidRecord(
+                        f"what {AUDIT_TOPIC} ends with is no event: was a topic of that name there before?"
+                    ) from None
         return place
 
     async def _copy(self, place: _Place) -> None:
